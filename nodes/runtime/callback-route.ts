@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import cors, { type CorsOptions } from 'cors';
-import type { Application, ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
 import getRawBody from 'raw-body';
 import { type CallbackRequest, flattenForm, formatForm, isUnsafeKey } from '../../src';
-import { encodePath, joinCallbackUrl, normalisePath } from './callback-path';
+import { encodePath, normalisePath } from './callback-path';
 
 /** Options of a callback route. */
 export interface CallbackRouteOptions {
@@ -56,27 +56,14 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
     if (!isOwn) next();
     else runInTurn([...before, (req, res) => void answer(options, req, res)], request, response, next);
   };
-  // On a root shared with the editor, Node-RED refuses forms in charsets other than UTF-8, and compressed bodies that it
-  // cannot read. These requests continue to the route, which reads them or states the reason.
-  const fullPath = normalisePath(joinCallbackUrl('', String(RED.settings.httpNodeRoot || '/'), options.path));
-  const refusalLayer: ErrorRequestHandler = (error: { status?: number }, request, _response, next) => {
-    const [path = ''] = request.originalUrl.split('?');
-    next(error.status === 415 && normalisePath(path) === fullPath ? undefined : error);
-  };
-  // The app of the editor, which contains the routes of the nodes for the editor, and parses bodies.
-  const { parent: editorApp } = RED.httpAdmin as { parent?: Application };
   RED.httpNode.use(layer);
-  editorApp?.use(refusalLayer);
-  return () => {
-    removeLayer(RED.httpNode, layer);
-    if (editorApp) removeLayer(editorApp, refusalLayer);
-  };
+  return () => removeLayer(RED, layer);
 }
 
 /** Removes one middleware function, so that other nodes keep theirs on the same path. */
-function removeLayer(app: Application, layer: RequestHandler | ErrorRequestHandler): void {
+function removeLayer({ httpNode }: NodeAPI, layer: RequestHandler): void {
   // Express 5 names its router `router`. In Express 4, reading that name throws.
-  const routers = app as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
+  const routers = httpNode as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
   const stack = (routers._router ?? routers.router)?.stack;
   const index = stack?.findIndex(({ handle }) => handle === layer) ?? -1;
   if (index >= 0) stack?.splice(index, 1);

@@ -869,8 +869,6 @@ describe('sms-callback-in', () => {
         [formReply('1', 'a form + ä'), `${formType}; charset=UTF-8`, 200],
         [xmlReply('XML + ä'), 'text/xml', 200],
         [formStatus(), formType, 200],
-        [`messageId=latin&from=${handset}&body=Gr%FC%DFe`, `${formType}; charset=ISO-8859-1`, 200],
-        [xmlReply('as a form'), `${formType}; charset=ISO-8859-1`, 200],
         [formReply('2', 'unlabelled'), '', 200],
         [formReply('3', 'plain'), 'text/plain', 200],
         [`${formReply('raw', 'raw')}&pad=${"'".repeat(200_000)}`, formType, 200],
@@ -904,22 +902,9 @@ describe('sms-callback-in', () => {
         const { status } = await post(url, Readable.from([body.padEnd(bytes, 'x')]), { 'content-type': formType });
         assert.equal(status, expected, `${body.slice(0, 100)} ${bytes}`);
       }
-      const compressed = await post(url, formReply('15'), { 'content-type': formType, 'content-encoding': 'compress' });
-      assert.deepEqual(compressed.status, 400, compressed.text);
       assert.equal((await post(url, undefined, {}, 'GET')).status, 405);
       const usual = Array<string>(4).fill('yes <&> "ok"');
-      const texts = [
-        'a form + ä',
-        'XML + ä',
-        'NUR',
-        'Grüße',
-        'as a form',
-        'unlabelled',
-        'plain',
-        'raw',
-        '20%ab €!',
-        ...usual,
-      ];
+      const texts = ['a form + ä', 'XML + ä', 'NUR', 'unlabelled', 'plain', 'raw', '20%ab €!', ...usual];
       assert.deepEqual(await sent(texts.length), texts);
     });
 
