@@ -131,8 +131,7 @@ export class ReplaceRules {
     if (!isSuperseded || duplicate) return;
     if (code === 'SMS_REPLACED') {
       const newer = group.entries.filter((one) => one !== entry && isAfter(one, entry));
-      // A failing server might have taken the newer message although its input was refused.
-      if (this.#mayBeUnknown || this.#world.hasFailingServer) return;
+      if (this.#mayBeUnknown || this.#mayHaveWritten) return;
       this.#suspicions.push({
         rule: 'a message was replaced although no newer message was accepted',
         detail: name,
@@ -211,6 +210,17 @@ export class ReplaceRules {
   /** How long two messages with one key can wait. Another process, even a dead one, can have the older one. */
   get #maxTwoMs(): number {
     return this.#world.plan.store === 'shared' ? otherInstanceMs : 0;
+  }
+
+  /**
+   * Whether a store might have written a newer message, and with it the end of the older one, although it reported a
+   * failure. The newer message is then discarded, but a change of the login, a restart or another instance finds the
+   * older one as replaced.
+   */
+  get #mayHaveWritten(): boolean {
+    const { plannedEvents } = this.#world.plan;
+    const isWritten = plannedEvents.some((one) => one.what === 'store' && one.trouble === 'fails afterwards');
+    return isWritten || this.#world.hasFailingServer;
   }
 
   /** Whether the library can have forgotten a key with the data of a store or the memory of a process. */
