@@ -245,6 +245,7 @@ const findings: readonly Finding[] = [
   ['out', 30005043, 'model: expected a report to ignore statuses that come before it begins', 12],
   ['out', 30014259, 'model: took the message of another input with the same messageId for this one', 12],
   ['in', 31008001, 'model: expected no wait for a login that is being imported', 12],
+  ['in', 7710008, 'a login that returned did not know the records that another login had received', 10],
   ['in', 9200550, 'model: took a store with a held answer for empty', 10],
   ['in', 31036974, 'model: expected a record that is found after a kill to be marked when it is delivered first', 12],
   ['out', 610012488, 'model: expected a key to be remembered for weeks in which no process ran', 12],
