@@ -20,6 +20,8 @@ interface Entry {
   state: string | undefined;
   /** Position since which the store has had the message as waiting. */
   waitsSince: number | undefined;
+  /** True if the message has been marked as leaving. */
+  hasLeft: boolean;
 }
 
 /** All inputs and resets of one node with one key. */
@@ -69,6 +71,7 @@ export class ReplaceRules {
       storedAs: undefined,
       state: undefined,
       waitsSince: undefined,
+      hasLeft: false,
     };
     this.#entries.set(input, entry);
     this.#groupOf(text.node, order.replaceKey).entries.push(entry);
@@ -100,7 +103,10 @@ export class ReplaceRules {
     entry.state = state;
     entry.waitsSince = state === 'waiting' ? ++this.#position : undefined;
     this.#changed.add(this.#groupOfEntry(entry));
-    if (isLeaving) this.#examineLeaving(entry, entry.storedAs);
+    // While a shared server fails, an instance does not see that a message of it, which waits again, was superseded.
+    const mayMiss = entry.hasLeft && this.#world.hasFailingServer;
+    if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedAs);
+    entry.hasLeft ||= isLeaving;
   }
 
   /** Notes that the first byte of a message leaves. Without a store, only the time shows what came first. */
