@@ -63,7 +63,10 @@ export function readSuperseding(text: Text, look: Look): Superseding | undefined
 export function noteLeaving(text: Text, isLeaving: boolean, look: Look, changes: Changes): void {
   const key = keyOf(text);
   if (key === undefined) return;
-  const { hasOvertaken } = readHolder(key, look) ?? {};
+  const current = readHolder(key, look);
+  // While the store fails, the key cannot be read. It then still says that the message is leaving, which is safe.
+  if (!isLeaving && current?.id !== text.id) return;
+  const { hasOvertaken } = current ?? {};
   const holder = { id: text.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
   write(key, holder, text.arrivedAt, changes);
 }
