@@ -9,8 +9,8 @@ import {
   listNames,
   numberIn,
   prepare,
-  tell,
   text,
+  toValidationResult,
   valueIn,
 } from './forms/shared';
 import { limits } from './limits';
@@ -31,7 +31,7 @@ RED.nodes.registerType('sms-account', {
       value: '',
       validate(value, _options) {
         const allowHttp = valueIn(this, 'allowHttp');
-        return tell(checkBaseUrl(value, allowHttp === true || allowHttp === 'true'));
+        return toValidationResult(checkBaseUrl(value, allowHttp === true || allowHttp === 'true'));
       },
     },
     allowHttp: { value: false },
@@ -50,23 +50,23 @@ RED.nodes.registerType('sms-account', {
     perHandset: { value: '', validate: numberIn(perHandset) },
     perHandsetMinutes: { value: perHandsetMinutes.byDefault, validate: numberIn(perHandsetMinutes) },
     perDay: { value: '', validate: numberIn(perDay) },
-    prefixes: { value: '', validate: (value, _options) => tell(checkPrefixes(value)) },
+    prefixes: { value: '', validate: (value, _options) => toValidationResult(checkPrefixes(value)) },
     optOut: { value: false },
     optOutWords: { value: '' },
     optInWords: { value: '' },
     quietFrom: {
       value: '',
       validate(value, _options) {
-        return tell(checkQuietTime('quietFrom', value, valueIn(this, 'quietTo')));
+        return toValidationResult(checkQuietTime('quietFrom', value, valueIn(this, 'quietTo')));
       },
     },
     quietTo: {
       value: '',
       validate(value, _options) {
-        return tell(checkQuietTime('quietTo', value, valueIn(this, 'quietFrom')));
+        return toValidationResult(checkQuietTime('quietTo', value, valueIn(this, 'quietFrom')));
       },
     },
-    timeZone: { value: '', validate: (value, _options) => tell(checkTimeZone(value)) },
+    timeZone: { value: '', validate: (value, _options) => toValidationResult(checkTimeZone(value)) },
     store: { value: 'disk' },
     dedupe: { value: true },
     dedupeHours: { value: dedupeHours.byDefault, validate: numberIn(dedupeHours) },
@@ -79,7 +79,7 @@ RED.nodes.registerType('sms-account', {
       type: 'password',
       validate(value, _options) {
         const unknown = valueIn(this, 'store') !== 'redis' || value === savedPassword;
-        return unknown ? true : tell(checkRedisUrl(value));
+        return unknown ? true : toValidationResult(checkRedisUrl(value));
       },
     },
   },

@@ -2,7 +2,16 @@ import { checkAnswers, labelAnswers, prepareAnswers, readAnswers } from './forms
 import { checkReference, saveCallbacks } from './forms/callbacks';
 import { checkNumber } from './forms/rules';
 import { fixed, prepareSending, templateWithValue, unit, validate } from './forms/sending';
-import { chooseOnlyAccount, fillDefaults, fromFlow, numberIn, prepare, tell, text, typed } from './forms/shared';
+import {
+  chooseOnlyAccount,
+  fillDefaults,
+  fromFlow,
+  numberIn,
+  prepare,
+  text,
+  toValidationResult,
+  typed,
+} from './forms/shared';
 import { limits } from './limits';
 
 const { retries, resolve, expire, priority, wait } = limits['sms-ask'];
@@ -18,7 +27,7 @@ RED.nodes.registerType('sms-ask', {
     toType: { value: 'msg' },
     body: { value: 'payload', validate: validate.body },
     bodyType: { value: 'msg' },
-    answers: { value: [], validate: (value, _options) => tell(checkAnswers(value)) },
+    answers: { value: [], validate: (value, _options) => toValidationResult(checkAnswers(value)) },
     again: { value: '', validate: typed('again') },
     againType: { value: 'str' },
     wait: { value: wait.byDefault, validate: fixed('wait', 'num', (value) => checkNumber(value, wait)) },

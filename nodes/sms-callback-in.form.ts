@@ -8,8 +8,8 @@ import {
   prepare,
   prepareAcknowledge,
   runsBeside,
-  tell,
   text,
+  toValidationResult,
 } from './forms/shared';
 import { isEnv, limits } from './limits';
 import { savedPassword } from './runtime/account-report';
@@ -28,10 +28,12 @@ RED.nodes.registerType('sms-callback-in', {
       value: '',
       validate(value, _options) {
         const path = String(value ?? '');
-        return tell(checkPath(path) ?? (isTaken(this, path) ? { key: pathTaken, params: { path } } : undefined));
+        return toValidationResult(
+          checkPath(path) ?? (isTaken(this, path) ? { key: pathTaken, params: { path } } : undefined),
+        );
       },
     },
-    publicUrl: { value: '', validate: (value, _options) => tell(checkPublicUrl(String(value ?? ''))) },
+    publicUrl: { value: '', validate: (value, _options) => toValidationResult(checkPublicUrl(String(value ?? ''))) },
     acknowledge: { value: 'auto' },
     inputs: { value: 0 },
     ackTimeout: { value: ackTimeout.byDefault, validate: numberIn(ackTimeout) },

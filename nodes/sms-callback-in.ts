@@ -133,7 +133,7 @@ export = (RED: NodeAPI) => {
       endBadge(this);
       sender.close();
       unmount();
-      paths.leave(path, this.id);
+      paths.release(path, this.id);
       subscription?.close();
       setImmediate(done);
     });

@@ -64,6 +64,7 @@ export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './m
 export type * from './model';
 export type { SendState, TextAction, TextEntry } from './outbox/admin';
 export type { LimitSettings } from './outbox/limits';
+export type { Evidence, Outcome, SendOptions, Sent } from './outbox/message-item';
 export type { TextEntryState } from './outbox/messages';
 export type { SendFailure } from './outbox/outage';
 export type { TimeOptions, Withheld } from './outbox/rules';
@@ -77,7 +78,6 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/sender-registrations';
-export type { Evidence, Outcome, SendOptions, Sent } from './outbox/text';
 export type { Page } from './page';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';

@@ -40,12 +40,12 @@ export function pageOf<Item>(
  * formatting. Returns `undefined` for a blank search text, which finds everything.
  */
 export function createSearch(search: string): ((texts: readonly unknown[]) => boolean) | undefined {
-  const wanted = search.trim().toLowerCase();
-  if (wanted === '') return undefined;
-  const digits = /^[\d\s()./+-]+$/.test(wanted) ? wanted.replace(/\D/g, '') : '';
+  const searched = search.trim().toLowerCase();
+  if (searched === '') return undefined;
+  const digits = /^[\d\s()./+-]+$/.test(searched) ? searched.replace(/\D/g, '') : '';
   return (texts) =>
     texts.some((text) => {
       if (typeof text !== 'string') return false;
-      return text.toLowerCase().includes(wanted) || (digits !== '' && text.includes(digits));
+      return text.toLowerCase().includes(searched) || (digits !== '' && text.includes(digits));
     });
 }

@@ -64,14 +64,14 @@ export class TcpProxy {
   /**
    * Holds back the data of the current clients, even if they disconnect.
    *
-   * @returns `letGo` sends the data to the server, and resolves when the server has closed the connections
+   * @returns `release` sends the data to the server, and resolves when the server has closed the connections
    */
-  keepBack(): { isHolding(): boolean; letGo(): Promise<void> } {
+  keepBack(): { isHolding(): boolean; release(): Promise<void> } {
     const clients = [...this.#clients];
     for (const client of clients) client.keptBack = [];
     return {
       isHolding: () => clients.some(({ keptBack }) => keptBack && keptBack.length > 0),
-      letGo: async () => {
+      release: async () => {
         for (const { keptBack, server } of clients) {
           server.end(Buffer.concat(keptBack ?? []));
           await once(server, 'close');

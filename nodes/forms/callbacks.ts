@@ -1,7 +1,7 @@
 import { isBlank } from '../../src/wire/fields';
 import type { EditorNode, TypedInputType } from './editor';
 import { checkCallbackUrl, checkMail, type Mail, type Verdict } from './rules';
-import { checkTyped, fromFlow, runsBeside, tell, text, typeIn } from './shared';
+import { checkTyped, fromFlow, runsBeside, text, toValidationResult, typeIn } from './shared';
 
 /** The callback properties. Each value is the property that holds the chosen sms-callback-in node. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
@@ -12,8 +12,8 @@ type CallbackProperty = keyof typeof references;
 export function checkCallback(property: CallbackProperty) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     const type = typeIn(this, property);
-    if (type === 'str') return tell(checkCallbackUrl(value, property));
-    if (type === 'mailto') return tell(checkMail(parseMail(value)));
+    if (type === 'str') return toValidationResult(checkCallbackUrl(value, property));
+    if (type === 'mailto') return toValidationResult(checkMail(parseMail(value)));
     return type === 'node' ? true : checkTyped(value, type);
   };
 }
@@ -21,7 +21,7 @@ export function checkCallback(property: CallbackProperty) {
 /** Creates a `validate` for the reference to an sms-callback-in node. */
 export function checkReference(property: CallbackProperty) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
-    return typeIn(this, property) === 'node' ? tell(checkCallbackNode(this, property, value)) : true;
+    return typeIn(this, property) === 'node' ? toValidationResult(checkCallbackNode(this, property, value)) : true;
   };
 }
 

@@ -15,7 +15,7 @@ import {
   checkText,
   type Verdict,
 } from './rules';
-import { checkTyped, fromFlow, tell, text, typeIn, valueIn } from './shared';
+import { checkTyped, fromFlow, text, toValidationResult, typeIn, valueIn } from './shared';
 
 export type Validate = (this: EditorNode, value: unknown, options: object) => true | string;
 
@@ -32,7 +32,7 @@ export function fixed(
 ): Validate {
   return function (value, _options) {
     const type = typeIn(this, property);
-    return type === fixedType ? tell(check(value, this)) : checkTyped(value, type);
+    return type === fixedType ? toValidationResult(check(value, this)) : checkTyped(value, type);
   };
 }
 
@@ -44,8 +44,9 @@ export const validate = {
   to: fixed('to', 'str', checkRecipients),
   body(value, _options) {
     const type = typeIn(this, 'body');
-    if (type === 'str') return tell(checkBody(String(value ?? ''), this));
-    if (type === 'template') return tell(isBlank(value) ? { key: 'sms-account.errors.bodyEmpty' } : undefined);
+    if (type === 'str') return toValidationResult(checkBody(String(value ?? ''), this));
+    if (type === 'template')
+      return toValidationResult(isBlank(value) ? { key: 'sms-account.errors.bodyEmpty' } : undefined);
     return checkTyped(value, type);
   },
   messageId: fixed('messageId', 'str', checkMessageId),
@@ -55,7 +56,7 @@ export const validate = {
   expire(value, _options) {
     if (!isStored(this)) return true;
     const type = typeIn(this, 'expire');
-    return type === 'num' ? tell(checkNumber(value, expire)) : checkTyped(value, type);
+    return type === 'num' ? toValidationResult(checkNumber(value, expire)) : checkTyped(value, type);
   },
   once: fixed('once', 'str', (value) => checkKey('once', value)),
   replace: fixed('replace', 'str', (value) => checkKey('replace', value)),

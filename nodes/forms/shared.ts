@@ -32,15 +32,15 @@ export function explainConnection({ name, settings }: NonNullable<StateReport['c
   return text('sms-account.hint.otherConnection', { name, settings: labels.join(', ') });
 }
 
-const mostNames = 5;
+const maxNames = 5;
 
 /** Lists only the first names, because there can be hundreds. */
 export function listNames(names: readonly string[]): string {
-  return names.slice(0, mostNames).join(', ') + (names.length > mostNames ? ' …' : '');
+  return names.slice(0, maxNames).join(', ') + (names.length > maxNames ? ' …' : '');
 }
 
 /** Converts a verdict to the result of a `validate`. */
-export function tell(verdict: Verdict): true | string {
+export function toValidationResult(verdict: Verdict): true | string {
   if (verdict === undefined) return true;
   const { key, params = {} } = verdict;
   // Errors name a property. The form shows the property's label instead.
@@ -54,7 +54,7 @@ export function tell(verdict: Verdict): true | string {
 
 /** Creates a `validate` for a number. */
 export function numberIn(range: Range): (value: unknown, options: object) => true | string {
-  return (value, _options) => tell(checkNumber(value, range));
+  return (value, _options) => toValidationResult(checkNumber(value, range));
 }
 
 /** Returns true, or the reason why a value of a type cannot be evaluated. Fixed text is always right. */

@@ -47,11 +47,11 @@ export function parseToken(value: unknown): string | undefined {
  */
 export function formatCallbackAddress(
   RED: NodeAPI,
-  given: { path: unknown; publicUrl: unknown; token: unknown },
+  address: { path: unknown; publicUrl: unknown; token: unknown },
 ): string | undefined {
-  const path = parseCallbackPath(given.path);
-  const publicUrl = parseText('publicUrl', given.publicUrl) ?? '';
-  const token = parseToken(given.token);
+  const path = parseCallbackPath(address.path);
+  const publicUrl = parseText('publicUrl', address.publicUrl) ?? '';
+  const token = parseToken(address.token);
   if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(publicUrl)) return undefined;
   const url = joinCallbackUrl(publicUrl, String(RED.settings.httpNodeRoot || '/'), path);
   return token === undefined ? url : addToken(url, token);
@@ -108,7 +108,7 @@ export class CallbackPaths {
   }
 
   /** Unmounts a closed node. If it is deployed again before the flows have started, it keeps its position. */
-  leave(path: string | undefined, id: string): void {
+  release(path: string | undefined, id: string): void {
     const own = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
     if (own) own.mount = undefined;
     Flows.of(this.#RED).onNextStart(this.#moveUp);

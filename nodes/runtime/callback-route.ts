@@ -105,9 +105,9 @@ async function respond(options: CallbackRouteOptions, request: Request, response
 }
 
 /** Compares two texts in a time that does not depend on the position of the first difference. */
-function isSameText(given: string, expected: string): boolean {
+function isSameText(sent: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
+  return timingSafeEqual(digest(sent), digest(expected));
 }
 
 function toObject(query: URLSearchParams): Record<string, string | string[]> {

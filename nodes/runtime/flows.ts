@@ -29,10 +29,10 @@ export class Flows {
     });
     events.on('flows:stopped', () => {
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#settle(), startedTimeoutMs).unref();
+      this.#timer = setTimeout(() => this.#endChange(), startedTimeoutMs).unref();
     });
     events.on('flows:started', () => {
-      this.#settle();
+      this.#endChange();
       // A callback that is removed during this loop is not called. A callback that is added waits for the next start.
       for (const turn of [...this.#turns]) if (this.#turns.delete(turn)) turn();
     });
@@ -94,7 +94,7 @@ export class Flows {
     else callback();
   }
 
-  #settle(): void {
+  #endChange(): void {
     clearTimeout(this.#timer);
     this.#isChanging = false;
     for (const resume of this.#waiting) {

@@ -27,7 +27,7 @@ function keepEssentials(message: NodeMessage): object {
 }
 
 /**
- * Returns `undefined` if the JSON takes more than `mostBytes`. Then stops early, because formatting blocks the event
+ * Returns `undefined` if the JSON takes more than `limitBytes`. Then stops early, because formatting blocks the event
  * loop.
  */
 function write(message: object, limitBytes: number): string | undefined {

@@ -5,7 +5,7 @@ import { arrange, element, helpLink, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
 import { listOptOuts } from './opt-out-list';
 import type { PagedList } from './paged-list';
-import { forgetFormer, tell } from './server';
+import { explainRefusal, forgetFormer } from './server';
 import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
 
 /** An account that the editor, the runtime or both know. */
@@ -222,7 +222,10 @@ export class Card {
     this.#former.setBusy(true);
     const answer = await forgetFormer(this.#account.id);
     this.#former.setBusy(false);
-    setText(this.#refusal, 'refusal' in answer ? tell(answer, { denied: 'deniedEntries', missing: 'gone' }) : '');
+    setText(
+      this.#refusal,
+      'refusal' in answer ? explainRefusal(answer, { denied: 'deniedEntries', missing: 'gone' }) : '',
+    );
     show(this.#refusal, 'refusal' in answer);
   }
 

@@ -4,7 +4,7 @@ import { element, show } from './element';
 import { choicesFor, EntryRow, type ListedEntry, type ListName } from './entry-row';
 import { PagedList } from './paged-list';
 import { SearchField } from './search-field';
-import { type Answer, decide, decideAll, type ListQuery, readEntries, readWaiting, tell } from './server';
+import { type Answer, decide, decideAll, explainRefusal, type ListQuery, readEntries, readWaiting } from './server';
 import { formatNumber, say } from './wording';
 
 /** A page of any list of entries. */
@@ -31,7 +31,7 @@ export function listEntries(account: string, name: ListName, now: () => number):
   const label = say(name === 'awaitingReply' ? 'optOuts.number' : 'search');
   const search = new SearchField(
     label,
-    () => list.say(''),
+    () => list.showNotice(''),
     () => void list.restart(),
   );
   const searchBar = element('div', { class: 'sms-search' }, search.element);
@@ -62,11 +62,11 @@ export function listEntries(account: string, name: ListName, now: () => number):
     all.setBusy(true);
     const answer = await decideAll(account, name as EntryStateName, action);
     all.setBusy(false);
-    if ('refusal' in answer) list.say(tell(answer, { denied: 'deniedEntries' }));
+    if ('refusal' in answer) list.showNotice(explainRefusal(answer, { denied: 'deniedEntries' }));
     else {
       const { done, left } = answer.value;
       const rest = left > 0 ? ` ${say('done.left', { left: formatNumber(left) })}` : '';
-      list.say(`${say('done.all', { done: formatNumber(done) })}${rest}`);
+      list.showNotice(`${say('done.all', { done: formatNumber(done) })}${rest}`);
     }
     await list.restart();
   }
@@ -77,8 +77,10 @@ export function listEntries(account: string, name: ListName, now: () => number):
     const answer = await decide(account, id, action);
     choices?.setBusy(false);
     const unfit = name === 'unhandled' ? 'unfitUnhandled' : 'unfit';
-    list.say(
-      'refusal' in answer ? tell(answer, { denied: 'deniedEntries', missing: 'gone', unfit }) : say(`done.${action}`),
+    list.showNotice(
+      'refusal' in answer
+        ? explainRefusal(answer, { denied: 'deniedEntries', missing: 'gone', unfit })
+        : say(`done.${action}`),
     );
     await list.refresh();
   }

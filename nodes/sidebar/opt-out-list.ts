@@ -4,14 +4,14 @@ import { Choices } from './choices';
 import { button, element } from './element';
 import { PagedList } from './paged-list';
 import { SearchField } from './search-field';
-import { changeOptOuts, readOptOuts, readOptOutsAsCsv, tell } from './server';
+import { changeOptOuts, explainRefusal, readOptOuts, readOptOutsAsCsv } from './server';
 import { formatMoment, formatNumber, say } from './wording';
 
 /** Maximum of numbers in one request. */
-const mostNumbers = 10_000;
+const maxNumbers = 10_000;
 
-const mostSkipped = 5;
-const longestSkipped = 20;
+const maxSkipped = 5;
+const maxSkippedLength = 20;
 
 type OptOut = OptOutsReport['optouts'][number];
 
@@ -25,7 +25,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   const search = new SearchField(
     say('optOuts.number'),
     // Clears the message now, because the delayed search could clear a newer message.
-    () => list.say(''),
+    () => list.showNotice(''),
     () => void list.restart(),
   );
   const { element: field } = search;
@@ -51,7 +51,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       remove.setBusy(true);
       const answer = await changeOptOuts(account, [msisdn], 'in');
       remove.setBusy(false);
-      list.say('refusal' in answer ? explain(answer) : say('optOuts.removed', { number: msisdn }));
+      list.showNotice('refusal' in answer ? explain(answer) : say('optOuts.removed', { number: msisdn }));
       await list.refresh();
     });
     remove.describe(msisdn);
@@ -62,13 +62,13 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
 
   /** @param lines lines that begin with a number, e.g. of a CSV file */
   async function add(lines: readonly string[]): Promise<void> {
-    const given = lines.map((line) => firstField(line)).filter((item) => item !== '' && item !== 'msisdn');
-    const numbers = [...new Set(given.flatMap((item) => parseMsisdn(item) ?? []))];
-    const skipped = given.filter((item) => parseMsisdn(item) === undefined);
+    const items = lines.map((line) => firstField(line)).filter((item) => item !== '' && item !== 'msisdn');
+    const numbers = [...new Set(items.flatMap((item) => parseMsisdn(item) ?? []))];
+    const skipped = items.filter((item) => parseMsisdn(item) === undefined);
     const words: string[] = [];
     let added = 0;
-    for (let from = 0; from < numbers.length; from += mostNumbers) {
-      const answer = await changeOptOuts(account, numbers.slice(from, from + mostNumbers), 'out');
+    for (let from = 0; from < numbers.length; from += maxNumbers) {
+      const answer = await changeOptOuts(account, numbers.slice(from, from + maxNumbers), 'out');
       if ('value' in answer) added += answer.value.changed;
       else {
         words.push(explain(answer));
@@ -79,20 +79,20 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       words.push(say('optOuts.added', { added: formatNumber(added), known: formatNumber(numbers.length - added) }));
     }
     if (skipped.length > 0) {
-      const items = skipped.slice(0, mostSkipped).map((item) => item.slice(0, longestSkipped));
-      const more = skipped.length > mostSkipped ? ` +${formatNumber(skipped.length - mostSkipped)}` : '';
+      const items = skipped.slice(0, maxSkipped).map((item) => item.slice(0, maxSkippedLength));
+      const more = skipped.length > maxSkipped ? ` +${formatNumber(skipped.length - maxSkipped)}` : '';
       words.push(say('optOuts.skipped', { items: `${items.join(', ')}${more}` }));
     } else if (numbers.length === 0) words.push(say('optOuts.nothing'));
     // An earlier search could hide the new numbers, so it is cleared.
     if (added > 0) field.value = '';
     await list.restart();
-    list.say(words.join(' '));
+    list.showNotice(words.join(' '));
   }
 
   async function save(): Promise<void> {
     const answer = await readOptOutsAsCsv(account);
     if ('refusal' in answer) {
-      list.say(explain(answer));
+      list.showNotice(explain(answer));
       return;
     }
     const href = URL.createObjectURL(new Blob([answer.value], { type: 'text/csv' }));
@@ -124,8 +124,8 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   return list;
 }
 
-function explain(answer: Parameters<typeof tell>[0]): string {
-  return tell(answer, { denied: 'deniedOptOuts' });
+function explain(answer: Parameters<typeof explainRefusal>[0]): string {
+  return explainRefusal(answer, { denied: 'deniedOptOuts' });
 }
 
 /** Returns the first field of a line of a CSV file with any separator. */

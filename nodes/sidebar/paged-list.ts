@@ -1,5 +1,5 @@
 import { arrange, button, element, setText, show } from './element';
-import { type Answer, tell } from './server';
+import { type Answer, explainRefusal } from './server';
 import { formatNumber, say } from './wording';
 
 /** One page of a list from the server. */
@@ -53,7 +53,7 @@ export class PagedList<Part extends Page = Page> {
   }
 
   /** Shows a message. No space follows a Chinese or Japanese sentence. */
-  say(words: string): void {
+  showNotice(words: string): void {
     setText(this.#said, words.replaceAll('。 ', '。'));
   }
 
@@ -86,13 +86,13 @@ export class PagedList<Part extends Page = Page> {
 
   #take(answer: Answer<Part>): void {
     if ('refusal' in answer && answer.refusal === 'opening') {
-      this.say(say('reading'));
+      this.showNotice(say('reading'));
       setTimeout(() => this.element.isConnected && void this.refresh(), askAgainMs);
       return;
     }
     if ('refusal' in answer) {
       const isDenied = answer.refusal === 'denied';
-      this.say(isDenied ? this.#content.denied : tell(answer));
+      this.showNotice(isDenied ? this.#content.denied : explainRefusal(answer));
       this.element.dataset.refused = answer.refusal;
       // Without permission, the rows are removed.
       if (isDenied) this.#list.replaceChildren();
@@ -100,7 +100,7 @@ export class PagedList<Part extends Page = Page> {
       show(this.#empty, false);
       return;
     }
-    if (this.element.dataset.refused || this.#said.textContent === say('reading')) this.say('');
+    if (this.element.dataset.refused || this.#said.textContent === say('reading')) this.showNotice('');
     delete this.element.dataset.refused;
     this.#show(answer.value);
   }
@@ -139,7 +139,7 @@ export class PagedList<Part extends Page = Page> {
     if (by === -1) this.#begins.pop();
     else this.#begins.push(this.#next);
     if (this.#begins.length === 0) this.#begins = [undefined];
-    this.say('');
+    this.showNotice('');
     void this.refresh();
   }
 }

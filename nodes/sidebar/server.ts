@@ -86,7 +86,10 @@ export function changeOptOuts(
  *
  * @param keys catalog keys for reasons whose text depends on the request
  */
-export function tell({ refusal, message }: Refused, keys: { readonly [Of in Refusal]?: string } = {}): string {
+export function explainRefusal(
+  { refusal, message }: Refused,
+  keys: { readonly [Of in Refusal]?: string } = {},
+): string {
   return message ?? say(`refusal.${keys[refusal] ?? refusal}`);
 }
 

@@ -23,7 +23,7 @@ class Tab {
   readonly #shown = new Map<string, Card>();
   readonly #visibility = new IntersectionObserver((entries) => {
     this.#isOnScreen = entries.at(-1)?.isIntersecting === true;
-    this.#look();
+    this.#checkVisibility();
   });
   /** Functions that undo {@link start}. */
   readonly #undo: (() => void)[] = [];
@@ -42,7 +42,7 @@ class Tab {
     this.content.append(this.#note, this.#again, this.#cards);
     this.#visibility.observe(this.content);
     const onNews = () => this.#invalidate();
-    const onLook = () => this.#look();
+    const onLook = () => this.#checkVisibility();
     RED.comms.subscribe(changedTopic, onNews);
     RED.comms.on?.('connect', onNews);
     document.addEventListener('visibilitychange', onLook);
@@ -87,10 +87,10 @@ class Tab {
 
   #invalidate(): void {
     this.#isStale = true;
-    this.#look();
+    this.#checkVisibility();
   }
 
-  #look(): void {
+  #checkVisibility(): void {
     if (this.#isLookedAt && this.#isStale) void this.#refresh();
   }
 
@@ -180,19 +180,20 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
       ...(account && { running: account }),
     });
   };
-  const held = new Set<string>();
+  const heldIds = new Set<string>();
   RED.nodes.eachConfig((node) => {
     if (node.type !== 'sms-account') return;
     // A node in a subflow template does not run, only its copies do.
     if (RED.nodes.subflow(node.z)) return;
-    held.add(node.id);
+    heldIds.add(node.id);
     list(node, byId.get(node.id));
   });
-  for (const account of running) if (!account.ids.some((id) => held.has(id))) list(undefined, account);
+  for (const account of running) if (!account.ids.some((id) => heldIds.has(id))) list(undefined, account);
   // A copy in a subflow gets a separate card only if no other node has its login.
   for (const { running: account, editable, others } of listed.values()) {
     account?.ids.forEach((id, index) => {
-      if (!held.has(id) && (editable !== undefined || index > 0)) others.push(account.names[index] || say('account'));
+      if (!heldIds.has(id) && (editable !== undefined || index > 0))
+        others.push(account.names[index] || say('account'));
     });
   }
   return [...listed.values()];

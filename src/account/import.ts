@@ -28,7 +28,7 @@ export interface ImportOptions {
   to: Store;
   clock: Clock;
   /** Functions that check items and name the items to claim from dead instances. */
-  events: Pick<StoreEvents, 'wanted' | 'isReadable' | 'onUnreadable'>;
+  events: Pick<StoreEvents, 'wantedNames' | 'isReadable' | 'onUnreadable'>;
   merge: Merge;
   /** Whether this process has used the former store long enough to have claimed all items of dead processes. */
   hasAllItems: boolean;
@@ -77,7 +77,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
   if (from.mayHold === false && to.mayHold === false) return;
   const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
   try {
-    const { held } = await from.open({ ...passive, isImport: true });
+    const { pendingWrites } = await from.open({ ...passive, isImport: true });
     while (!hasAllItems && (await from.awaitsClaims?.())) await wait(clock, askAgainMs, signal);
     options.onCopying();
     const { items } = await to.open(passive);
@@ -86,10 +86,10 @@ export async function importStore(options: ImportOptions): Promise<void> {
     const [mark] = await from.recall([markPrefix + id]);
     if (head?.state === 'copied' && mark) await keepStaged(to, head, ownIds);
     else if (head) await dropStaged(to, head);
-    const copied = await copyAll(options, heldItems(held));
+    const copied = await copyAll(options, heldItems(pendingWrites));
     await from.clear(markPrefix + id, { at: clock.now(), forMs: markedMs, value: '' });
     await keepStaged(to, copied, ownIds);
-    for (const { letGo } of [...held].reverse()) letGo();
+    for (const { remove } of [...pendingWrites].reverse()) remove();
   } finally {
     await from.close().catch(() => {});
   }
@@ -103,7 +103,10 @@ async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions
   if (head?.state === 'copying') await dropStaged(to, head);
 }
 
-async function copyAll({ id, from, to, clock, merge, signal }: ImportOptions, held: readonly Item[]): Promise<Head> {
+async function copyAll(
+  { id, from, to, clock, merge, signal }: ImportOptions,
+  pendingWrites: readonly Item[],
+): Promise<Head> {
   const head: Head = { id, state: 'copying', pages: 0 };
   const stage = async (items: readonly Item[], remembered: readonly [string, Remembered][]) => {
     signal.throwIfAborted();
@@ -118,7 +121,7 @@ async function copyAll({ id, from, to, clock, merge, signal }: ImportOptions, he
       changes.remember.set(headKey(head), stageValue(head, at));
     });
   };
-  await stage(held, []);
+  await stage(pendingWrites, []);
   for await (const { items, remembered } of from.pages()) {
     // Staged pages of an unfinished import into the former store. In a shared store, they can belong to another
     // instance.
@@ -188,8 +191,8 @@ function stageValue(value: unknown, at: number): Remembered {
  * Turns polled answers that were not committed yet into items that are older than all others. Each try creates the same
  * ids.
  */
-function heldItems(held: readonly { text: string }[]): HeldItem[] {
-  return held.map(({ text }, index) => {
+function heldItems(pendingWrites: readonly { text: string }[]): HeldItem[] {
+  return pendingWrites.map(({ text }, index) => {
     const order = String(index).padStart(8, '0');
     const id = `${'0'.repeat(idTimeLength)}${order}${hash('sha256', text).slice(0, 8)}`;
     return { id, part: 'held', subscribers: [], attempts: 0, text };

@@ -44,8 +44,8 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
     inbox.attach('outbox', this);
   }
 
-  take(given: readonly Given<'outbox'>[], context?: unknown, slice?: BatchSlice): void {
-    const entries = given.map(({ entry }) => entry);
+  take(deliveries: readonly Given<'outbox'>[], context?: unknown, slice?: BatchSlice): void {
+    const entries = deliveries.map(({ entry }) => entry);
     if (!slice || !this.#options.isList) {
       this.#send(entries, context, slice);
       return;

@@ -99,8 +99,8 @@ export class PollSubscription implements InboxSubscriber {
     this.#waiting.clear();
   }
 
-  take(given: readonly Given[]): void {
-    for (const one of given) {
+  take(deliveries: readonly Given[]): void {
+    for (const one of deliveries) {
       const { entry } = one;
       if (this.#options.acknowledge === 'flow') this.#waiting.set(entry.id, one);
       else {

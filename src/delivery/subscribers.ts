@@ -48,7 +48,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
    * @param context see {@link Destination}
    * @param slice absent if these are all entries that arrived together
    */
-  take(given: readonly Given<K>[], context?: unknown, slice?: BatchSlice): void;
+  take(deliveries: readonly Given<K>[], context?: unknown, slice?: BatchSlice): void;
 }
 
 /** The nodes that should receive records. If empty, every node of the channel. */
@@ -93,7 +93,7 @@ interface Away {
 interface Batch {
   subscriber: InboxSubscriber;
   first: Pending;
-  given: Given[];
+  deliveries: Given[];
   /** Set for entries that have just arrived. */
   together: Together | undefined;
 }
@@ -169,7 +169,7 @@ export class Subscribers {
   }
 
   /** Names of the kinds that can be delivered and of the callback nodes, as in `Item.subscribers`. */
-  get wanted(): string[] {
+  get wantedNames(): string[] {
     const polled = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
     const called = [...this.here.callback.values()];
     return [...polled, ...called.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
@@ -290,7 +290,7 @@ export class Subscribers {
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
     const subscribers = this.#recipients(pending);
-    const { isNew, firstAttempt, taken } = pending;
+    const { isNew, firstAttempt, acknowledgements } = pending;
     pending.isNew = false;
     if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
     const together = isNew ? pending.together : undefined;
@@ -299,11 +299,11 @@ export class Subscribers {
       const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined;
       const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;
       pendingFor.set(id, subscriber);
-      return { subscriber, first: pending, given: [{ entry, attempt }], together };
+      return { subscriber, first: pending, deliveries: [{ entry, attempt }], together };
     });
     if (pendingFor.size > 0) return batches;
     // All other nodes that had to receive the entry are no longer part of the flows, or do not want it.
-    if (taken > 0) this.#events.onTaken(pending);
+    if (acknowledgements > 0) this.#events.onTaken(pending);
     else if (this.#isUnreceived(entry)) this.#events.onUnreceived(pending);
     else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
     return batches;
@@ -321,20 +321,20 @@ export class Subscribers {
    * it is meant for.
    */
   #recipients(pending: Pending): InboxSubscriber[] {
-    const { entry, pendingFor, taken, together } = pending;
+    const { entry, pendingFor, acknowledgements, together } = pending;
     const [here, away] = [this.here[entry.channel], this.#away[entry.channel]];
     const returned: InboxSubscriber[] = [];
     let isInHand = false;
     for (const [id, holder] of [...pendingFor]) {
       const subscriber = here.get(id);
       // If all flows are stopped, nodes that still have to receive the entry might return.
-      const isGone = !subscriber && !away.has(id) && (here.size > 0 || taken === 0);
+      const isGone = !subscriber && !away.has(id) && (here.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === holder) isInHand = true;
       else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);
       else if (subscriber) pendingFor.delete(id);
     }
-    if (returned.length > 0 || isInHand || taken > 0) return returned;
+    if (returned.length > 0 || isInHand || acknowledgements > 0) return returned;
     if (entry.address) {
       const called = this.calledAt(entry.channel, entry.address);
       return called ? [called] : [];
@@ -348,11 +348,11 @@ export class Subscribers {
     return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
   }
 
-  #handOn({ subscriber, first, given, together }: Batch): void {
+  #handOn({ subscriber, first, deliveries, together }: Batch): void {
     if (!this.isHere(first.entry.channel, subscriber)) return;
     const context = subscriber.id === together?.asker ? together.context : undefined;
     try {
-      subscriber.take(given, context, sliceOf(first, given.length, together));
+      subscriber.take(deliveries, context, sliceOf(first, deliveries.length, together));
     } catch (error) {
       this.#events.onFault(error);
     }
@@ -370,7 +370,7 @@ function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): bo
 /** Adds a batch. Entries that arrived together stay together, without other entries. */
 function addTo(batches: Batch[], batch: Batch): void {
   const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
-  if (open && open.together === batch.together) open.given.push(...batch.given);
+  if (open && open.together === batch.together) open.deliveries.push(...batch.deliveries);
   else batches.push(batch);
 }
 

@@ -81,9 +81,9 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
         // Otherwise, the text is released with a later step, which is written together with the changes made without the
         // store.
-        if (isWritten) arrival.savedText?.letGo();
+        if (isWritten) arrival.savedText?.remove();
         else if (arrival.savedText)
-          context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedText?.letGo() });
+          context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedText?.remove() });
         const fresh = arrival.gathered ?? [];
         const verdicts = accepted.map((follow) => follow(fresh));
         if (!arrival.gathered) giveTogether(context, fresh, arrival);

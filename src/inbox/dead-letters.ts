@@ -10,7 +10,7 @@ import type { InboxParts } from './context';
 import { addressTo, type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
 import { type Identity, identify, isSameMessage, keysOf, recallCallback } from './identity';
 
-const keptMs = 7 * 24 * 3_600_000;
+const retentionMs = 7 * 24 * 3_600_000;
 const maxKept = 10_000;
 const sweepMs = 3_600_000;
 
@@ -30,7 +30,7 @@ interface Kept {
 export class DeadLetters {
   readonly #context: InboxParts;
   readonly #onFull: () => void;
-  readonly #kept = new Map<string, Kept>();
+  readonly #records = new Map<string, Kept>();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
   /** Kinds that no node receives and that were already reported. */
@@ -43,16 +43,16 @@ export class DeadLetters {
   }
 
   get size(): number {
-    return this.#kept.size;
+    return this.#records.size;
   }
 
   get(id: string): DeadLetter | undefined {
-    return this.#kept.get(id)?.item;
+    return this.#records.get(id)?.item;
   }
 
   /** Returns a page, in the order in which the records became unhandled. See {@link pageOf}. */
   page(limit: number, after?: string, matches?: (item: DeadLetter) => boolean): Page<DeadLetter> {
-    const items = [...this.#kept.values()].map(({ item }) => item);
+    const items = [...this.#records.values()].map(({ item }) => item);
     return pageOf(items, keyOf, { limit, after, matches });
   }
 
@@ -74,19 +74,19 @@ export class DeadLetters {
       whileFailing: 'apply',
       decide: (look, changes) => {
         // A callback that was accepted earlier might have replaced the record in the meantime.
-        if (!this.#kept.has(id) || changes.drop.has(id)) return () => {};
+        if (!this.#records.has(id) || changes.drop.has(id)) return () => {};
         const callback = node === '' && !item.address ? recallCallback(identity, look) : undefined;
-        const kept = callback ? createDeadLetter(addressTo(callback, entry), node, item.at) : item;
-        keepItem(changes, kept);
+        const record = callback ? createDeadLetter(addressTo(callback, entry), node, item.at) : item;
+        keepItem(changes, record);
         return () => {
-          if (!callback || !this.#kept.has(id)) return;
-          this.#put({ item: kept, since });
+          if (!callback || !this.#records.has(id)) return;
+          this.#put({ item: record, since });
           this.giveUnreceived();
         };
       },
     });
-    if (this.#kept.size <= maxKept) return;
-    this.discard([...this.#kept.keys()].slice(0, this.#kept.size - maxKept));
+    if (this.#records.size <= maxKept) return;
+    this.discard([...this.#records.keys()].slice(0, this.#records.size - maxKept));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
@@ -102,7 +102,7 @@ export class DeadLetters {
 
   /** Finds the polled copy of a message that no node receives, unless these changes drop it. */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
-    for (const { item } of this.#kept.values()) {
+    for (const { item } of this.#records.values()) {
       if (item.node !== '' || item.address || item.kind !== kind || changes.drop.has(item.id)) continue;
       if (isSameMessage(identify(item), identity)) return item;
     }
@@ -113,19 +113,19 @@ export class DeadLetters {
   giveUnreceived(): void {
     const { subscribers, run } = this.#context;
     for (const kind of this.#reportedKinds) if (subscribers.hasAny(kind)) this.#reportedKinds.delete(kind);
-    const items = [...this.#kept.values()].map(({ item }) => item).filter(({ node }) => node === '');
+    const items = [...this.#records.values()].map(({ item }) => item).filter(({ node }) => node === '');
     const receivable = items.filter((item) => this.#channelOf(item) !== undefined);
     if (receivable.length > 0) run(this.#createDelivery(receivable));
   }
 
   /** Forgets a record that the store no longer has. */
   forget(id: string): void {
-    this.#kept.delete(id);
+    this.#records.delete(id);
   }
 
   /** Removes records. */
   discard(ids: readonly string[]): void {
-    for (const id of ids) this.#kept.delete(id);
+    for (const id of ids) this.#records.delete(id);
     const step = createChange((changes) => {
       for (const id of ids) dropItem(changes, id, 'deadLetter');
     });
@@ -144,20 +144,20 @@ export class DeadLetters {
     return true;
   }
 
-  #put(kept: Kept): void {
-    const { id } = kept.item;
+  #put(record: Kept): void {
+    const { id } = record.item;
     // Moves the record to the end, because it might become unhandled again.
-    this.#kept.delete(id);
-    this.#kept.set(id, kept);
+    this.#records.delete(id);
+    this.#records.set(id, record);
   }
 
   #sweepLater(): void {
-    if (this.#sweep || this.#kept.size === 0) return;
+    if (this.#sweep || this.#records.size === 0) return;
     const { clock } = this.#context;
     const sweep = () => {
       this.#sweep = undefined;
-      const longAgo = clock.elapsed() - keptMs;
-      const outdated = [...this.#kept.values()].filter(({ since }) => since <= longAgo);
+      const longAgo = clock.elapsed() - retentionMs;
+      const outdated = [...this.#records.values()].filter(({ since }) => since <= longAgo);
       if (outdated.length > 0) this.discard(outdated.map(({ item }) => item.id));
       this.#sweepLater();
     };
@@ -170,7 +170,7 @@ export class DeadLetters {
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
     const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at));
-    return this.#kept.get(id)?.since ?? clock.elapsed() - age;
+    return this.#records.get(id)?.since ?? clock.elapsed() - age;
   }
 
   /** Returns the channel on which an attached node can receive a record. */
@@ -192,14 +192,14 @@ export class DeadLetters {
       whileFailing: 'apply',
       decide: (_look, changes) => {
         // A callback might have replaced the record, or a user might have removed it.
-        const given = found.filter(({ id }) => this.#kept.has(id) && !changes.drop.has(id));
+        const given = found.filter(({ id }) => this.#records.has(id) && !changes.drop.has(id));
         for (const { id, entry } of given) {
           dropItem(changes, id, 'deadLetter');
           keepItem(changes, entry);
         }
         return () => {
           for (const { id, entry } of given) {
-            this.#kept.delete(id);
+            this.#records.delete(id);
             entries.set(entry.id, new Pending(entry));
           }
           subscribers.giveAll();
@@ -225,7 +225,7 @@ export class DeadLetters {
   createParticipant(): Participant {
     return {
       // The inbox already names the kinds that this process can claim.
-      wanted: () => [],
+      wantedNames: () => [],
       isReadable: isDeadLetter,
       found: (items) => {
         for (const item of items.filter(isDeadLetter)) this.#put({ item, since: this.#sinceOf(item) });
@@ -234,8 +234,8 @@ export class DeadLetters {
       },
       itemOf: (id) => this.get(id),
       forget: (id) => this.forget(id),
-      letGo: () => {
-        this.#kept.clear();
+      releaseAll: () => {
+        this.#records.clear();
         this.#sweep?.cancel();
         this.#sweep = undefined;
       },

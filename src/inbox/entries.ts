@@ -135,7 +135,7 @@ export class Pending {
    */
   readonly pendingFor = new Map<string, object | undefined>();
   /** Number of nodes that have acknowledged the entry. */
-  taken = 0;
+  acknowledgements = 0;
   /** Number of the first attempt for a node that attaches after the entry arrived or was found. */
   firstAttempt: number;
   /** No node has received the entry yet, but its first attempt is stored. */

@@ -90,14 +90,14 @@ export class Inbox {
     this.counts = options.counts;
     this.#context = this.#createContext(options);
     this.deadLetters = this.#context.deadLetters;
-    const wanted = () => this.wanted;
-    this.journal.join('inbox', createInboxParticipant(this.#context, wanted));
+    const wantedNames = () => this.wantedNames;
+    this.journal.join('inbox', createInboxParticipant(this.#context, wantedNames));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
 
   /** Names of the nodes and kinds whose items this process can claim, as in `Item.subscribers`. */
-  get wanted(): readonly string[] {
-    return this.#context.subscribers.wanted;
+  get wantedNames(): readonly string[] {
+    return this.#context.subscribers.wantedNames;
   }
 
   /** Whether everything is delivered and written. */
@@ -153,7 +153,7 @@ export class Inbox {
     const { journal, subscribers } = this.#context;
     if (via === 'callback') return this.#acceptCallback(arrival);
     // The service does not return a polled record again, so a crash during the commit must not lose the answer.
-    const savedText = journal.hold(JSON.stringify({ kind, records }));
+    const savedText = journal.saveAhead(JSON.stringify({ kind, records }));
     if (savedText) onSaved?.();
     const verdicts =
       records.length <= maxPieceSize
@@ -209,7 +209,7 @@ export class Inbox {
   done(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
-    pending.taken++;
+    pending.acknowledgements++;
     if (pending.pendingFor.size === 0) settle(this.#context, pending);
   }
 
@@ -321,10 +321,10 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
 }
 
 /** Resumes the entries of an earlier process, and claims the entries of a dead process. */
-function createInboxParticipant(context: InboxContext, wanted: Participant['wanted']): Participant {
+function createInboxParticipant(context: InboxContext, wantedNames: Participant['wantedNames']): Participant {
   const { entries, subscribers, run } = context;
   return {
-    wanted,
+    wantedNames,
     isReadable: isEntry,
     found(items) {
       for (const entry of items) {
@@ -336,17 +336,17 @@ function createInboxParticipant(context: InboxContext, wanted: Participant['want
       }
       if (items.length > 0) subscribers.found();
     },
-    replay(held) {
-      const records = parseHeld(held);
+    replay(write) {
+      const records = parseHeld(write);
       if (!records) return false;
-      const step = createAccept(context, { ...records, via: 'poll', savedText: held, isRecovered: true });
+      const step = createAccept(context, { ...records, via: 'poll', savedText: write, isRecovered: true });
       run({ ...step, whileFailing: 'postpone' });
       return true;
     },
     merge: (key, versions) => mergeSeen(key, versions),
     itemOf: (id) => entries.get(id)?.entry,
     forget: (id) => void entries.delete(id),
-    letGo: () => entries.clear(),
+    releaseAll: () => entries.clear(),
   };
 }
 

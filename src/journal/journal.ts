@@ -90,7 +90,7 @@ export class Journal {
   #isWanted = true;
   /** Identifies the last opening of the store. */
   #opening: object | undefined;
-  /** Ids of held items that were replayed. */
+  /** Ids of saved texts that were replayed. */
   readonly #replayed = new Set<string>();
   /** Whether the participants know everything in the store. */
   #isRead = false;
@@ -194,8 +194,8 @@ export class Journal {
    * Saves a text synchronously. After a crash, the next process receives it by {@link Participant.replay}, unless it
    * was released. Returns `undefined` if the store cannot save texts in this way, or the write fails.
    */
-  hold(text: string): PendingWrite | undefined {
-    return this.#options.store.hold?.(text);
+  saveAhead(text: string): PendingWrite | undefined {
+    return this.#options.store.saveAhead?.(text);
   }
 
   /** Takes all postponed steps that no longer have `postpone`. */
@@ -223,8 +223,8 @@ export class Journal {
     return this.#mode === 'lapsed' || this.#mode === 'due';
   }
 
-  #enqueue(what: Task | Reading): void {
-    this.#queue.push(what);
+  #enqueue(request: Task | Reading): void {
+    this.#queue.push(request);
     this.#work();
   }
 
@@ -304,38 +304,38 @@ export class Journal {
     const opening = {};
     this.#opening = opening;
     this.#setMode(this.#mode === 'lapsed' ? 'reopening' : 'opening');
-    const leftovers = await this.#openStore(opening);
-    if (!leftovers) return;
-    const { items, held, isReset = false } = leftovers;
+    const recovered = await this.#openStore(opening);
+    if (!recovered) return;
+    const { items, pendingWrites, isReset = false } = recovered;
     this.#reconcile(this.#writer.noteFound(items, true), isReset);
     await this.#find(items, true);
     this.#isRead = true;
     // Texts of an earlier process are older than the waiting steps, so they are replayed first.
     const waiting = this.#queue.splice(0);
-    for (const one of held) this.#replay(one);
+    for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Takes these steps before the first sweep, because held texts must be judged with all remembered values.
+    // Takes these steps before the first sweep, because saved texts must be judged with all remembered values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
   }
 
-  #replay(held: RecoveredWrite): void {
+  #replay(write: RecoveredWrite): void {
     const isKnown = [...this.#participants.values()].some((participant) => {
       try {
-        return participant.replay?.(held);
+        return participant.replay?.(write);
       } catch {
         return false;
       }
     });
-    if (!isKnown) this.#quarantine(held.quarantine());
+    if (!isKnown) this.#quarantine(write.quarantine());
   }
 
-  /** Replays a held text that an import has brought as an item. */
+  /** Replays a saved text that an import has brought as an item. */
   #replayItem({ id, part, text }: HeldItem): void {
     if (this.#replayed.has(id)) return;
     this.#replayed.add(id);
     const drop = createChange((changes) => dropItem(changes, id, part));
-    this.#replay({ text, letGo: () => void this.run(drop), quarantine: () => id });
+    this.#replay({ text, remove: () => void this.run(drop), quarantine: () => id });
   }
 
   #quarantine(place: string): void {
@@ -357,7 +357,7 @@ export class Journal {
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
           }),
-        wanted: () => [...this.#participants.values()].flatMap((participant) => [...participant.wanted()]),
+        wantedNames: () => [...this.#participants.values()].flatMap((participant) => [...participant.wantedNames()]),
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
@@ -368,11 +368,11 @@ export class Journal {
         onDropped: (bytes, folder) => this.#report(new SmsError('storeDropped', { params: { bytes, folder } })),
       };
       await this.#options.prepare?.(events);
-      const leftovers = await this.#options.store.open(events);
+      const recovered = await this.#options.store.open(events);
       // The store might have failed again in the meantime.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
-      return leftovers;
+      return recovered;
     } catch (error) {
       this.#fail(error);
       return undefined;
@@ -427,7 +427,7 @@ export class Journal {
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
     // An open store has already received all changes.
-    if (this.isOpen && this.isDurable) for (const one of this.#participants.values()) one.letGo?.();
+    if (this.isOpen && this.isDurable) for (const one of this.#participants.values()) one.releaseAll?.();
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();

@@ -63,7 +63,7 @@ export interface Versions {
   mine: Remembered;
 }
 
-/** A text that a process of another login held (see {@link Journal.hold}), as an import provides it. */
+/** A text that a process of another login saved (see {@link Journal.saveAhead}), as an import provides it. */
 export interface HeldItem extends Item {
   part: 'held';
   text: string;
@@ -79,14 +79,14 @@ export interface Participant {
    */
   found(items: readonly Item[], isOpening: boolean): void | Promise<void>;
   /** Returns the names (see `Item.subscribers`) whose items this process can claim now. */
-  wanted(): readonly string[];
+  wantedNames(): readonly string[];
   /** Returns whether it can use an item. If not, the store quarantines the item. Absent: it can use every item. */
   isReadable?(item: Item): boolean;
   /**
-   * Accepts a text that an earlier process held (see {@link Journal.hold}). Returns whether the text belongs to this
+   * Accepts a text that an earlier process saved (see {@link Journal.saveAhead}). Returns whether the text belongs to this
    * participant.
    */
-  replay?(held: RecoveredWrite): boolean;
+  replay?(write: RecoveredWrite): boolean;
   /**
    * Merges two versions of a value of its part that changed while the store failed. If the method is absent, or the key
    * belongs to another part, the store keeps `mine`.
@@ -97,5 +97,5 @@ export interface Participant {
   /** Called when another process has claimed an item, even if the item belongs to another participant. */
   forget?(id: string): void;
   /** Called when the store is about to close with all items saved. The participant can forget its items. */
-  letGo?(): void;
+  releaseAll?(): void;
 }

@@ -166,16 +166,16 @@ export class StepWriter {
   /** Lets steps decide, and reads the keys that they look at, until all of these keys are read. */
   async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
     const recalled = new Map<string, Remembered | undefined>();
-    let asked = new Set(this.#unsaved.remember.keys());
-    for (const { step } of tasks) for (const key of step.keys ?? []) asked.add(key);
+    let recalledKeys = new Set(this.#unsaved.remember.keys());
+    for (const { step } of tasks) for (const key of step.keys ?? []) recalledKeys.add(key);
     for (;;) {
-      const keys = [...asked];
+      const keys = [...recalledKeys];
       const values = keys.length > 0 ? await this.#store.recall(keys) : [];
       for (const [index, key] of keys.entries()) recalled.set(key, values[index]);
-      asked = new Set();
+      recalledKeys = new Set();
       const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
-      const { changes, effects } = this.#decide(tasks, recalled, unsaved, asked);
-      if (asked.size > 0) continue;
+      const { changes, effects } = this.#decide(tasks, recalled, unsaved, recalledKeys);
+      if (recalledKeys.size > 0) continue;
       const all = unsaved ? createChanges(unsaved, changes) : changes;
       this.#correct(recalled, all);
       return { recalled, changes: all, effects };
@@ -186,9 +186,14 @@ export class StepWriter {
    * Lets steps decide. If a step throws, the remaining steps decide again without it, unless the step looked at a key
    * that is not read yet.
    *
-   * @param asked receives the keys that are not read yet; absent: they cannot be read
+   * @param recalledKeys receives the keys that are not read yet; absent: they cannot be read
    */
-  #decide(tasks: readonly Task[], recalled: Recalled, unsaved: Changes = this.#unsaved, asked?: Set<string>): Decided {
+  #decide(
+    tasks: readonly Task[],
+    recalled: Recalled,
+    unsaved: Changes = this.#unsaved,
+    recalledKeys?: Set<string>,
+  ): Decided {
     // Notes a clock change before steps remember times.
     const now = this.#skew.look();
     for (let left = tasks; ; ) {
@@ -196,7 +201,7 @@ export class StepWriter {
       const look = (key: string) => {
         if (changes.remember.has(key)) return changes.remember.get(key);
         const known = unsaved.remember.has(key) ? unsaved.remember : recalled;
-        if (!known.has(key)) asked?.add(key);
+        if (!known.has(key)) recalledKeys?.add(key);
         let remembered = known.get(key);
         remembered &&= this.#skew.read(remembered, this.#store.shared, now);
         for (const { count } of [unsaved, changes]) {
@@ -211,11 +216,11 @@ export class StepWriter {
           effects.push(decide(task, look, changes));
           return false;
         } catch (error) {
-          if (!asked?.size) task.reject(error);
+          if (!recalledKeys?.size) task.reject(error);
           return true;
         }
       });
-      if (!faulty || asked?.size) return { changes, effects };
+      if (!faulty || recalledKeys?.size) return { changes, effects };
       left = left.filter((task) => task !== faulty);
     }
   }

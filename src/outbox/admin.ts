@@ -3,10 +3,10 @@ import { createSearch } from '../page';
 import type { ReplyRequest } from '../replies/reply-request';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
+import { concernedBy, createResolved, isKept, type MessageItem, parseOutcome } from './message-item';
 import type { TextEntryPlace, TextEntryState } from './messages';
 import type { SendFailure } from './outage';
 import type { SendCounts } from './send-counts';
-import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
 import { stale } from './transitions';
 
 /** Counts of outgoing messages, for users. */
@@ -109,7 +109,7 @@ export class Admin {
   entries(state: TextEntryState, limit: number, after?: string, search = ''): TextEntryList {
     const { dispatcher, ledger } = this.#options;
     const find = createSearch(search);
-    const matches = ({ message, options }: Text) =>
+    const matches = ({ message, options }: MessageItem) =>
       find?.([...message.to, message.from, message.body, message.messageId, options.replaceKey]) ?? true;
     const { page, ...more } = ledger.messages.page(state, limit, after, find && matches);
     return { entries: page.map(({ text, place }) => formatEntry(text, place, dispatcher.dueAt(text.id))), ...more };
@@ -140,7 +140,7 @@ export class Admin {
   }
 
   /** Returns whether the action fits the state of the message. */
-  async #decide(text: Text, action: TextAction, isKept: boolean): Promise<boolean> {
+  async #decide(text: MessageItem, action: TextAction, isKept: boolean): Promise<boolean> {
     const { clock, dispatcher, ledger, registrations, settlement } = this.#options;
     if (action === 'discard') {
       if (isKept && !dispatcher.remove(text.id)) return false;
@@ -169,7 +169,7 @@ export class Admin {
   }
 }
 
-function formatEntry(text: Text, place: TextEntryPlace, dueAt: number | undefined): TextEntry {
+function formatEntry(text: MessageItem, place: TextEntryPlace, dueAt: number | undefined): TextEntry {
   const { id, node, message, outcome, state, leftAt } = text;
   const error = outcome && (parseOutcome(outcome) as SmsError);
   return {

@@ -1,16 +1,16 @@
 import type { SmsError } from '../errors';
 import type { Step } from '../journal/step';
 import { recordAgain } from '../replies/again';
+import type { MessageItem } from './message-item';
 import { guard, judgeOnce, type OnceVerdict } from './once';
 import { noteWithdrawn, readHolder, readSuperseding, replaceKeyOf, takeKey } from './replace';
-import type { Text } from './text';
 import { keepText, type Moved, type StepContext, startFrom, supersede } from './transitions';
 
 /** The result of accepting a new message into the outbox. */
 export interface Acceptance {
   verdict: OnceVerdict;
   /** The message as stored, if the store has it. */
-  text: Text;
+  text: MessageItem;
   /** The outcome of the message that this message replaced, if that one was in this process. */
   replaced?: Moved;
 }
@@ -28,7 +28,7 @@ export interface Arrival {
  * has its deduplication key. The same commit ends the message that it replaces. If another instance has the replaced
  * message, that instance ends it: see {@link collectSuperseded}.
  */
-export function accept(text: Text, memory: StepContext, { busy, firstId }: Arrival): Step<Acceptance>['decide'] {
+export function accept(text: MessageItem, memory: StepContext, { busy, firstId }: Arrival): Step<Acceptance>['decide'] {
   return (look, changes) => {
     const verdict = judgeOnce(text, { look, now: memory.now, firstId });
     const isNew = verdict.type === 'new';

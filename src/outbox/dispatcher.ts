@@ -3,6 +3,7 @@ import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { DueTimes } from './due-times';
 import { createExpired, endOf } from './expiry';
+import { isOutage, isUnknown, type MessageItem, type Outcome } from './message-item';
 import type { OutgoingMessage } from './messages';
 import { OrderedMap } from './ordered-map';
 import type { SendFailure } from './outage';
@@ -10,7 +11,6 @@ import { placeOf, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
-import { isOutage, isUnknown, type Outcome, type Text } from './text';
 import { stale } from './transitions';
 
 /** The components that a dispatcher uses. */
@@ -104,7 +104,7 @@ export class Dispatcher implements TurnSource {
    * @param repeats number of earlier unknown outcomes: if there was any, the message first waits for a while
    * @param isUrgent sends the message before all others
    */
-  admit(text: Text, repeats = 0, isUrgent = false): void {
+  admit(text: MessageItem, repeats = 0, isUrgent = false): void {
     const { clock, ledger, outage, queue, rules } = this.#options;
     const message = ledger.messages.find(text.id);
     if (ledger.isClosed || !message) return;
@@ -289,14 +289,14 @@ export class Dispatcher implements TurnSource {
     if (!ledger.isClosed) this.#endIfOver(message);
   }
 
-  async #end(text: Text, change: Partial<Text>, outcome: Outcome): Promise<void> {
+  async #end(text: MessageItem, change: Partial<MessageItem>, outcome: Outcome): Promise<void> {
     const { settlement } = this.#options;
     if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(text, outcome));
     else await settlement.end(text, { by: 'settle', outcome, change });
   }
 
   /** Queues a message that is sent again after an unknown outcome. */
-  sendAgain(text: Text | undefined): void {
+  sendAgain(text: MessageItem | undefined): void {
     if (text) this.admit(text, text.repeats);
   }
 

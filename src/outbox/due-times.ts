@@ -78,10 +78,10 @@ export class DueTimes {
     const { first } = this;
     if (first === undefined) return;
     const delayMs = Math.max(0, Math.min(maxDelayMs, first - this.#clock[this.#time]()));
-    this.#timer = this.#clock.after(delayMs, () => this.#look(), true);
+    this.#timer = this.#clock.after(delayMs, () => this.#checkDue(), true);
   }
 
-  #look(): void {
+  #checkDue(): void {
     for (let count = 0; count < maxPerTurn; count++) {
       const id = this.#first;
       if (!(Number(this.get(id)) <= this.#clock[this.#time]())) {
@@ -92,6 +92,6 @@ export class DueTimes {
       this.#onDue(id);
     }
     this.#timer?.cancel();
-    this.#timer = this.#clock.nextTurn(() => this.#look());
+    this.#timer = this.#clock.nextTurn(() => this.#checkDue());
   }
 }

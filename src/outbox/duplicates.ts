@@ -1,8 +1,8 @@
 import { type Clock, nextTurn, wait } from '../clock';
 import type { Acceptance } from './arrivals';
+import { isSuperseded, type MessageItem, type StoredOutcome } from './message-item';
 import { keysOfOnce } from './once';
 import { SendQueue } from './queue';
-import { isSuperseded, type StoredOutcome, type Text } from './text';
 
 /**
  * Interval at which a duplicate asks the store again if another instance has the first message, or if that has just
@@ -58,7 +58,7 @@ export class Duplicates {
    * @param accept asks the store again
    * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if the wait is aborted; the error of `accept`
    */
-  wait(text: Text, firstId: string, signal: AbortSignal, accept: Accept): Promise<Acceptance> {
+  wait(text: MessageItem, firstId: string, signal: AbortSignal, accept: Accept): Promise<Acceptance> {
     const [key = ''] = keysOfOnce(text);
     const line = this.#lines.get(key) ?? this.#createLine();
     this.#lines.set(key, line);
@@ -70,7 +70,7 @@ export class Duplicates {
   }
 
   /** Wakes the duplicates of a message that has an outcome or was discarded. */
-  ended(text: Text): void {
+  ended(text: MessageItem): void {
     const [key = ''] = this.#lines.size > 0 ? keysOfOnce(text) : [];
     const line = this.#lines.get(key);
     if (!line) return;
@@ -84,7 +84,7 @@ export class Duplicates {
     return { queue: new SendQueue({ clock: this.#clock, settings }), superseded: undefined, wake() {} };
   }
 
-  async #ask(text: Text, { line, firstId, signal, accept }: Waiting): Promise<Acceptance> {
+  async #ask(text: MessageItem, { line, firstId, signal, accept }: Waiting): Promise<Acceptance> {
     // Yields to the event loop, because thousands of duplicates might wait for one message.
     await nextTurn(this.#clock);
     for (let id = firstId; ; ) {

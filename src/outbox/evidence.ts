@@ -1,6 +1,6 @@
 import type { RecordOfKind } from '../model';
 import { type Changes, digest, type Look, parseRememberedValue } from '../store/store';
-import { isReconciled, type Text } from './text';
+import { isReconciled, type MessageItem } from './message-item';
 
 /**
  * The part of a record that proves that the service accepted a message: the kind, and the handset if known. Plain data.
@@ -33,12 +33,12 @@ export function storeEvidence(passing: RecordOfKind, now: number, look: Look, ch
   changes.remember.set(key, { at: now, forMs: storedMs, value: JSON.stringify([...known, evidenceOf(passing)]) });
 }
 
-export function readEvidence({ message }: Text, look: Look): EvidenceRecord[] {
+export function readEvidence({ message }: MessageItem, look: Look): EvidenceRecord[] {
   return parseRememberedValue(look(keyOf(message.messageId ?? '')), isEvidence) ?? [];
 }
 
 /** Removes the evidence of a message that now has an outcome. */
-export function forgetEvidence(text: Text, look: Look, changes: Changes): void {
+export function forgetEvidence(text: MessageItem, look: Look, changes: Changes): void {
   if (!isReconciled(text)) return;
   const key = keyOf(text.message.messageId ?? '');
   if (look(key)) changes.remember.set(key, undefined);

@@ -1,8 +1,8 @@
 import { type Clock, maxDeploymentMs } from '../clock';
 import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
+import type { MessageItem } from './message-item';
 import { mayLeaveAt, type RuleSettings } from './rules';
-import type { Text } from './text';
 
 /** Times at which a waiting message ends, by {@link Clock.elapsed}. */
 export interface End {
@@ -22,8 +22,8 @@ const maxAbsenceMs = 7 * 24 * 3_600_000;
 const minAbsenceMs = 3_600_000;
 
 /** Returns when a message ends. Its expiry period begins when it can first leave. */
-export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
-  const { sendNowAt = Number.POSITIVE_INFINITY, ...text } = given;
+export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
+  const { sendNowAt = Number.POSITIVE_INFINITY, ...text } = waiting;
   const skew = ClockSkew.of(clock);
   const { expireMs = Number.POSITIVE_INFINITY } = text.options.keep ?? {};
   const elapsed = clock.elapsed();
@@ -39,13 +39,13 @@ export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettin
 }
 
 /** Returns when the account gives up an outcome that waits for its node. Such an outcome never expires. */
-export function endOfOutcome({ settledAt = 0 }: Text, clock: Clock): End {
+export function endOfOutcome({ settledAt = 0 }: MessageItem, clock: Clock): End {
   const ageMs = Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(settledAt));
   return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + maxAbsenceMs - ageMs };
 }
 
 /** Creates the error of a message that expired before it left. */
-export function createExpired({ options }: Text): SmsError {
+export function createExpired({ options }: MessageItem): SmsError {
   const expireMs = options.keep?.expireMs ?? 0;
   const minutes = expireMs / 60_000;
   if (Number.isInteger(minutes)) return new SmsError('expired', { params: { minutes } });

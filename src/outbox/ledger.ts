@@ -11,12 +11,12 @@ import type { Item } from '../store/store';
 import { type Acceptance, type Arrival, accept, collectSuperseded, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
+import { type Evidence, isFollowed, isTracked, type MessageItem, type StoredOutcome } from './message-item';
 import { Messages } from './messages';
 import type { Outage } from './outage';
 import type { SendQueue } from './queue';
-import { holdsAny, type RuleSettings } from './rules';
+import { hasRules, type RuleSettings } from './rules';
 import type { SendCounts } from './send-counts';
-import { type Evidence, isFollowed, isTracked, type StoredOutcome, type Text } from './text';
 import {
   delivered,
   discard,
@@ -76,9 +76,9 @@ export interface OutboxOptions {
 /** Settings and callbacks for a ledger. */
 export interface LedgerOptions extends OutboxOptions {
   /** Called when the store returns messages of an earlier process, or of a dead instance. */
-  onFound(texts: readonly Text[], followUps: readonly FollowUp[]): void;
+  onFound(texts: readonly MessageItem[], followUps: readonly FollowUp[]): void;
   /** Called when a message was replaced or withdrawn. */
-  onSuperseded(text: Text): void;
+  onSuperseded(text: MessageItem): void;
   /** Called when a node has more or fewer open reply requests or reports. */
   onCount(node: string, kind: FollowUp['kind']): void;
 }
@@ -136,8 +136,8 @@ export class Ledger {
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
     // The store has written a message although it reported a failure. The node knows that the message was not sent.
-    for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as Text);
-    const found = (items as readonly (Text | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
+    for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
+    const found = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.messages.has(id));
     const followUps = found
@@ -166,7 +166,7 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` if the store fails, or the reason why the message cannot wait. The caller must not
    * send the message then, because the ledger does not have it
    */
-  async accept(text: Text, arrival: Arrival = {}): Promise<Acceptance> {
+  async accept(text: MessageItem, arrival: Arrival = {}): Promise<Acceptance> {
     // Nothing is written before the step decides, and no step decides while the store fails.
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (look, changes) => {
@@ -233,15 +233,15 @@ export class Ledger {
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
    */
-  sendNow(text: Text): Promise<Text | Stale> {
+  sendNow(text: MessageItem): Promise<MessageItem | Stale> {
     return this.#move(sendNow(text, this.#memory()));
   }
 
   /** Asks the rules which recipients they withhold, and how long the message has to wait. Counts and stores nothing. */
-  async judge(text: Text): Promise<{ text: Text; notBefore?: number | undefined }> {
+  async judge(text: MessageItem): Promise<{ text: MessageItem; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = text;
     const { rules } = this.#options;
-    if (!holdsAny(rules)) return { text: rest };
+    if (!hasRules(rules)) return { text: rest };
     const { withheld, notBefore } = await this.journal.run(judge(text, this.#memory()));
     return { text: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
@@ -253,10 +253,10 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` if the store cannot write the mark of a tracked message: the caller must not send it
    * then
    */
-  async markLeaving(text: Text): Promise<Text | Stale | undefined> {
+  async markLeaving(text: MessageItem): Promise<MessageItem | Stale | undefined> {
     // A reply can arrive as soon as the first byte is sent.
     this.inTransit.add(text);
-    let left: Text | Stale | undefined;
+    let left: MessageItem | Stale | undefined;
     try {
       const step = markLeaving(text, this.#memory(text));
       left = await this.messages.during(text.id, 'sending', () => this.#move(step));
@@ -267,22 +267,22 @@ export class Ledger {
   }
 
   /** Lets a message wait again after a try that sent nothing. */
-  requeue(text: Text, change: Partial<Text> = {}): Promise<Text | Stale> {
+  requeue(text: MessageItem, change: Partial<MessageItem> = {}): Promise<MessageItem | Stale> {
     return this.#move(requeue(text, change, this.#memory()));
   }
 
   /** Lets a message wait again after a try that might have sent it, as its outcome says. */
-  sendAgain(text: Text, outcome: StoredOutcome, change: Partial<Text>): Promise<Text | Stale> {
+  sendAgain(text: MessageItem, outcome: StoredOutcome, change: Partial<MessageItem>): Promise<MessageItem | Stale> {
     return this.#move(sendAgain(text, { outcome, change }, this.#memory()));
   }
 
-  async settle(text: Text, ending: Ending): Promise<Text | Stale> {
+  async settle(text: MessageItem, ending: Ending): Promise<MessageItem | Stale> {
     const settled = await this.#move(settle(text, ending, this.#memory(text)));
     if (settled !== stale) this.duplicates.ended(text);
     return settled;
   }
 
-  async delivered(text: Text): Promise<void> {
+  async delivered(text: MessageItem): Promise<void> {
     if (!isTracked(text)) return;
     const uncertain = undecided(text, this.#memory());
     // Updates memory before the commit, so that the list of entries agrees with the flow and nothing resumes the
@@ -297,14 +297,14 @@ export class Ledger {
    *
    * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write this now: the message stays
    */
-  discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
+  discard(text: MessageItem, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
     const step = discard(text, this.#memory(), whileFailing);
     return this.journal.run(
       withEffect(step, (result) => {
         if (result === stale) return false;
         this.messages.delete(text.id);
         this.inTransit.delete(text.id);
-        for (const followUp of result.asked) this.followUps.put(followUp);
+        for (const followUp of result.newFollowUps) this.followUps.put(followUp);
         for (const id of result.closedRequests) this.followUps.delete(id);
         this.duplicates.ended(text);
         return true;
@@ -320,19 +320,19 @@ export class Ledger {
   }
 
   /** Reads the evidence that an earlier process received before it ended. */
-  evidenceOf(text: Text): Promise<EvidenceRecord[]> {
+  evidenceOf(text: MessageItem): Promise<EvidenceRecord[]> {
     return this.journal.run(createReading('postpone', (look) => readEvidence(text, look)));
   }
 
   /** Returns the flow message that belongs to a message, a reply request or a report, if it is known. */
-  async flowMessageOf(item: Text | FollowUp): Promise<string | undefined> {
+  async flowMessageOf(item: MessageItem | FollowUp): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
     const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
     return this.journal.run(createReading('postpone', (look) => look(key)?.value));
   }
 
   /** @param remembered a message that this step might remember */
-  #memory(remembered?: Text): StepContext {
+  #memory(remembered?: MessageItem): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
     const lead = Math.round(now - clock.elapsed());
@@ -343,17 +343,17 @@ export class Ledger {
   }
 
   /** Takes a step, and updates memory. The next step of the same commit sees the new state of the message. */
-  #move<Other extends Stale | undefined>(step: Step<Moved | Other>): Promise<Text | Other> {
+  #move<Other extends Stale | undefined>(step: Step<Moved | Other>): Promise<MessageItem | Other> {
     return this.journal.run(
       withEffect(step, (moved) => (moved === undefined || moved === stale ? moved : this.#apply(moved as Moved))),
-    ) as Promise<Text | Other>;
+    ) as Promise<MessageItem | Other>;
   }
 
-  #apply({ text, asked, closedRequests, isSuperseded }: Moved): Text {
+  #apply({ text, newFollowUps, closedRequests, isSuperseded }: Moved): MessageItem {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.messages.put(text);
     this.#watchReplaceable();
-    for (const followUp of asked) {
+    for (const followUp of newFollowUps) {
       // Another step of the same commit might have answered the request.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
@@ -387,7 +387,7 @@ const examples: Readonly<Record<FollowUp['kind'] | 'text', object>> = {
  * might have written.
  */
 export function isLedgerItem(item: Item): boolean {
-  return isLike(item, examples[(item as Text | FollowUp).kind] ?? {});
+  return isLike(item, examples[(item as MessageItem | FollowUp).kind] ?? {});
 }
 
 function isLike(value: unknown, example: unknown): boolean {

@@ -3,8 +3,8 @@ import { ClockSkew } from '../journal/clock-skew';
 import { pageOf } from '../page';
 import { DueTimes } from './due-times';
 import type { End } from './expiry';
+import { isKept, isTracked, type MessageItem, type MessageState } from './message-item';
 import { formatOrder, OrderedMap } from './ordered-map';
-import { isKept, isTracked, type Text, type TextState } from './text';
 
 /**
  * The phases of an outgoing message in this process. Each phase lists the states that the message can have in the
@@ -31,7 +31,7 @@ export const phases = {
   reporting: ['settled'],
   /** The flow knows that the outcome is unknown, and a user can decide. */
   undecided: ['uncertain'],
-} as const satisfies Readonly<Record<string, readonly TextState[]>>;
+} as const satisfies Readonly<Record<string, readonly MessageState[]>>;
 
 export type Phase = keyof typeof phases;
 
@@ -44,7 +44,7 @@ const noMessages = Object.fromEntries(Object.keys(phases).map((phase) => [phase,
 export interface OutgoingMessage {
   readonly id: string;
   /** The message as the store has it, or would have it. */
-  text: Text;
+  text: MessageItem;
   phase: Phase;
   /** Whether it is a stored message. */
   isKept: boolean;
@@ -92,7 +92,7 @@ export class Messages {
   readonly #decisions: DueTimes;
 
   /** @param onUndecided called when no user has decided about a message in time */
-  constructor(clock: Clock, onUndecided: (text: Text) => void) {
+  constructor(clock: Clock, onUndecided: (text: MessageItem) => void) {
     this.#clock = clock;
     this.#decisions = new DueTimes(clock, 'elapsed', (id) => {
       const text = this.get(id);
@@ -105,7 +105,7 @@ export class Messages {
   }
 
   /** Returns the message as of the last commit. */
-  get(id: string): Text | undefined {
+  get(id: string): MessageItem | undefined {
     return this.#messages.get(id)?.text;
   }
 
@@ -127,7 +127,7 @@ export class Messages {
   }
 
   /** Adds a message that the caller will process. */
-  begin(text: Text, phase: Phase): OutgoingMessage {
+  begin(text: MessageItem, phase: Phase): OutgoingMessage {
     const message = this.put(text);
     message.isOwned = true;
     this.move(message, phase);
@@ -135,7 +135,7 @@ export class Messages {
   }
 
   /** Adds or updates a message. If its phase does not fit the new state, the phase changes. */
-  put(text: Text): OutgoingMessage {
+  put(text: MessageItem): OutgoingMessage {
     const former = this.#messages.get(text.id);
     if (former) this.#uncount(former);
     const phase = former && fits(former.phase, text) ? former.phase : firstPhaseOf(text);
@@ -222,7 +222,7 @@ export class Messages {
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
-  page(state: TextEntryState, limit: number, after?: string, matches?: (text: Text) => boolean) {
+  page(state: TextEntryState, limit: number, after?: string, matches?: (text: MessageItem) => boolean) {
     const listed = this.#listed[state];
     const isListed = (order: string): boolean => {
       const text = this.get(listed.get(order) ?? '');
@@ -274,13 +274,13 @@ function isCounted(message: OutgoingMessage): boolean {
   return message.isKept || message.phase === 'searching';
 }
 
-function fits(phase: Phase, { state }: Text): boolean {
-  const states: readonly TextState[] = phases[phase];
+function fits(phase: Phase, { state }: MessageItem): boolean {
+  const states: readonly MessageState[] = phases[phase];
   return states.includes(state);
 }
 
 /** Returns the first phase of a message that was found in the store, or that a step moved to another state. */
-function firstPhaseOf({ state }: Text): Phase {
+function firstPhaseOf({ state }: MessageItem): Phase {
   if (state === 'waiting') return 'queued';
   if (state === 'leaving') return 'sending';
   return state === 'settled' ? 'reporting' : 'undecided';

@@ -5,10 +5,10 @@ import {
   isKept,
   isSuperseded,
   isUnknown,
+  type MessageItem,
   type Outcome,
   type StoredOutcome,
-  type Text,
-} from './text';
+} from './message-item';
 
 /** The result of checking a deduplication key. */
 export type OnceVerdict =
@@ -47,7 +47,7 @@ const oncePrefix = 'once:';
 /**
  * Returns the store key of the deduplication key, or no key if the message has none. Different nodes never share a key.
  */
-export function keysOfOnce({ node, options }: Pick<Text, 'node' | 'options'>): string[] {
+export function keysOfOnce({ node, options }: Pick<MessageItem, 'node' | 'options'>): string[] {
   return options.once === undefined ? [] : [`${oncePrefix}${digest(node, options.once)}`];
 }
 
@@ -56,7 +56,7 @@ export function keysOfOnce({ node, options }: Pick<Text, 'node' | 'options'>): s
  * outcome can be sent again.
  */
 export function judgeOnce(
-  text: Text,
+  text: MessageItem,
   { look, now, firstId }: { look: Look; now: number; firstId?: string | undefined },
 ): OnceVerdict {
   const guard = read(text, look, now);
@@ -70,7 +70,7 @@ export function judgeOnce(
 }
 
 /** Reserves the deduplication key until the message has an outcome. */
-export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
+export function guard(text: MessageItem, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
   if (text.options.once === undefined) return;
   const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
   const aheadMs = Math.max(0, (text.options.at?.time ?? at) - at);
@@ -79,7 +79,7 @@ export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMe
 }
 
 /** Reserves the key again for a message that is sent again, unless another message has the key by now. */
-export function guardAgain(text: Text, look: Look, changes: Changes, memory: KeyMemory): void {
+export function guardAgain(text: MessageItem, look: Look, changes: Changes, memory: KeyMemory): void {
   if (read(text, look, memory.now)?.id === text.id) guard(text, changes, memory);
 }
 
@@ -88,7 +88,7 @@ export function guardAgain(text: Text, look: Look, changes: Changes, memory: Key
  * another message has it by now.
  */
 export function noteOutcome(
-  text: Text,
+  text: MessageItem,
   outcome: Outcome,
   { look, changes }: { look: Look; changes: Changes },
   { now: at, dedupeMs }: KeyMemory,
@@ -105,12 +105,12 @@ export function noteOutcome(
   }
 }
 
-function write(text: Text, value: Guard, changes: Changes, duration: Duration): void {
+function write(text: MessageItem, value: Guard, changes: Changes, duration: Duration): void {
   const [key] = keysOfOnce(text);
   if (key !== undefined) changes.remember.set(key, { ...duration, value: JSON.stringify(value) });
 }
 
-function read(text: Text, look: Look, now: number): Guard | undefined {
+function read(text: MessageItem, look: Look, now: number): Guard | undefined {
   const [key] = keysOfOnce(text);
   const remembered = key === undefined ? undefined : look(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
@@ -124,6 +124,6 @@ function isGuard(value: unknown): value is Guard {
 }
 
 /** Returns a digest that is equal for the same body and recipients, in any order. */
-function fingerprintOf({ message, originalBody = message.body }: Text): string {
+function fingerprintOf({ message, originalBody = message.body }: MessageItem): string {
   return digest(originalBody, [...message.to].sort());
 }

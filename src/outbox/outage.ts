@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../clock';
 import { isSmsError, Notices, SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
-import { formatOutcome, parseOutcome, type StoredRetryAfter, type Text } from './text';
+import { formatOutcome, type MessageItem, parseOutcome, type StoredRetryAfter } from './message-item';
 
 /** An outage as users see it. */
 export interface SendFailure {
@@ -35,7 +35,7 @@ export class Outage {
   #failures = 0;
   /** Earliest times of the next try: by the growing delay, and by the `Retry-After` of the service. */
   #dueAt = 0;
-  #wishedAt = 0;
+  #retryAfterAt = 0;
   /** Time at which the last outage ended, or the account closed. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
@@ -53,7 +53,7 @@ export class Outage {
 
   /** Time until a message can try, in ms. */
   get delayMs(): number {
-    return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#wishedMs);
+    return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#retryAfterMs);
   }
 
   /**
@@ -62,12 +62,12 @@ export class Outage {
    */
   get stored(): StoredRetryAfter | undefined {
     const { error } = this;
-    if (!error || this.#wishedMs === 0 || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
-    return { at: this.#clock.now(), forMs: this.#wishedMs, error: formatOutcome(error) };
+    if (!error || this.#retryAfterMs === 0 || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
+    return { at: this.#clock.now(), forMs: this.#retryAfterMs, error: formatOutcome(error) };
   }
 
-  get #wishedMs(): number {
-    return Math.max(0, this.#wishedAt - this.#clock.elapsed());
+  get #retryAfterMs(): number {
+    return Math.max(0, this.#retryAfterAt - this.#clock.elapsed());
   }
 
   /**
@@ -78,8 +78,8 @@ export class Outage {
    */
   open(onDue: () => void): void {
     this.#onDue = onDue;
-    if (isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#wishedAt = 0;
-    if (this.#wishedMs === 0) this.end();
+    if (isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#retryAfterAt = 0;
+    if (this.#retryAfterMs === 0) this.end();
   }
 
   /**
@@ -97,8 +97,8 @@ export class Outage {
   recall({ at, forMs, error }: StoredRetryAfter): void {
     const outcome = parseOutcome(error);
     if (!(outcome instanceof SmsError)) return;
-    this.#wish(Math.min(forMs, at + forMs - this.#clock.now()));
-    if (this.#wishedMs === 0 || this.error) return;
+    this.#noteRetryAfter(Math.min(forMs, at + forMs - this.#clock.now()));
+    if (this.#retryAfterMs === 0 || this.error) return;
     this.#begin(outcome);
     this.#wait();
   }
@@ -107,10 +107,10 @@ export class Outage {
    * Notes that a message failed because of the outage. The next try follows after a growing delay, and never before the
    * latest `Retry-After` of the service.
    */
-  failed({ id, arrivedAt }: Text, error: SmsError): void {
+  failed({ id, arrivedAt }: MessageItem, error: SmsError): void {
     const now = this.#clock.now();
     const elapsed = this.#clock.elapsed();
-    this.#wish(parseRetryAfter(error.retryAfter ?? '', now));
+    this.#noteRetryAfter(parseRetryAfter(error.retryAfter ?? '', now));
     if (!this.error) {
       const cameAt = elapsed - (now - arrivedAt);
       if (elapsed >= this.#endedAt + relapseMs || cameAt > this.#endedAt) this.notices.clear();
@@ -128,7 +128,7 @@ export class Outage {
    * before the outage began, or if a user sent it during the `Retry-After` wait.
    */
   answered(id: string): boolean {
-    if (this.probe !== id || this.#wishedMs > 0) return false;
+    if (this.probe !== id || this.#retryAfterMs > 0) return false;
     this.#endedAt = this.#clock.elapsed();
     this.end();
     return true;
@@ -141,8 +141,8 @@ export class Outage {
     this.probe = undefined;
   }
 
-  #wish(forMs: number): void {
-    this.#wishedAt = Math.max(this.#wishedAt, this.#clock.elapsed() + forMs);
+  #noteRetryAfter(forMs: number): void {
+    this.#retryAfterAt = Math.max(this.#retryAfterAt, this.#clock.elapsed() + forMs);
   }
 
   #begin(error: SmsError): void {

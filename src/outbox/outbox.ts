@@ -8,6 +8,18 @@ import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
 import { Absences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
+import {
+  asks,
+  formatOutcome,
+  isKept,
+  isTracked,
+  isUnknown,
+  isUnsent,
+  type MessageItem,
+  type Outcome,
+  parseOutcome,
+  withMessageId,
+} from './message-item';
 import { UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, maxScheduled, mayLeaveAt } from './rules';
@@ -20,18 +32,6 @@ import {
   type SendRequest,
 } from './sender-registrations';
 import { type MessageSource, Settlement } from './settlement';
-import {
-  asks,
-  formatOutcome,
-  isKept,
-  isTracked,
-  isUnknown,
-  isUnsent,
-  type Outcome,
-  parseOutcome,
-  type Text,
-  withMessageId,
-} from './text';
 import { type Stale, stale } from './transitions';
 
 /** Delays before a message that is not stored is tried again. The delay doubles up to the maximum. */
@@ -179,8 +179,8 @@ export class Outbox implements Participant {
     former.#parts.origins.clear();
   }
 
-  /** See {@link Participant.wanted}. */
-  wanted(): string[] {
+  /** See {@link Participant.wantedNames}. */
+  wantedNames(): string[] {
     return this.registrations.nodes.map((node) => `node ${node}`);
   }
 
@@ -210,8 +210,8 @@ export class Outbox implements Participant {
     if (!ledger.messages.has(message) && !ledger.followUps.hasOf(message)) settlement.forget(message);
   }
 
-  /** See {@link Participant.letGo}. */
-  letGo(): void {
+  /** See {@link Participant.releaseAll}. */
+  releaseAll(): void {
     const { messages, followUps } = this.#parts.ledger;
     for (const { id, isOwned } of [...messages.values()]) if (!isOwned) messages.delete(id);
     followUps.clear();
@@ -230,7 +230,7 @@ export class Outbox implements Participant {
   }
 
   /** Resumes the messages of an earlier process, or of a dead instance. */
-  #resume(texts: readonly Text[], followUps: readonly FollowUp[]): void {
+  #resume(texts: readonly MessageItem[], followUps: readonly FollowUp[]): void {
     if (texts.length > 0) this.#parts.dispatcher.gather();
     for (const text of texts) void this.#resumeMessage(text).catch(this.#parts.onFault);
     this.replies.resume(followUps);
@@ -243,7 +243,7 @@ export class Outbox implements Participant {
     this.#parts.onOpenRequests(node, awaitedKindOf[kind], this.#parts.ledger.followUps.open[kind].of(node) > 0);
   }
 
-  async #resumeMessage(text: Text): Promise<void> {
+  async #resumeMessage(text: MessageItem): Promise<void> {
     const { ledger, dispatcher, settlement } = this.#parts;
     const message = ledger.messages.find(text.id);
     if (!message || message.isOwned || message.abort) return;
@@ -294,7 +294,7 @@ export class Outbox implements Participant {
    * Processes a new message. Resolves when the message is stored or has ended, at the latest 10 s after its node is
    * closed. Never rejects, because each failure is an outcome.
    */
-  async #submitText(text: Text, source: MessageSource): Promise<void> {
+  async #submitText(text: MessageItem, source: MessageSource): Promise<void> {
     const message = isTracked(text) ? this.#parts.ledger.messages.begin(text, 'accepting') : undefined;
     try {
       const { keep, replaceKey } = text.options;
@@ -311,7 +311,7 @@ export class Outbox implements Participant {
   }
 
   /** Stores a message, or reserves its deduplication key, before anything else happens to it. */
-  async #accept(text: Text, source: MessageSource): Promise<void> {
+  async #accept(text: MessageItem, source: MessageSource): Promise<void> {
     const { clock, rules, ledger, dispatcher, settlement } = this.#parts;
     const now = clock.now();
     const isKept = text.options.keep !== undefined;
@@ -356,7 +356,7 @@ export class Outbox implements Participant {
    * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
    * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
    */
-  async #sendToEnd(text: Text, source: MessageSource): Promise<void> {
+  async #sendToEnd(text: MessageItem, source: MessageSource): Promise<void> {
     const { clock, queue, reconciliations, settlement } = this.#parts;
     const { handler, stopped: signal, givenUp } = source.from;
     const { client } = handler;
@@ -413,7 +413,7 @@ export class Outbox implements Participant {
   }
 
   /** Ends a message that the outbox did not accept. */
-  async #refuse(text: Text, source: MessageSource, error: unknown): Promise<void> {
+  async #refuse(text: MessageItem, source: MessageSource, error: unknown): Promise<void> {
     // If the store is closed but not failing, the reason is that the flow stopped.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
@@ -426,10 +426,10 @@ export class Outbox implements Participant {
     this.#parts.settlement.forget(text.id);
   }
 
-  #createText({ flowMessage, origin, ...request }: SendRequest, node: string): Text {
+  #createText({ flowMessage, origin, ...request }: SendRequest, node: string): MessageItem {
     const { journal, clock, rules, origins } = this.#parts;
     const arrivedAt = clock.now();
-    const text: Text = {
+    const text: MessageItem = {
       ...request,
       id: journal.nextId(),
       part: 'ledger',
@@ -462,7 +462,7 @@ function createUuid(clock: Clock): string {
  * Replaces the error of the store, which is about polling, with the error of an unsent message. An error that names a
  * remedy stays.
  */
-function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
+function asUnsent<End extends Outcome>(text: MessageItem, outcome: End): End | SmsError {
   if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
   return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });
 }

@@ -50,7 +50,7 @@ export interface TurnSource {
 const latenessMs = 2;
 
 /** Shorter delays count as 0, because no clock is that precise. */
-const finestMs = 0.001;
+const minDelayMs = 0.001;
 
 const maxPriority = 10;
 
@@ -125,13 +125,13 @@ export class SendQueue {
     if (busy) throw busy;
     return new Promise((resolve, reject) => {
       const place = placeOf(priority, order ?? this.arrive());
-      const leave = onceAborted(signal, () => {
+      const stopListening = onceAborted(signal, () => {
         this.#waiting.delete(place);
         if (!this.#next()) this.#timer?.cancel();
         reject(new SmsError('closed'));
       });
       const start = () => {
-        leave();
+        stopListening();
         this.#waiting.delete(place);
         resolve(this.#start(task));
       };
@@ -184,7 +184,7 @@ export class SendQueue {
   #delayMs(): number {
     const dueAt = this.#nextDueAt();
     const delayMs = dueAt === undefined ? 0 : dueAt - this.#options.clock.elapsed();
-    return delayMs < finestMs ? 0 : delayMs;
+    return delayMs < minDelayMs ? 0 : delayMs;
   }
 
   #nextDueAt(): number | undefined {

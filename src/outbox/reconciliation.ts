@@ -6,9 +6,9 @@ import { isHandset } from '../replies/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { type EvidenceRecord, evidenceOf, messageIdOf } from './evidence';
 import type { OutboxOptions } from './ledger';
+import { concernedBy, createResolved, type Evidence, isReconciled, type MessageItem, type Sent } from './message-item';
 import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
-import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, type Text } from './text';
 
 /** The result of a search. */
 interface Finding {
@@ -58,7 +58,7 @@ export class Reconciliations {
    * Starts to collect evidence for a message, or returns the collection that was already started. `undefined` if the
    * message needs no search, or if there is no client.
    */
-  open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
+  open(text: MessageItem, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
     const opened = this.get(text.id) ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
     this.#opened.set(text.id, opened);
@@ -85,7 +85,7 @@ export class Reconciliations {
     for (const opened of this.#opened.values()) if (opened.messageId === id) opened.observe(evidenceOf(passing));
   }
 
-  #create({ message, node }: Text, client: Client): Reconciliation {
+  #create({ message, node }: MessageItem, client: Client): Reconciliation {
     const { clock, registrations } = this.#options;
     const readFeed = () => {
       const at = clock.elapsed();
@@ -124,12 +124,12 @@ export class Reconciliation {
 
   observe({ kind, from }: EvidenceRecord): void {
     const { to } = this;
-    if (kind === 'outbox') this.#found('outbox', to);
+    if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
       // If the handset is not a submitted number, it belongs to an address-book item.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
-      if (spokenOf.length > 0) this.#found(kind === 'status' ? 'status' : 'reply', spokenOf);
+      if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
   }
 
@@ -168,13 +168,13 @@ export class Reconciliation {
       // A failed read of the feed proves nothing, and the next read might succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
       if (isSearchable && entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
-        this.#found('feed', this.to);
+        this.#resolveBy('feed', this.to);
       if (next >= until) return;
     }
   }
 
   /** Notes evidence. Evidence for all recipients takes precedence over evidence for some of them. */
-  #found(by: Evidence, recipients: readonly string[]): void {
+  #resolveBy(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;
     this.#by ??= by;
     for (const item of recipients) this.#accepted.add(item);

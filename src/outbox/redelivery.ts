@@ -1,11 +1,11 @@
 import type { Clock } from '../clock';
 import { DueTimes } from './due-times';
 import type { Ledger } from './ledger';
+import type { MessageItem } from './message-item';
 import type { SendHandler } from './sender-registrations';
-import type { Text } from './text';
 
 /** An outcome, or a follow-up that has ended, that still has to enter the flow. */
-type Ended = Pick<Text, 'id' | 'node'>;
+type Ended = Pick<MessageItem, 'id' | 'node'>;
 
 /** Settings and callbacks for delivering items of one kind into the flow. */
 export interface RedeliveryOptions<Item extends Ended> {

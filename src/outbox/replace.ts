@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 import { type Changes, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
-import { type Outcome, parseOutcome, type Text, withMessageId } from './text';
+import { type MessageItem, type Outcome, parseOutcome, withMessageId } from './message-item';
 
 /** The latest message with a `replace` key. It waits, or has started to leave. */
 interface Holder {
@@ -34,7 +34,7 @@ export function replaceKeyOf(node: string, key: string): string {
  * @param isHere returns whether this process has a message, so that the same commit ends it
  */
 export function takeKey(
-  text: Text,
+  text: MessageItem,
   look: Look,
   changes: Changes,
   isHere: (id: string) => boolean,
@@ -51,7 +51,7 @@ export function takeKey(
 }
 
 /** Returns why a waiting message must not be sent, or `undefined` if it can be sent. */
-export function readSuperseding(text: Text, look: Look): Superseding | undefined {
+export function readSuperseding(text: MessageItem, look: Look): Superseding | undefined {
   const key = keyOf(text);
   const holder = key === undefined ? undefined : readHolder(key, look);
   if (!holder) return undefined;
@@ -60,7 +60,7 @@ export function readSuperseding(text: Text, look: Look): Superseding | undefined
 }
 
 /** Notes that a message has started to leave, or waits again. */
-export function noteLeaving(text: Text, isLeaving: boolean, look: Look, changes: Changes): void {
+export function noteLeaving(text: MessageItem, isLeaving: boolean, look: Look, changes: Changes): void {
   const key = keyOf(text);
   if (key === undefined) return;
   const current = readHolder(key, look);
@@ -81,7 +81,7 @@ export function noteWithdrawn(key: string, now: number, look: Look, changes: Cha
  * Frees the key of a message that has ended. The key stays if a newer message has it, or if an older message must still
  * learn that it was replaced.
  */
-export function releaseKey(text: Text, now: number, look: Look, changes: Changes): void {
+export function releaseKey(text: MessageItem, now: number, look: Look, changes: Changes): void {
   const key = keyOf(text);
   const holder = key === undefined ? undefined : readHolder(key, look);
   if (key === undefined || holder?.id !== text.id) return;
@@ -95,7 +95,7 @@ export function releaseKey(text: Text, now: number, look: Look, changes: Changes
  * Creates the outcome of a replaced or withdrawn message. If the service might have accepted an earlier try, the
  * outcome stays unknown.
  */
-export function createSuperseded(text: Text, why: Superseding): Outcome {
+export function createSuperseded(text: MessageItem, why: Superseding): Outcome {
   const { previousAttempt } = text;
   return withMessageId(previousAttempt ? parseOutcome(previousAttempt.outcome) : createError(why), text);
 }
@@ -104,7 +104,7 @@ function createError(why: Superseding): SmsError {
   return why === 'replaced' ? new SmsError('replaced') : new SmsError('withdrawn');
 }
 
-function keyOf({ node, options: { keep, replaceKey } }: Text): string | undefined {
+function keyOf({ node, options: { keep, replaceKey } }: MessageItem): string | undefined {
   return keep === undefined || replaceKey === undefined ? undefined : replaceKeyOf(node, replaceKey);
 }
 

@@ -148,7 +148,7 @@ export function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited)
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
 /** Returns whether any rule applies now. If so, each message is marked before it leaves. */
-export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
+export function hasRules({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
 
@@ -172,8 +172,8 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
     withheld.push(...verdict.withheld);
     // Recipients are counted only if the message can leave.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
-    const gone = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
-    if (gone.size > 0) recipients = recipients.filter((msisdn) => !gone.has(msisdn));
+    const withheldNumbers = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
+    if (withheldNumbers.size > 0) recipients = recipients.filter((msisdn) => !withheldNumbers.has(msisdn));
   }
   return { withheld };
 }
@@ -184,7 +184,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
  */
 export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
   // Without rules, the message can leave because its scheduled time has come, even if the clock was set back since.
-  if (!holdsAny(leaving.rules)) return true;
+  if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, look, counted, true);
   const mayLeave = withheld.length === 0 && notBefore === undefined;

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
+import { isUnknown, type Outcome } from './message-item';
 import { explainWithheld, isWithheldError, type Withheld } from './rules';
-import { isUnknown, type Outcome } from './text';
 
 /**
  * Counts the outcomes since the process started. `sent`, `failed`, `limited`, `optedOut` and `notAllowed` count

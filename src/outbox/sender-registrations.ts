@@ -5,8 +5,8 @@ import type { CheckedDraft } from '../message/draft';
 import type { ReplyResult } from '../replies/reply-request';
 import type { DeliveryReport } from '../replies/report';
 import type { OutboxOptions } from './ledger';
+import type { Outcome, SendOptions } from './message-item';
 import type { UnderWay } from './queue';
-import type { Outcome, SendOptions } from './text';
 
 /** An outcome for a node. */
 export interface OutcomeEvent extends CheckedDraft {
@@ -64,16 +64,16 @@ export interface SendHandler {
    */
   readonly usesStore: boolean;
   /** Sends an outcome into the flow. Resolves with `false` if the flow stopped first. */
-  onOutcome(news: OutcomeEvent): Promise<boolean>;
+  onOutcome(event: OutcomeEvent): Promise<boolean>;
   /**
    * Called if an outcome did not enter the flow because the flow stopped, and the store does not have it either.
    * Absent: the outcome is lost.
    */
-  onMissed?(news: OutcomeEvent): void;
+  onMissed?(event: OutcomeEvent): void;
   /** Sends the result of a reply request into the flow, in the same way as an outcome. */
-  onAnswer(news: AnswerEvent): Promise<boolean>;
+  onAnswer(event: AnswerEvent): Promise<boolean>;
   /** Sends a report into the flow, in the same way as an outcome. */
-  onReport(news: ReportEvent): Promise<boolean>;
+  onReport(event: ReportEvent): Promise<boolean>;
   /** Called when a user discarded a message. No outcome follows for its input. */
   onDiscarded(origin: unknown): void;
   /**
@@ -82,7 +82,7 @@ export interface SendHandler {
    */
   onOutage(error: SmsError): void;
   /** Called when replies can be polled again, or the store works again. Only one of the affected nodes is called. */
-  onRecovered(what: 'polling' | 'store'): void;
+  onRecovered(part: 'polling' | 'store'): void;
   onState(state: SendHandlerState): void;
 }
 

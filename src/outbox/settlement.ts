@@ -3,10 +3,6 @@ import type { Client } from '../http/client';
 import type { Replies } from '../replies/replies';
 import { type Absences, endOfOutcome } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
-import type { Reconciliations } from './reconciliation';
-import { Redelivery } from './redelivery';
-import { createTooEarly, explainWithheld, holdsAny } from './rules';
-import type { OutcomeEvent, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import {
   asks,
   formatOutcome,
@@ -16,14 +12,18 @@ import {
   isTracked,
   isUnknown,
   isUnsent,
+  type MessageItem,
   type Outcome,
   parseOutcome,
   submittedOf,
-  type Text,
   uncountedBy,
   withMessageId,
   withWithheld,
-} from './text';
+} from './message-item';
+import type { Reconciliations } from './reconciliation';
+import { Redelivery } from './redelivery';
+import { createTooEarly, explainWithheld, hasRules } from './rules';
+import type { OutcomeEvent, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import { type Ending, type Stale, stale } from './transitions';
 
 /** The components that a settlement uses. */
@@ -53,7 +53,7 @@ export interface MessageSource {
 export class Settlement {
   readonly #options: SettlementOptions;
   /** Delivers the outcomes of messages into the flow, now or when their nodes return. */
-  readonly redelivery: Redelivery<Text>;
+  readonly redelivery: Redelivery<MessageItem>;
 
   constructor(options: SettlementOptions) {
     this.#options = options;
@@ -70,14 +70,14 @@ export class Settlement {
         const origin = origins.get(id);
         // If this process has the input, the message in memory still has its flow message.
         const flowMessage = origin === undefined ? await ledger.flowMessageOf(text) : text.flowMessage;
-        const news = createNews(text, {
+        const event = createEvent(text, {
           outcome: parseOutcome(outcome),
           origin,
           flowMessage,
           redelivered: mayBeKnown || isManuallyResent === true || sendNowAt !== undefined,
           duplicate: false,
         });
-        return handler.onOutcome(news);
+        return handler.onOutcome(event);
       },
       ended: async (text, isMissed) => {
         await ledger.delivered(text);
@@ -105,9 +105,13 @@ export class Settlement {
    * @param signal aborts a request that has not left
    * @returns the outcome and the current message, which might have left; `stale` if another step has moved the message
    */
-  async attempt(text: Text, client: Client, signal: AbortSignal): Promise<{ text: Text; outcome: Outcome } | Stale> {
+  async attempt(
+    text: MessageItem,
+    client: Client,
+    signal: AbortSignal,
+  ): Promise<{ text: MessageItem; outcome: Outcome } | Stale> {
     const { ledger, reconciliations, rules } = this.#options;
-    const isWritten = () => isTracked(text) || isFollowed(text) || holdsAny(rules);
+    const isWritten = () => isTracked(text) || isFollowed(text) || hasRules(rules);
     const isMarked = isReconciled(text) || isWritten();
     let current = text;
     try {
@@ -120,7 +124,7 @@ export class Settlement {
         const [first] = judged.withheld ?? [];
         if (first && to.length === 0) throw explainWithheld(first);
         if (notBefore !== undefined) throw createTooEarly(notBefore);
-        let marking: Promise<Text | Stale | undefined> | undefined;
+        let marking: Promise<MessageItem | Stale | undefined> | undefined;
         let isOvertaken = false;
         const beforeLeaving = async () => {
           reconciliations.open(judged, client);
@@ -152,7 +156,7 @@ export class Settlement {
   }
 
   /** Sends the outcome of a replaced or withdrawn message into the flow. */
-  superseded(text: Text): void {
+  superseded(text: MessageItem): void {
     const { ledger, reconciliations, registrations, counts, onFault } = this.#options;
     reconciliations.close(text.id);
     if (text.outcome) counts.add(parseOutcome(text.outcome), text.message.to.length);
@@ -162,7 +166,7 @@ export class Settlement {
   }
 
   /** Ends a message. Returns `false` if the state of the message does not allow this ending. */
-  async end(former: Text, ending: Ending, source?: MessageSource): Promise<boolean> {
+  async end(former: MessageItem, ending: Ending, source?: MessageSource): Promise<boolean> {
     const { ledger, reconciliations, counts } = this.#options;
     const text = { ...former, ...ending.change };
     const { outcome: lastOutcome } = ending;
@@ -173,7 +177,7 @@ export class Settlement {
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
     // Replies to the message wait until its outcome has entered the flow.
     const untracked = !isTracked(text) && asks(text) ? ledger.messages.begin(text, 'settling') : undefined;
-    let settled: Text | Stale = text;
+    let settled: MessageItem | Stale = text;
     try {
       if (isWritten) {
         settled = await ledger.messages.during(text.id, 'settling', () =>
@@ -199,7 +203,7 @@ export class Settlement {
    * Resumes a message that had left when its process ended, so that its outcome is unknown. If there is no client for
    * the search, the message waits.
    */
-  async resume(text: Text): Promise<Text | undefined> {
+  async resume(text: MessageItem): Promise<MessageItem | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
     if (ledger.isClosed || !canLook) return undefined;
@@ -214,7 +218,7 @@ export class Settlement {
    * Searches for evidence of a stored message with an unknown outcome, and then ends the message. If the message must
    * be sent again, returns it.
    */
-  async reconcile(text: Text, error: SmsError): Promise<Text | undefined> {
+  async reconcile(text: MessageItem, error: SmsError): Promise<MessageItem | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const { id, node, options } = text;
     const { retryUncertain, keep, resolveMs } = options;
@@ -250,7 +254,7 @@ export class Settlement {
   }
 
   /** Gives up a message whose node has been absent for too long. Never rejects. */
-  async abandon(text: Text): Promise<void> {
+  async abandon(text: MessageItem): Promise<void> {
     const { ledger, reconciliations, onAbandoned, onFault } = this.#options;
     onAbandoned(text.node);
     this.forget(text.id);
@@ -263,7 +267,7 @@ export class Settlement {
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this now: the message stays
    */
-  async discard(text: Text): Promise<boolean> {
+  async discard(text: MessageItem): Promise<boolean> {
     const { ledger, replies, reconciliations, registrations, onDiscarded } = this.#options;
     const { id, node } = text;
     if (!(await ledger.discard(text, 'refuse'))) return false;
@@ -280,18 +284,18 @@ export class Settlement {
    * Reports an outcome that is not stored to its node. Never rejects, because an error in the node does not change the
    * outcome.
    */
-  async report({ from, origin }: MessageSource, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
+  async report({ from, origin }: MessageSource, text: MessageItem, outcome: Outcome, duplicate = false): Promise<void> {
     if (text.again) return;
-    const news = createNews(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
+    const event = createEvent(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
     try {
-      if (!(await from.handler.onOutcome(news))) from.handler.onMissed?.(news);
+      if (!(await from.handler.onOutcome(event))) from.handler.onMissed?.(event);
     } catch (error) {
       this.#options.onFault(error);
     }
   }
 
   /** Cleans up after the outcome of a message has entered the flow, or was given up. */
-  #delivered({ id, options, outcome }: Text): void {
+  #delivered({ id, options, outcome }: MessageItem): void {
     const { journal, ledger, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
@@ -303,7 +307,10 @@ export class Settlement {
   }
 }
 
-function createNews(text: Text, event: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
+function createEvent(
+  text: MessageItem,
+  event: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>,
+): OutcomeEvent {
   const { message, encoding, parts, replacements } = text;
   // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because nothing was sent for the duplicate itself.
   if (event.duplicate && event.outcome instanceof SmsError && isUnknown(event.outcome)) {

@@ -27,10 +27,6 @@ import {
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { forgetEvidence } from './evidence';
 import { releaseCounts } from './limits';
-import type { Messages } from './messages';
-import { guardAgain, noteOutcome } from './once';
-import { createSuperseded, noteLeaving, readSuperseding, releaseKey, type Superseding } from './replace';
-import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './rules';
 import {
   afterUnknown,
   asks,
@@ -40,14 +36,18 @@ import {
   isRemembered,
   isTracked,
   isUnknown,
+  type MessageItem,
+  type MessageState,
   type Outcome,
   parseOutcome,
   type StoredOutcome,
   submittedOf,
-  type Text,
-  type TextState,
   uncountedBy,
-} from './text';
+} from './message-item';
+import type { Messages } from './messages';
+import { guardAgain, noteOutcome } from './once';
+import { createSuperseded, noteLeaving, readSuperseding, releaseKey, type Superseding } from './replace';
+import { askedForConsent, askRules, hasRules, passRules, type Verdict } from './rules';
 
 /** Maximum length in characters of a flow message that is stored within the message. */
 const maxInlineLength = 1_024;
@@ -70,7 +70,7 @@ export const startsFrom = {
   delivered: ['settled'],
   undecided: ['settled'],
   discard: ['waiting', 'uncertain'],
-} as const satisfies Readonly<Record<string, readonly TextState[]>>;
+} as const satisfies Readonly<Record<string, readonly MessageState[]>>;
 
 /** Result of a step if another step has already moved the message. The caller must then leave the message alone. */
 export const stale = 'stale';
@@ -95,8 +95,8 @@ interface Commit {
 
 /** A message after a step, with its reply requests and reports. */
 export interface Moved {
-  text: Text;
-  asked: readonly FollowUp[];
+  text: MessageItem;
+  newFollowUps: readonly FollowUp[];
   /** Ids of closed reply requests. */
   closedRequests: readonly string[];
   /** Set if the step replaced or withdrew the message. */
@@ -104,12 +104,12 @@ export interface Moved {
 }
 
 /** Ends a replaced or withdrawn message. */
-export function supersede(text: Text, why: Superseding, memory: StepContext, commit: Commit): Moved {
+export function supersede(text: MessageItem, why: Superseding, memory: StepContext, commit: Commit): Moved {
   return { ...end(text, createSuperseded(text, why), memory, commit), isSuperseded: true };
 }
 
 /** Returns which recipients the rules withhold now, and whether the message must wait. */
-export function judge(text: Text, memory: Memory): Step<Verdict> {
+export function judge(text: MessageItem, memory: Memory): Step<Verdict> {
   const leaving = { ...memory, text, recipients: text.message.to };
   return {
     whileFailing: 'apply',
@@ -125,7 +125,7 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
  * withholds a recipient or makes the message wait, the step results in `undefined` and changes nothing. The caller must
  * then judge the message again.
  */
-export function markLeaving(text: Text, memory: StepContext): Step<Moved | Stale | undefined> {
+export function markLeaving(text: MessageItem, memory: StepContext): Step<Moved | Stale | undefined> {
   const { followUps } = memory.books;
   const { messageId } = text.message;
   const { withheld } = text;
@@ -146,15 +146,15 @@ export function markLeaving(text: Text, memory: StepContext): Step<Moved | Stale
       }
       if (!passRules(leaving, look, changes)) return () => undefined;
       noteLeaving(current, true, look, changes);
-      const countedAt = holdsAny(memory.rules) ? { countedAt: memory.time } : undefined;
+      const countedAt = hasRules(memory.rules) ? { countedAt: memory.time } : undefined;
       const mark = { state: 'leaving', leftAt: memory.now, withheld, ...countedAt } as const;
       const left = keepText({ ...current, ...mark }, memory.now, changes);
-      const asked = keys ? createRequests(left, keys, submitted, requestsOf(text, followUps, changes)) : [];
+      const newFollowUps = keys ? createRequests(left, keys, submitted, requestsOf(text, followUps, changes)) : [];
       // Only the first reply counts.
-      const open = asksAgain ? unanswered(asked, look, changes) : asked;
+      const open = asksAgain ? unanswered(newFollowUps, look, changes) : newFollowUps;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
-      for (const request of asked) keepItem(changes, request);
-      if (asked.length > 0) keepFlowMessage(left, memory.now, changes);
+      for (const request of newFollowUps) keepItem(changes, request);
+      if (newFollowUps.length > 0) keepFlowMessage(left, memory.now, changes);
       if (messageId !== undefined && text.options.reportMs !== undefined) {
         const reference = referenceOf(messageId, text);
         expectStatuses(text, { reference, askedAt: memory.now, known: followUps }, look, changes);
@@ -162,14 +162,14 @@ export function markLeaving(text: Text, memory: StepContext): Step<Moved | Stale
       const onLeft = recordAgain(text, followUps, changes);
       return () => {
         onLeft();
-        return { text: left, asked, closedRequests: [] };
+        return { text: left, newFollowUps, closedRequests: [] };
       };
     },
   };
 }
 
 /** leaving → waiting: nothing was sent. */
-export function requeue(text: Text, change: Partial<Text>, memory: StepContext): Step<Moved | Stale> {
+export function requeue(text: MessageItem, change: Partial<MessageItem>, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
     decide(look, changes) {
@@ -196,8 +196,8 @@ export function requeue(text: Text, change: Partial<Text>, memory: StepContext):
  * `outcome` says. Its recipients stay counted for limits.
  */
 export function sendAgain(
-  text: Text,
-  { outcome, change }: { outcome: StoredOutcome; change: Partial<Text> },
+  text: MessageItem,
+  { outcome, change }: { outcome: StoredOutcome; change: Partial<MessageItem> },
   memory: StepContext,
 ): Step<Moved | Stale> {
   return {
@@ -218,7 +218,7 @@ export function sendAgain(
 }
 
 /** Puts a message back, or ends it if it was replaced or withdrawn after it started to leave. */
-function returnToWaiting(text: Text, memory: StepContext, { look, changes }: Commit): Moved {
+function returnToWaiting(text: MessageItem, memory: StepContext, { look, changes }: Commit): Moved {
   const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
   if (countedAt) releaseCounts({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
   const why = readSuperseding(text, look);
@@ -226,7 +226,7 @@ function returnToWaiting(text: Text, memory: StepContext, { look, changes }: Com
   noteLeaving(text, false, look, changes);
   const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
   guardAgain(back, look, changes, memory);
-  return { text: back, asked: [], closedRequests: [] };
+  return { text: back, newFollowUps: [], closedRequests: [] };
 }
 
 /** How a message ends. */
@@ -235,11 +235,11 @@ export interface Ending {
   by: 'settle' | 'expire' | 'markSent';
   outcome: Outcome;
   /** Other changes to the message. */
-  change?: Partial<Text>;
+  change?: Partial<MessageItem>;
 }
 
 /** → settled: the message has its outcome, which might be unknown. */
-export function settle(text: Text, { by, outcome, change }: Ending, memory: StepContext): Step<Moved | Stale> {
+export function settle(text: MessageItem, { by, outcome, change }: Ending, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
     decide(look, changes) {
@@ -251,7 +251,7 @@ export function settle(text: Text, { by, outcome, change }: Ending, memory: Step
   };
 }
 
-function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes }: Commit): Moved {
+function end(text: MessageItem, outcome: Outcome, memory: StepContext, { look, changes }: Commit): Moved {
   const { to } = text.message;
   const completed = outcome instanceof SmsError ? undefined : outcome;
   const sent = isAccepted(outcome) ? outcome : undefined;
@@ -277,7 +277,7 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
     settledAt: memory.now,
     ...(answered.length > 0 && { answered }),
   };
-  const ended: Text = { ...text, state: 'settled', ...stored };
+  const ended: MessageItem = { ...text, state: 'settled', ...stored };
   // If a power cut undoes this change, the store has the message as left, with an unknown outcome.
   const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
   releaseKey(text, memory.now, look, changes);
@@ -304,9 +304,9 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
   const isReported = sent && text.options.reportMs !== undefined;
   const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
   if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
-  const asked = [...begun, ...failed, ...replied, ...reports];
-  if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
-  return { text: settled, asked, closedRequests };
+  const newFollowUps = [...begun, ...failed, ...replied, ...reports];
+  if (keys && isOwn && newFollowUps.length === 0) dropUnkept(text, changes);
+  return { text: settled, newFollowUps, closedRequests };
 }
 
 /**
@@ -314,7 +314,7 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
  *
  * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
  */
-export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
+export function sendNow(text: MessageItem, memory: StepContext): Step<Moved | Stale> {
   const { now } = memory;
   return {
     whileFailing: 'refuse',
@@ -322,7 +322,7 @@ export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
       const current = startFromOwn('sendNow', text, memory, changes);
       if (!current) return () => stale;
       const next = keepText({ ...current, sendNowAt: now }, now, changes);
-      return () => ({ text: next, asked: [], closedRequests: [] });
+      return () => ({ text: next, newFollowUps: [], closedRequests: [] });
     },
   };
 }
@@ -330,10 +330,10 @@ export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
 /** Starts a step. If the message is not stored, only one caller handles it, so its state is known. */
 function startFromOwn(
   step: keyof typeof startsFrom,
-  text: Text,
+  text: MessageItem,
   context: StepContext,
   changes: Changes,
-): Text | undefined {
+): MessageItem | undefined {
   return isTracked(text) ? startFrom(step, text.id, context, changes) : text;
 }
 
@@ -343,9 +343,9 @@ export function startFrom(
   id: string,
   { books: { messages } }: StepContext,
   { keep, drop }: Changes,
-): Text | undefined {
-  const current = drop.has(id) ? undefined : ((keep.get(id) as Text | undefined) ?? messages.get(id));
-  const states: readonly TextState[] = startsFrom[step];
+): MessageItem | undefined {
+  const current = drop.has(id) ? undefined : ((keep.get(id) as MessageItem | undefined) ?? messages.get(id));
+  const states: readonly MessageState[] = startsFrom[step];
   return current && states.includes(current.state) ? current : undefined;
 }
 
@@ -353,7 +353,7 @@ export function startFrom(
  * Returns the message after its outcome has entered the flow. If the outcome is unknown, a user can decide.
  * `undefined`: the message is finished.
  */
-export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
+export function undecided(text: MessageItem, { now }: Pick<Memory, 'now'>): MessageItem | undefined {
   const { outcome } = text;
   if (!outcome || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
   return { ...text, state: 'uncertain', settledAt: now };
@@ -363,7 +363,7 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
  * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. For the
  * second state, see {@link undecided}.
  */
-export function delivered(text: Text, uncertain: Text | undefined, known: FollowUpBook): Step<void> {
+export function delivered(text: MessageItem, uncertain: MessageItem | undefined, known: FollowUpBook): Step<void> {
   // The process already knows the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // A later commit might remove follow-ups, and the process might be killed before that.
@@ -378,10 +378,10 @@ export function delivered(text: Text, uncertain: Text | undefined, known: Follow
  * be sent.
  */
 export function discard(
-  text: Text,
+  text: MessageItem,
   memory: StepContext,
   whileFailing: 'refuse' | 'apply',
-): Step<{ asked: readonly ReplyRequest[]; closedRequests: readonly string[] } | Stale> {
+): Step<{ newFollowUps: readonly ReplyRequest[]; closedRequests: readonly string[] } | Stale> {
   const { messages, followUps: known } = memory.books;
   return {
     whileFailing,
@@ -402,13 +402,13 @@ export function discard(
       dropText(text, () => known.of(text.id).length > closedRequests.length, changes);
       releaseKey(text, memory.now, look, changes);
       changes.firm = true;
-      return () => ({ asked: replied, closedRequests });
+      return () => ({ newFollowUps: replied, closedRequests });
     },
   };
 }
 
 /** Stores a tracked message. A long flow message is written only once, under a separate key. */
-export function keepText(text: Text, now: number, changes: Changes, isLoose = false): Text {
+export function keepText(text: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
   if (!isTracked(text)) return text;
   const { flowMessage = '', ...rest } = text;
   const isApart = flowMessage.length > maxInlineLength;
@@ -419,12 +419,12 @@ export function keepText(text: Text, now: number, changes: Changes, isLoose = fa
 }
 
 /** @param isAsking returns whether open reply requests or reports need the flow message */
-function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
+function dropText(text: MessageItem, isAsking: () => boolean, changes: Changes): void {
   dropItem(changes, text.id, 'ledger');
   if ((text.isFlowMessageApart || asks(text)) && !isAsking()) changes.remember.set(flowMessageKey(text.id), undefined);
 }
 
 /** Forgets the flow message of a message that is not stored, because no reply request needs it. */
-function dropUnkept(text: Text, changes: Changes): void {
+function dropUnkept(text: MessageItem, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(flowMessageKey(text.id), undefined);
 }

@@ -153,7 +153,7 @@ export class Endpoint {
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
         parallelPolls: () => this.#plan.parallelPolls(this.settings),
       },
-      (state, previous) => this.#tell(state, previous),
+      (state, previous) => this.#notify(state, previous),
       host.clock,
     );
   }
@@ -265,13 +265,13 @@ export class Endpoint {
     });
   }
 
-  #tell(state: PollState, previous: PollState): void {
+  #notify(state: PollState, previous: PollState): void {
     if (state.name !== previous.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
     // The store can fail and recover while the service still fails.
-    const what = failing?.code === 'SMS_STORE' ? 'store' : 'service';
-    const isNew = failing !== undefined && this.#notices.note(what);
+    const part = failing?.code === 'SMS_STORE' ? 'store' : 'service';
+    const isNew = failing !== undefined && this.#notices.note(part);
     const hasRecovered = !failing && state.name !== 'paused' && this.#notices.size > 0;
     if (hasRecovered) this.#notices.clear();
     for (const watcher of this.#watchers.keys()) {

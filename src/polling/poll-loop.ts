@@ -71,7 +71,7 @@ export class PollLoop {
   readonly #onState: (state: PollState, previous: PollState) => void;
   readonly #clock: Clock;
   #state: PollState = { name: 'connecting' };
-  #wanted = false;
+  #isStarted = false;
   #pauseState: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
@@ -109,8 +109,8 @@ export class PollLoop {
 
   /** Starts polling. If an earlier poll is still in flight, waits for it first. */
   start(): void {
-    if (this.#wanted) return;
-    this.#wanted = true;
+    if (this.#isStarted) return;
+    this.#isStarted = true;
     this.#failure = undefined;
     this.#late = undefined;
     this.#failures = 0;
@@ -123,7 +123,7 @@ export class PollLoop {
 
   /** Stops polling. A poll in flight continues, and its answer is stored. */
   stop(): void {
-    this.#wanted = false;
+    this.#isStarted = false;
     // The next watcher that starts the loop has not been notified of its failure.
     this.#state = { name: 'connecting' };
     wake(this.#pausing);
@@ -133,7 +133,7 @@ export class PollLoop {
   /** Pauses polling until {@link resume}. `state` is the reason that is shown. */
   pause(state: PollState): void {
     this.#pauseState = state;
-    if (this.#wanted) this.#setState(state);
+    if (this.#isStarted) this.#setState(state);
   }
 
   /** Resumes polling after {@link pause}. */
@@ -141,7 +141,7 @@ export class PollLoop {
     if (!this.#pauseState) return;
     this.#pauseState = undefined;
     wake(this.#whilePaused);
-    if (!this.#wanted) return;
+    if (!this.#isStarted) return;
     if (this.#failure) {
       // The failure and its delay continue.
       this.#setState({ name: 'failing', error: this.#failure });
@@ -164,7 +164,7 @@ export class PollLoop {
   async #work(): Promise<void> {
     this.#workers++;
     try {
-      while (this.#wanted) {
+      while (this.#isStarted) {
         if (this.#pauseState) {
           await this.#sleep(this.#whilePaused);
           continue;
@@ -179,12 +179,12 @@ export class PollLoop {
         }
         const outcome = this.#late ?? (await this.#ask());
         if (outcome === 'new') {
-          if (this.#wanted && !this.#pauseState && this.#workers < this.#source.parallelPolls()) void this.#work();
+          if (this.#isStarted && !this.#pauseState && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
         }
         // Additional workers end at the first answer without new records. The last worker stays, and detects whether
         // the service fails.
-        if (this.#workers > 1 || !this.#wanted) return;
+        if (this.#workers > 1 || !this.#isStarted) return;
         this.#late = undefined;
         if (typeof outcome !== 'string') {
           this.#failures++;
@@ -230,26 +230,26 @@ export class PollLoop {
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
     this.#inFlight++;
-    const answered = () => {
+    const noteAnswer = () => {
       if (hasAnswer) return;
       hasAnswer = true;
       this.#inFlight--;
       this.#failures = 0;
       this.#failure = undefined;
-      if (this.#wanted && !this.#pauseState) this.#setState({ name: 'listening' });
+      if (this.#isStarted && !this.#pauseState) this.#setState({ name: 'listening' });
     };
     const onSent = () => {
-      if (this.#failures === 0 && this.#wanted && !this.#pauseState) this.#setState({ name: 'listening' });
+      if (this.#failures === 0 && this.#isStarted && !this.#pauseState) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll({
         onSent,
         onSaved: () => {
-          answered();
+          noteAnswer();
           onSaved();
         },
       });
-      answered();
+      noteAnswer();
       const isHasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
       this.#hastyAnswers = isHasty ? this.#hastyAnswers + 1 : 0;
       this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats) : 0;
@@ -266,8 +266,8 @@ export class PollLoop {
     // polling.
     if (outcome === 'empty') return pauseMs || Math.min(hastyAnswerMs, 20 * (2 ** Math.min(this.#hastyAnswers, 4) - 1));
     const times = outcome === 'repeated' ? this.#repeats : this.#failures;
-    const wish = isRetryAfter(outcome) ? parseRetryAfter(outcome.retryAfter, this.#clock.now()) : 0;
-    if (wish > 0) return Math.min(wish, maxRetryAfterMs);
+    const retryAfterMs = isRetryAfter(outcome) ? parseRetryAfter(outcome.retryAfter, this.#clock.now()) : 0;
+    if (retryAfterMs > 0) return Math.min(retryAfterMs, maxRetryAfterMs);
     return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 

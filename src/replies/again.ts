@@ -1,5 +1,5 @@
 import type { CheckedDraft } from '../message/draft';
-import type { SendOptions, Text } from '../outbox/text';
+import type { MessageItem, SendOptions } from '../outbox/message-item';
 import { type Changes, type Duration, keepItem, type Look, latest, parseRememberedValue } from '../store/store';
 import { type AnswerChoice, findAnswer } from './answers';
 import type { FollowUpBook } from './follow-up-book';
@@ -27,12 +27,12 @@ export function answerRulesKey(text: string): string {
   return rulesPrefix + text;
 }
 
-export function hasAnswers({ options }: Pick<Text, 'options'>): boolean {
+export function hasAnswers({ options }: Pick<MessageItem, 'options'>): boolean {
   return options.answers !== undefined && options.answers.length > 0;
 }
 
 /** Stores the answer rules of a message once, because a message can have 5,000 reply requests. */
-export function keepAnswerRules(text: Text, { at, forMs }: Duration, changes: Changes): void {
+export function keepAnswerRules(text: MessageItem, { at, forMs }: Duration, changes: Changes): void {
   if (!hasAnswers(text)) return;
   const { answers = [], again, remember, retries, priority, unlimited, essential } = text.options;
   const rules: AnswerRules = { answers };
@@ -88,7 +88,7 @@ export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest
  * Records, in the same commit, that a message `again` is stored or sent. So a crash neither loses nor repeats the
  * message. Returns the effect.
  */
-export function recordAgain({ again, message }: Text, followUps: FollowUpBook, changes: Changes): () => void {
+export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
   const [handset = ''] = message.to;
   const known = again && followUps.get(again.request);
   if (known?.kind !== 'replyRequest') return () => {};

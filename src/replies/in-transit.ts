@@ -1,5 +1,5 @@
 import { type Clock, wait } from '../clock';
-import type { Text } from '../outbox/text';
+import type { MessageItem } from '../outbox/message-item';
 import { normaliseRecipient } from '../wire/fields';
 import { type RecordKeys, referenceOf } from './sent-index';
 
@@ -22,7 +22,7 @@ export class MessagesInTransit {
   }
 
   /** Adds a message that is being sent. */
-  add({ id, message, options }: Text): void {
+  add({ id, message, options }: MessageItem): void {
     if (options.waitMs === undefined || this.#messages.has(id)) return;
     const end = new AbortController();
     const outcome = wait(this.#clock, maxHeldBackMs, end.signal).then(

@@ -1,5 +1,5 @@
 import type { Step } from '../journal/step';
-import type { Sent, Text } from '../outbox/text';
+import type { MessageItem, Sent } from '../outbox/message-item';
 import { type Changes, dropItem, keepItem, type Look, latest, parseRememberedValue } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { answerRulesKey, hasAnswers, withUnclear } from './again';
@@ -70,7 +70,7 @@ function isForwardedReply(value: unknown): value is ForwardedReply {
 }
 
 /** Returns a function that gives the id of a recipient's reply request, by the recipient's position in the message. */
-function requestIds({ id, message }: Text): (recipient: string) => string {
+function requestIds({ id, message }: MessageItem): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${places.get(recipient)}`;
 }
@@ -81,7 +81,11 @@ export function textOfRequest(request: string): string {
 }
 
 /** The fields that all follow-ups of a message share. */
-function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>, waitMs: number) {
+function commonOf(
+  text: MessageItem,
+  { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>,
+  waitMs: number,
+) {
   return {
     part: 'ledger' as const,
     subscribers: text.subscribers,
@@ -95,7 +99,7 @@ function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'referenc
 }
 
 /** Returns the reply requests of a message, with the changes of earlier steps in the same commit. */
-export function requestsOf(text: Text, known: Pick<FollowUpBook, 'get'>, changes: Changes): ReplyRequest[] {
+export function requestsOf(text: MessageItem, known: Pick<FollowUpBook, 'get'>, changes: Changes): ReplyRequest[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
     .map(requestIds(text))
@@ -107,7 +111,7 @@ export function requestsOf(text: Text, known: Pick<FollowUpBook, 'get'>, changes
  * request.
  */
 export function createRequests(
-  text: Text,
+  text: MessageItem,
   keys: SentKeys,
   recipients: readonly string[],
   requests: readonly ReplyRequest[],
@@ -128,7 +132,7 @@ export function createRequests(
  * known to have failed. The request of a failed recipient ends immediately.
  */
 export function beginRequests(
-  text: Text,
+  text: MessageItem,
   sent: Sent,
   { keys, requests, now }: { keys: SentKeys; requests: readonly ReplyRequest[]; now: number },
 ): { begun: ReplyRequest[]; failed: ReplyRequest[] } {
@@ -148,7 +152,7 @@ export function beginRequests(
 }
 
 /** Stores a report that waits for its statuses, with the flow message. */
-export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Changes): Report {
+export function beginReport(text: MessageItem, sent: Sent, memory: Memory, changes: Changes): Report {
   const { id, message, options } = text;
   const messageId = message.messageId ?? sent.messageId;
   const common = commonOf(text, { reference: referenceOf(messageId, text), messageId }, options.reportMs ?? 0);

@@ -1,5 +1,5 @@
 import type { StatusRecord } from '../model';
-import type { Text } from '../outbox/text';
+import type { MessageItem } from '../outbox/message-item';
 import { type Changes, type Look, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
@@ -34,7 +34,7 @@ export function keysOfStatus({ reference }: RecordKeys): string[] {
 
 /** Counts statuses of a message from now on. Statuses of an earlier message with this messageId no longer count. */
 export function expectStatuses(
-  { message, options, leftAt }: Text,
+  { message, options, leftAt }: MessageItem,
   { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: FollowUpBook },
   look: Look,
   changes: Changes,

@@ -1,9 +1,9 @@
 import type { Step } from '../journal/step';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { CountTime } from '../outbox/limits';
+import type { MessageItem } from '../outbox/message-item';
 import type { KeyMemory } from '../outbox/once';
 import type { RuleSettings } from '../outbox/rules';
-import type { Text } from '../outbox/text';
 import {
   type Changes,
   type Duration,
@@ -59,7 +59,7 @@ const sentPrefix = 'sent:';
 const sentKey = (reference: string) => sentPrefix + reference;
 
 /** Returns the name of a remembered message: its messageId, or else its id. */
-export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
+export function referenceOf(messageId: string | undefined, text: Pick<MessageItem, 'id'>): string {
   return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
 }
 
@@ -217,7 +217,7 @@ function writeReferences(key: string, references: readonly Reference[], changes:
 
 /** Forgets a message for the recipients that did not get it. The message was remembered when it was sent. */
 export function forgetSent(
-  { id }: Pick<Text, 'id'>,
+  { id }: Pick<MessageItem, 'id'>,
   { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
   look: Look,
   changes: Changes,
@@ -239,7 +239,7 @@ export interface Memory extends KeyMemory {
 }
 
 /** Says how long to remember a message that is sent or accepted now. */
-export function durationOf({ options, again }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
+export function durationOf({ options, again }: MessageItem, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
   const waitsMs = [options.waitMs, options.reportMs, again?.waitMs].filter((waitMs) => waitMs !== undefined);
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
 }
@@ -253,7 +253,7 @@ export interface SentKeys {
   handsets: ReadonlyMap<string, string>;
 }
 
-export function sentKeysOf(text: Text, messageId: string | undefined, recipients: readonly string[]): SentKeys {
+export function sentKeysOf(text: MessageItem, messageId: string | undefined, recipients: readonly string[]): SentKeys {
   return { messageId, reference: referenceOf(messageId, text), handsets: handsetKeysOf(recipients) };
 }
 
@@ -263,7 +263,7 @@ function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, strin
 
 /** A message to be remembered. */
 interface Remembering {
-  text: Text;
+  text: MessageItem;
   /** The recipients to which the message goes. */
   to: string[];
   keys: SentKeys;

@@ -143,7 +143,7 @@ export class DiskStore implements Store {
   }
 
   async open(events: StoreEvents): Promise<RecoveredState> {
-    this.#look();
+    this.#checkFile();
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const database = await openDatabase(this.#location, this.#engines);
@@ -151,7 +151,7 @@ export class DiskStore implements Store {
     this.#inode = inodeOf(database.file);
     if (database.droppedBytes > 0) events.onDropped?.(database.droppedBytes, this.#location);
     await this.#undo.apply(database);
-    const held = this.#heldFiles.read();
+    const pendingWrites = this.#heldFiles.read();
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
     this.#events = events;
@@ -160,11 +160,11 @@ export class DiskStore implements Store {
     if (!events.isImport) for await (const page of this.#itemPages()) items.push(...page);
     const isReset = this.#isGone;
     this.#isGone = false;
-    return { items, held, isReset };
+    return { items, pendingWrites, isReset };
   }
 
-  hold(text: string): PendingWrite | undefined {
-    return this.#database && this.#heldFiles.hold(text);
+  saveAhead(text: string): PendingWrite | undefined {
+    return this.#database && this.#heldFiles.saveAhead(text);
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -209,7 +209,7 @@ export class DiskStore implements Store {
       const isToFlush = isFlushed(changes);
       await database.write(operations, { isFlushed: isToFlush });
       // The operating system lets a process write to a deleted file without an error.
-      if (isToFlush) this.#look();
+      if (isToFlush) this.#checkFile();
       if (this.#isGone) throw new SmsError('storeGone', { params: { folder: this.#location } });
     } catch (error) {
       this.#hasFailed = true;
@@ -269,7 +269,7 @@ export class DiskStore implements Store {
     }
   }
 
-  #look(): void {
+  #checkFile(): void {
     this.#isGone ||= this.#database !== undefined && inodeOf(this.#database.file) !== this.#inode;
   }
 
@@ -346,57 +346,59 @@ function parseUndo(text: string): Operation[] {
 }
 
 /** Prefix of file names that the databases ignore. */
-const heldPrefix = 'held-';
+const pendingPrefix = 'held-';
 const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
 /**
- * Files in a folder, one for each held text. They are written synchronously without a flush, so that they survive the
+ * Files in a folder, one for each saved text. They are written synchronously without a flush, so that they survive the
  * end of the process. Their names ascend in the order of the texts. Each text ends with a line break, so that a
  * truncated text can be recognised.
  */
 class HeldFiles {
   readonly #folder: string;
   /** Names of the files whose texts this process has in memory. */
-  readonly #own = new Set<string>();
-  /** Number of the last held text, of this process or of an earlier one. */
+  readonly #ownNames = new Set<string>();
+  /** Number of the last saved text, of this process or of an earlier one. */
   #lastNumber = 0;
 
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /** See {@link Store.hold}. */
-  hold(text: string): PendingWrite | undefined {
-    const name = heldPrefix + String(++this.#lastNumber).padStart(numberLength, '0');
-    const letGo = () => {
-      this.#own.delete(name);
+  /** See {@link Store.saveAhead}. */
+  saveAhead(text: string): PendingWrite | undefined {
+    const name = pendingPrefix + String(++this.#lastNumber).padStart(numberLength, '0');
+    const remove = () => {
+      this.#ownNames.delete(name);
       this.#remove(name);
     };
     try {
       writeFileSync(join(this.#folder, name), `${text}\n`, { mode: 0o600 });
     } catch {
       // The next commit fails on the same disk and reports the failure.
-      letGo();
+      remove();
       return undefined;
     }
-    this.#own.add(name);
-    return { letGo };
+    this.#ownNames.add(name);
+    return { remove };
   }
 
-  /** Returns the held texts of earlier processes in order. */
+  /** Returns the saved texts of earlier processes in order. */
   read(): RecoveredWrite[] {
-    const names = readdirSync(this.#folder).filter((name) => name.startsWith(heldPrefix) && !this.#own.has(name));
-    const held: RecoveredWrite[] = [];
+    const names = readdirSync(this.#folder).filter(
+      (name) => name.startsWith(pendingPrefix) && !this.#ownNames.has(name),
+    );
+    const pendingWrites: RecoveredWrite[] = [];
     for (const name of names.sort()) {
-      this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(heldPrefix.length)) || 0);
-      const letGo = () => this.#remove(name);
+      this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(pendingPrefix.length)) || 0);
+      const remove = () => this.#remove(name);
       const text = this.#textIn(name);
       // A kill or a power cut truncated the text, so its message had not arrived.
-      if (!text.endsWith('\n')) letGo();
-      else held.push({ text: text.slice(0, -1), letGo, quarantine: () => this.#quarantine(name) });
+      if (!text.endsWith('\n')) remove();
+      else pendingWrites.push({ text: text.slice(0, -1), remove, quarantine: () => this.#quarantine(name) });
     }
-    return held;
+    return pendingWrites;
   }
 
   /** Reads a file. If the file is unreadable, returns a text that no part can parse. */
@@ -421,10 +423,10 @@ class HeldFiles {
 
   /** Moves a file. If that fails, the file stays and the next start finds it again. */
   #quarantine(name: string): string {
-    const [path, aside] = [join(this.#folder, name), join(this.#folder, quarantinePrefix + name)];
+    const [path, quarantinePath] = [join(this.#folder, name), join(this.#folder, quarantinePrefix + name)];
     try {
-      renameSync(path, aside);
-      return aside;
+      renameSync(path, quarantinePath);
+      return quarantinePath;
     } catch {
       return path;
     }

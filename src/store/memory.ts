@@ -25,7 +25,7 @@ export class MemoryStore implements Store {
   readonly #remembered = new Map<string, Remembered>();
 
   open(): Promise<RecoveredState> {
-    return Promise.resolve({ items: [...this.#items.values()], held: [] });
+    return Promise.resolve({ items: [...this.#items.values()], pendingWrites: [] });
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {

@@ -156,7 +156,7 @@ export class RedisStore implements Store {
       this.#session = session;
       this.#beatLater(session, events);
       this.#formerSign = session.sign;
-      return { items, held: [], isReset: session.sign === step.sign };
+      return { items, pendingWrites: [], isReset: session.sign === step.sign };
     } catch (error) {
       this.#abandon(session);
       throw describeFailure(failure ?? error, this.#redact);
@@ -302,7 +302,7 @@ export class RedisStore implements Store {
     events: StoreEvents,
   ): Promise<{ listed: ListedItem[]; doubtful: Doubtful }> {
     const [keys, { graceMs, reservedMs }] = [this.#keys, this.#timing];
-    const [wanted, all] = [events.wanted(), this.#clock.elapsed() - beganAtMs >= graceMs];
+    const [wantedNames, all] = [events.wantedNames(), this.#clock.elapsed() - beganAtMs >= graceMs];
     const own = [keys.items(this.#consumer), keys.alive(this.#consumer), keys.instances];
     const others = (await redis.smembers(keys.instances)).filter((name) => name !== this.#consumer);
     const signs = others.length > 0 ? await redis.mget(others.map(keys.alive)) : [];
@@ -312,10 +312,10 @@ export class RedisStore implements Store {
       const names = [...own, ...keys.allOf(other)];
       const left = (await redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
       do {
-        const step = { sign, other, all, wanted, reservedMs, ids: left.splice(0, pageSize) };
-        const taken = await redis.takeOverHeld(...names, JSON.stringify(step));
-        if (taken === null) throw new StoreLapse(lifeless);
-        for (const item of taken) listed.push(item);
+        const step = { sign, other, all, wanted: wantedNames, reservedMs, ids: left.splice(0, pageSize) };
+        const claimed = await redis.takeOverHeld(...names, JSON.stringify(step));
+        if (claimed === null) throw new StoreLapse(lifeless);
+        for (const item of claimed) listed.push(item);
       } while (left.length > 0);
     }
     return {

@@ -34,11 +34,11 @@ async function openThread(folder: string): Promise<Database> {
     failure ??= error as Error;
   });
   worker.on('exit', () => worker.emit('error', new Error('SQLite: its thread has ended')));
-  const call = async <Result>(...asked: Call): Promise<Result> => {
+  const call = async <Result>(...request: Call): Promise<Result> => {
     if (failure) throw failure;
     // The thread keeps the process alive while a call is pending.
     worker.ref();
-    worker.postMessage(asked);
+    worker.postMessage(request);
     const [answer] = (await once(worker, 'message').finally(() => worker.unref())) as [Answer];
     if ('failure' in answer) throw new Error(`SQLite: ${answer.failure}`);
     return answer.result as Result;
@@ -126,10 +126,10 @@ interface Statement {
   run(...parameters: (string | number)[]): unknown;
 }
 
-type TextFile = ReturnType<typeof openTexts>;
+type TextFile = ReturnType<typeof openDatabase>;
 
 /** Opens a file with one table of texts by key. */
-function openTexts(file: string) {
+function openDatabase(file: string) {
   const { DatabaseSync } = require('node:sqlite') as Sqlite;
   const database = new DatabaseSync(file);
   // A commit writes every page that it touches, so small pages halve the written data. The log still grows to 4 MiB, as
@@ -182,20 +182,20 @@ let texts: TextFile | undefined;
 
 function answer([name, ...args]: Call): unknown {
   if (name !== 'open') return (texts?.[name] as ((...args: unknown[]) => unknown) | undefined)?.(...args);
-  texts = openTexts(String(args[0]));
+  texts = openDatabase(String(args[0]));
   return undefined;
 }
 
 if (workerData === threadName) {
   parentPort?.on('message', (call: Call) => {
-    let told: Answer;
+    let reply: Answer;
     try {
-      told = { result: answer(call) };
+      reply = { result: answer(call) };
     } catch (error) {
       // `errstr` is SQLite's name of the failure, such as `database or disk is full`.
       const { errstr, message = 'unknown reason' } = error as { errstr?: string; message?: string };
-      told = { failure: errstr ?? message };
+      reply = { failure: errstr ?? message };
     }
-    parentPort?.postMessage(told);
+    parentPort?.postMessage(reply);
   });
 }

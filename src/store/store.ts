@@ -62,10 +62,10 @@ export type Look = (key: string) => Remembered | undefined;
 /** A text that survives a crash of the process. */
 export interface PendingWrite {
   /** Deletes the text after it is committed. */
-  letGo(): void;
+  remove(): void;
 }
 
-/** A held text of an earlier process. */
+/** A saved text of an earlier process. */
 export interface RecoveredWrite extends PendingWrite {
   text: string;
   /** Moves an unreadable text to another place, and returns that place. */
@@ -76,8 +76,8 @@ export interface RecoveredWrite extends PendingWrite {
 export interface RecoveredState {
   /** Items in the order of their ids. */
   items: Item[];
-  /** Held texts of earlier processes. Their content might already be among the items, or have been dropped. */
-  held: RecoveredWrite[];
+  /** Saved texts of earlier processes. Their content might already be among the items, or have been dropped. */
+  pendingWrites: RecoveredWrite[];
   /**
    * True if the store has lost data since it was last open. If so, the process must store its items again from memory.
    */
@@ -104,7 +104,7 @@ export interface StoreEvents {
    * Returns the names (see {@link Item.subscribers}) whose items this process can claim now. Other processes claim the
    * remaining items.
    */
-  wanted(): readonly string[];
+  wantedNames(): readonly string[];
   /** Called when the store has failed, so that the next call would fail too. */
   onFailure(error: unknown): void;
   /** Returns whether the part of an item can read it. If not, the store quarantines the item. */
@@ -181,7 +181,7 @@ export interface Store {
    * service no longer has the text. Never throws, and returns `undefined` on failure. Absent: the store cannot save
    * texts in this way.
    */
-  hold?(text: string): PendingWrite | undefined;
+  saveAhead?(text: string): PendingWrite | undefined;
   /**
    * Returns whether this process might still claim items of another process, because it is not known yet whether that
    * process is alive. Only shared stores have it.

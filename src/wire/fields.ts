@@ -102,6 +102,6 @@ export function additionalFields(
  *
  * @param detail reason in a few words, without received data
  */
-export function unreadable(what: 'answer' | 'callback', detail: string): SmsError {
-  return new SmsError(what === 'answer' ? 'responseUnreadable' : 'callbackUnreadable', { params: { detail } });
+export function unreadable(source: 'answer' | 'callback', detail: string): SmsError {
+  return new SmsError(source === 'answer' ? 'responseUnreadable' : 'callbackUnreadable', { params: { detail } });
 }

@@ -14,7 +14,7 @@ export interface Machine {
   /** Undefined if no Redis is installed. */
   redis: { server: RedisServer; proxy: TcpProxy } | undefined;
   /** Maximum time for which a process is suspended. */
-  longestStopMs: number;
+  maxStopMs: number;
   random: Random;
   happenings: Happening[];
   tell(line: string): void;
@@ -100,8 +100,8 @@ const faults: readonly Fault[] = [
   {
     kind: 'suspend',
     weight: 3,
-    async cause({ nodeRed, random, longestStopMs }, begin) {
-      const ms = random.chance(0.3) ? random.between(1_000, longestStopMs) : random.between(50, 3_000);
+    async cause({ nodeRed, random, maxStopMs }, begin) {
+      const ms = random.chance(0.3) ? random.between(1_000, maxStopMs) : random.between(50, 3_000);
       begin(`SIGSTOP, and SIGCONT ${ms} ms later`);
       nodeRed.suspend();
       await sleep(ms);
@@ -165,10 +165,10 @@ const faults: readonly Fault[] = [
     kind: 'redis',
     weight: 3,
     isPossible: ({ nodeRed, redis }) => redis !== undefined && nodeRed.setup.store === 'redis',
-    async cause({ redis, random, longestStopMs }, begin) {
+    async cause({ redis, random, maxStopMs }, begin) {
       if (!redis) return;
       const way = random.pick(['cut off', 'suspended', 'mute']);
-      const ms = random.chance(0.2) ? random.between(1_000, longestStopMs) : random.between(100, 3_000);
+      const ms = random.chance(0.2) ? random.between(1_000, maxStopMs) : random.between(100, 3_000);
       begin(`Redis is ${way}, for ${ms} ms`);
       if (way === 'cut off') redis.proxy.cut();
       if (way === 'mute') redis.proxy.mute();

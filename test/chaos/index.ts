@@ -26,7 +26,7 @@ export interface ChaosOptions {
 /** After the faults, the run ends after this time without an observation: the longest pause of a poll, and a margin. */
 const restLimitMs = 180_000;
 /** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
-const longestRestMs = 900_000;
+const maxRestMs = 900_000;
 /** An instance claims the items of a dead instance in Redis after 60 s, and overdue reply requests wait as long. */
 const takeOverMs = 75_000;
 /** Time without an observation after which the run is at rest. */
@@ -74,9 +74,9 @@ export async function runChaos({
     traffic = new Traffic(service, () => url, random.fork('traffic'));
     traffic.begin();
     if (optOut) traffic.beginWords();
-    const longestStopMs = Math.min(40_000, minutes * 10_000);
+    const maxStopMs = Math.min(40_000, minutes * 10_000);
     await disturb(
-      { service, nodeRed, redis, random: random.fork('faults'), happenings, longestStopMs, tell: say },
+      { service, nodeRed, redis, random: random.fork('faults'), happenings, maxStopMs, tell: say },
       minutes * 60_000,
     );
     await traffic.end();
@@ -84,7 +84,7 @@ export async function runChaos({
     say('nothing is broken any more, and nothing new comes');
     const lastSeen = () => readLines<Seen>(files.seen).at(-1)?.at ?? begun;
     const calmAt = now();
-    const hasTime = () => now() < Math.min(calmAt + longestRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
+    const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
     // The import from a former login waits for Redis. The account repeats it when it knows every dead instance.
     const lastMute = Math.max(0, ...happenings.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));

@@ -44,7 +44,7 @@ const leftMs = 120_000;
 const findingMs = 2_000;
 
 /** A reply without a message ID waits this long for the outcome of a message that left for its handset. */
-const longestHoldMs = 61_000;
+const maxHoldMs = 61_000;
 
 /** Time for which the account matches replies and statuses to a sent message. */
 const rememberedSeconds = 7 * 86_400;
@@ -241,7 +241,7 @@ class World {
     return this.story.feeds.some((feed) => {
       const sent = this.texts.get(feed.body)?.attempts.find(({ end }) => end !== 'refused');
       if (feed.node !== 'ask' || !feed.to.includes(fields.from ?? '') || !sent) return false;
-      if (sent.at > answer.at || answer.at - sent.at > longestHoldMs) return false;
+      if (sent.at > answer.at || answer.at - sent.at > maxHoldMs) return false;
       return this.outcomes(feed).every(({ at }) => at > answer.at);
     });
   }
@@ -829,13 +829,13 @@ function told(outcomes: readonly Seen[]): string {
 }
 
 /** Maximum time for which the event loop can be blocked. */
-const mostStallMs = 50;
+const maxStallMs = 50;
 
 /** Lists stalls of the event loop. Leaves out those that a start, deploy or suspension explains. */
 function listStalls(story: Story): string[] {
   const { control, loops, pids } = story;
   return loops.flatMap(({ at, pid, stallMs }) => {
-    if (stallMs <= mostStallMs) return [];
+    if (stallMs <= maxStallMs) return [];
     const process = pids.find((one) => one.pid === pid);
     if (process && at < process.listening + 2_000) return [];
     if (during(story, /deploy|suspend|stop|kill/, at - 1_500, at + 250).length > 0) return [];

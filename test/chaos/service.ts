@@ -77,8 +77,8 @@ interface Waiting {
   timer: NodeJS.Timeout;
 }
 
-const longestWaitMs = 2_500;
-const mostStatuses = 4;
+const maxWaitMs = 2_500;
+const maxStatuses = 4;
 
 export class Service {
   readonly apiKeys = ['key-of-the-test-1', 'key-of-the-test-2'];
@@ -302,7 +302,7 @@ export class Service {
     const timer = setTimeout(() => {
       this.#waiting = this.#waiting.filter((one) => one.timer !== timer);
       response.writeHead(204).end();
-    }, longestWaitMs);
+    }, maxWaitMs);
     this.#waiting.push({ response, endpoint, timer });
     response.once('close', () => {
       clearTimeout(timer);
@@ -323,7 +323,7 @@ export class Service {
 
   /** Answers a poll with one message or several statuses, which count as read from now on. */
   #hand(response: ServerResponse, endpoint: 'in' | 'status', trouble: Trouble | undefined) {
-    const handed = this.#unread[endpoint].splice(0, endpoint === 'in' ? 1 : this.#random.between(1, mostStatuses));
+    const handed = this.#unread[endpoint].splice(0, endpoint === 'in' ? 1 : this.#random.between(1, maxStatuses));
     const number = ++this.#answers;
     for (const event of handed)
       event.answer = { number, at: now(), isWhole: false, why: trouble ?? 'its connection went away' };

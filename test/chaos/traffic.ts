@@ -82,11 +82,11 @@ export class Traffic {
     this.#closing.abort();
   }
 
-  async #repeat(begin: () => void, leastMs: number, mostMs: number): Promise<void> {
+  async #repeat(begin: () => void, minMs: number, maxMs: number): Promise<void> {
     while (!this.#ended) {
       // Sometimes many messages come at the same time.
       for (let count = this.#random.chance(0.03) ? 10 : 1; count > 0; count--) begin();
-      await sleep(this.#random.between(leastMs, mostMs));
+      await sleep(this.#random.between(minMs, maxMs));
     }
   }
 

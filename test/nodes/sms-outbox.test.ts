@@ -138,9 +138,9 @@ describe('sms-outbox', () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       const got = flow.received('got');
       let counted = 0;
-      let mostInTurn = 0;
+      let maxPerTurn = 0;
       const count = () => {
-        mostInTurn = Math.max(mostInTurn, got.length - counted);
+        maxPerTurn = Math.max(maxPerTurn, got.length - counted);
         counted = got.length;
         if (got.length < ids.length) setImmediate(count);
       };
@@ -157,7 +157,7 @@ describe('sms-outbox', () => {
       assert.equal(new Set(got.map(({ parts }) => parts?.id)).size, 1);
       assert.deepEqual([...new Set(got.map(({ kept }) => JSON.stringify(kept)))], ['{"deep":1}']);
       // A turn can contain the end of one slice and the whole next slice.
-      assert.ok(mostInTurn <= 2 * 250, `${mostInTurn} in a turn`);
+      assert.ok(maxPerTurn <= 2 * 250, `${maxPerTurn} in a turn`);
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 1001' });
       assert.equal((await flow.done('outbox', 1)).length, 1);
       sim.fault('outbox', { status: 200, body: body.replaceAll('"m', '"n'), contentType: 'application/json' });

@@ -12,7 +12,7 @@ const token = 'the right token';
 const place = { z: 'tab', x: 100, y: 100 };
 const wrongTokens = 10_000;
 /** Several times the memory of Node-RED itself, and much less than the size of everything that the test sends to it. */
-const mostMemoryKiB = 600 * 1024;
+const maxMemoryKiB = 600 * 1024;
 
 const megabyte = 1024 * 1024;
 const hostileAnswers: [what: string, body: string][] = [
@@ -222,7 +222,7 @@ describe('hostile input to a real Node-RED', function () {
       assert.ok(errors.has(`in-${index}`), `no error at sms-in after ${what}`);
     }
     const peak = readPeakMemoryKiB(nodeRed.pid);
-    if (peak !== undefined) assert.ok(peak < mostMemoryKiB, `${peak} KiB`);
+    if (peak !== undefined) assert.ok(peak < maxMemoryKiB, `${peak} KiB`);
   });
 
   it('drops __proto__ from the answer of each endpoint', async () => {

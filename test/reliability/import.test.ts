@@ -18,7 +18,7 @@ const importMs = 400;
 
 const dist = join(__dirname, '..', '..', 'dist', 'src');
 const events = {
-  wanted: () => [],
+  wantedNames: () => [],
   isReadable: () => true,
   onUnreadable() {},
   onTakenOver() {},
@@ -31,7 +31,7 @@ function createProgram(from: string, to: string): string {
     const { importStore } = require(${JSON.stringify(join(dist, 'account', 'import.js'))});
     const { systemClock } = require(${JSON.stringify(join(dist, 'clock.js'))});
     const { DiskStore } = require(${JSON.stringify(join(dist, 'store', 'disk.js'))});
-    const events = { wanted: () => [], isReadable: () => true, onUnreadable() {} };
+    const events = { wantedNames: () => [], isReadable: () => true, onUnreadable() {} };
     const stores = { from: new DiskStore(${JSON.stringify(from)}), to: new DiskStore(${JSON.stringify(to)}) };
     const { signal } = new AbortController();
     process.stdout.write('started');

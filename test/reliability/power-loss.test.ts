@@ -19,7 +19,7 @@ const cuts = isLong ? 200 : 4;
 const textsPerCut = 20;
 const messagesPerCut = 10;
 /** Maximum number of answers that one cut can lose: `parallelPolls` (1) + 2. */
-const mostLostPerCut = 3;
+const maxLostPerCut = 3;
 const endLimitMs = 60_000;
 const handset = '64215550001';
 
@@ -179,7 +179,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     { unkept: [], twice: [], silent: [], lies: [], back: [], lost: [], unmarked: [], damaged: [] },
   );
   // Each cut can lose answers that arrived and are not flushed yet. The maximum is the number of answers in progress.
-  assert.ok(missing.length <= cuts * mostLostPerCut, `lost: ${missing.join(', ')}`);
+  assert.ok(missing.length <= cuts * maxLostPerCut, `lost: ${missing.join(', ')}`);
 }
 
 /** Discards a waiting message. Resolves as soon as the machine has confirmed it. */

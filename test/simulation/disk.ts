@@ -80,7 +80,7 @@ export class Disk implements Place {
 
   get remains(): string | undefined {
     const isMoved = this.#folders.size > 1;
-    for (const { entries, remembered, held, mayHaveReturned } of this.#folders.values()) {
+    for (const { entries, remembered, pendingWrites, mayHaveReturned } of this.#folders.values()) {
       if (mayHaveReturned) continue;
       // An import that takes several tries can copy an item twice.
       const flowMessage = [...remembered.keys()].filter(
@@ -91,7 +91,7 @@ export class Disk implements Place {
       if (orphan !== undefined) return `a flow message that nothing needs stays on a disk: ${orphan}`;
       const left = findRemainingItem(entries.values(), this.world);
       if (left !== undefined) return `an entry stays on a disk: ${left}`;
-      if (held.size > 0) return `${held.size} held answers stay on a disk`;
+      if (pendingWrites.size > 0) return `${pendingWrites.size} held answers stay on a disk`;
     }
     return undefined;
   }
@@ -119,7 +119,7 @@ class Folder {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   /** Answers that a process holds until they are committed. */
-  readonly held = new Map<number, string>();
+  readonly pendingWrites = new Map<number, string>();
   /** Functions that undo the unflushed commits, oldest first. */
   readonly unflushed: (() => void)[] = [];
   /** The process that opened the folder. No other process may use it. */
@@ -141,19 +141,19 @@ class Folder {
 
   hold(text: string): number {
     const key = ++this.#held;
-    this.held.set(key, text);
+    this.pendingWrites.set(key, text);
     this.#copies.count(text, 1);
     return key;
   }
 
-  letGo(key: number): void {
-    const held = this.held.get(key);
-    if (held !== undefined && this.held.delete(key)) this.#copies.count(held, -1);
+  remove(key: number): void {
+    const pendingWrites = this.pendingWrites.get(key);
+    if (pendingWrites !== undefined && this.pendingWrites.delete(key)) this.#copies.count(pendingWrites, -1);
   }
 
   /** Whether a message is held here. */
   holds(message: Message): boolean {
-    return this.#copies.isIn([...this.held.values()], message);
+    return this.#copies.isIn([...this.pendingWrites.values()], message);
   }
 
   write(changes: Changes): void {
@@ -182,8 +182,8 @@ class Folder {
     this.#hadPowerFailure = true;
     for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
     this.unflushed.length = 0;
-    for (const key of [...this.held.keys()]) {
-      if (random.chance(0.5)) this.letGo(key);
+    for (const key of [...this.pendingWrites.keys()]) {
+      if (random.chance(0.5)) this.remove(key);
     }
   }
 
@@ -264,8 +264,8 @@ class DiskModel implements Store, PlaceStore {
   }
 
   get mayHold(): boolean {
-    const { entries, remembered, held } = this.#folder;
-    return entries.size + remembered.size + held.size > 0;
+    const { entries, remembered, pendingWrites } = this.#folder;
+    return entries.size + remembered.size + pendingWrites.size > 0;
   }
 
   open({ isImport }: StoreEvents): Promise<RecoveredState> {
@@ -275,12 +275,12 @@ class DiskModel implements Store, PlaceStore {
       this.#folder.owner = this;
       this.#isOpen = true;
       this.#freeFiles = 0;
-      const found = [...this.#folder.held].filter(([key]) => !this.#own.has(key));
-      const held = found.map(
+      const found = [...this.#folder.pendingWrites].filter(([key]) => !this.#own.has(key));
+      const pendingWrites = found.map(
         ([key, text]): RecoveredWrite => ({
           text,
-          letGo: () => {
-            if (this.#process.isAlive) this.#folder.letGo(key);
+          remove: () => {
+            if (this.#process.isAlive) this.#folder.remove(key);
           },
           quarantine: () => {
             this.#disk.world.violate('a readable item was quarantined', text);
@@ -288,11 +288,11 @@ class DiskModel implements Store, PlaceStore {
           },
         }),
       );
-      return { items: isImport ? [] : this.#folder.items, held };
+      return { items: isImport ? [] : this.#folder.items, pendingWrites };
     });
   }
 
-  hold(text: string): PendingWrite | undefined {
+  saveAhead(text: string): PendingWrite | undefined {
     if (!this.#isUsable || this.#fails('hold')) {
       this.hasFailed = true;
       return undefined;
@@ -301,16 +301,16 @@ class DiskModel implements Store, PlaceStore {
     this.#own.add(key);
     this.#freeFiles = Math.max(0, this.#freeFiles - 1);
     const { kind } = JSON.parse(text) as { kind?: Kind };
-    if (kind) this.#held.set(kind, this.held(kind) + 1);
+    if (kind) this.#held.set(kind, this.pendingWrites(kind) + 1);
     let isHeld = true;
-    const letGo = () => {
-      if (kind && isHeld) this.#held.set(kind, this.held(kind) - 1);
+    const remove = () => {
+      if (kind && isHeld) this.#held.set(kind, this.pendingWrites(kind) - 1);
       isHeld = false;
       if (!this.#process.isAlive) return;
-      this.#folder.letGo(key);
+      this.#folder.remove(key);
       this.#freeFiles++;
     };
-    return { letGo };
+    return { remove };
   }
 
   /** Always false, because a disk keeps its data while the process runs. */
@@ -318,7 +318,7 @@ class DiskModel implements Store, PlaceStore {
     return false;
   }
 
-  held(kind: Kind): number {
+  pendingWrites(kind: Kind): number {
     return this.#held.get(kind) ?? 0;
   }
 

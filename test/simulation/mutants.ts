@@ -6,14 +6,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll answer is not saved before its commit',
     'inbox/inbox.ts',
-    'const savedText = journal.hold(JSON.stringify({ kind, records }));',
+    'const savedText = journal.saveAhead(JSON.stringify({ kind, records }));',
     'const savedText = undefined;',
   ),
   mutant(
     'a saved poll answer is removed before its commit',
     'inbox/inbox.ts',
     'if (savedText) onSaved?.();',
-    'if (savedText) onSaved?.(); savedText?.letGo();',
+    'if (savedText) onSaved?.(); savedText?.remove();',
   ),
   mutant(
     'an import does not empty the former store',
@@ -32,7 +32,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a restart ignores the saved poll answers',
     'journal/journal.ts',
-    'for (const one of held) this.#replay(one);',
+    'for (const one of pendingWrites) this.#replay(one);',
     '',
   ),
   mutant(
@@ -118,14 +118,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a node receives a record again after it has taken the record',
     'delivery/subscribers.ts',
-    'isInHand || taken > 0) return returned;',
+    'isInHand || acknowledgements > 0) return returned;',
     'isInHand) return returned;',
   ),
   mutant(
     'a node receives a record again while its flow has the record',
     'delivery/subscribers.ts',
-    'if (returned.length > 0 || isInHand || taken > 0) return returned;',
-    'if (returned.length > 0 || taken > 0) return returned;',
+    'if (returned.length > 0 || isInHand || acknowledgements > 0) return returned;',
+    'if (returned.length > 0 || acknowledgements > 0) return returned;',
   ),
   mutant(
     'a node that returns does not receive its waiting records',
@@ -284,8 +284,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll loop ends after a failed poll',
     'polling/poll-loop.ts',
-    'if (this.#workers > 1 || !this.#wanted) return;',
-    "if (this.#workers > 1 || !this.#wanted || typeof outcome !== 'string') return;",
+    'if (this.#workers > 1 || !this.#isStarted) return;',
+    "if (this.#workers > 1 || !this.#isStarted || typeof outcome !== 'string') return;",
   ),
   mutant(
     'a paused poll loop does not continue',
@@ -296,8 +296,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the last worker of a poll loop ends, too',
     'polling/poll-loop.ts',
-    'if (this.#workers > 1 || !this.#wanted) return;',
-    'if (this.#workers > 0 || !this.#wanted) return;',
+    'if (this.#workers > 1 || !this.#isStarted) return;',
+    'if (this.#workers > 0 || !this.#isStarted) return;',
   ),
   mutant(
     'one poll more runs than parallelPolls allows',
@@ -375,7 +375,7 @@ export const mutants: readonly Mutant[] = [
     'the account polls although it cannot save more answers',
     'polling/endpoint.ts',
     '+ maxAhead, ...this.#receivers.map(({ room }) => room)',
-    '+ 9 * mostAhead',
+    '+ 9 * maxAhead',
   ),
   // Outgoing messages with stored state, deduplication keys, limits or reply requests.
   outgoing(
@@ -399,12 +399,12 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'an outcome is removed from the store before it enters the flow',
     'outbox/settlement.ts',
-    'return handler.onOutcome(news);',
-    'void ledger.delivered(text); return handler.onOutcome(news);',
+    'return handler.onOutcome(event);',
+    'void ledger.delivered(text); return handler.onOutcome(event);',
   ),
   outgoing(
     'a stored message waits again after an unknown outcome',
-    'outbox/text.ts',
+    'outbox/message-item.ts',
     "return code === 'SMS_UNREACHABLE' ||",
     "return code === 'SMS_UNCERTAIN' || code === 'SMS_UNREACHABLE' ||",
   ),
@@ -482,7 +482,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outgoing(
     'an unknown outcome does not count for limits',
-    'outbox/text.ts',
+    'outbox/message-item.ts',
     'if (!text.countedAt || isUnknown(outcome)) return [];',
     'if (!text.countedAt) return [];',
   ),

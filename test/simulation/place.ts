@@ -56,7 +56,7 @@ export interface PlaceStore {
   /** Whether the process that uses this store has a message both in the store and in memory. */
   isInMemory(message: Message): boolean;
   /** Number of answers of a kind that are held and not committed. */
-  held(kind: Kind): number;
+  pendingWrites(kind: Kind): number;
   /** Ends the process. A write in progress might succeed or be lost. */
   die(): void;
 }

@@ -539,7 +539,7 @@ export class Process implements Callee, Surrounding {
   /** Reports if a power failure could lose more than the polls in progress and the held answers. */
   #examineAhead(login: string, kind: Kind, path: string): void {
     const store = this.#stores.get(this.#keys.get(login) ?? '');
-    const held = store?.held(kind) ?? 0;
+    const held = store?.pendingWrites(kind) ?? 0;
     const unkept = this.#unkept.get(`${login} ${kind}`);
     if (!store?.hasFailed) unkept?.clear();
     else if (unkept) for (const one of unkept) if (one.every(({ hasBeenKept }) => hasBeenKept)) unkept.delete(one);

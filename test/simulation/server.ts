@@ -269,7 +269,7 @@ class ServerModel implements Store, PlaceStore {
   }
 
   /** Always 0, because a shared store holds no answers. */
-  held(): number {
+  pendingWrites(): number {
     return 0;
   }
 
@@ -288,7 +288,7 @@ class ServerModel implements Store, PlaceStore {
       const claimed = this.#claim(session);
       const items = events.isImport ? [] : [...own.map(([, kept]) => readItem(kept)), ...claimed];
       this.#beatLater(session);
-      return { items, held: [], isReset };
+      return { items, pendingWrites: [], isReset };
     });
   }
 
@@ -438,7 +438,7 @@ class ServerModel implements Store, PlaceStore {
   #claim({ events, openedAtMs }: Session): Item[] {
     const { world, items } = this.#space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
-    const wanted = new Set(events.wanted());
+    const wanted = new Set(events.wantedNames());
     const taken: Item[] = [];
     for (const [id, kept] of items) {
       if (kept.holder === this.consumer) continue;

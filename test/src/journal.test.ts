@@ -49,7 +49,7 @@ class Notes implements Participant {
     for (const one of items) this.had.set(one.id, one);
   }
 
-  wanted(): string[] {
+  wantedNames(): string[] {
     return ['node 1'];
   }
 
@@ -612,7 +612,7 @@ describe('Journal', () => {
         });
         order.push('found');
       };
-      const journal = create(store, { ledger: { found, wanted: () => [] } });
+      const journal = create(store, { ledger: { found, wantedNames: () => [] } });
       const step1 = journal.run(keep('1')).then(() => order.push('step'));
       await settle();
       assert.deepEqual(order, []);
@@ -628,11 +628,11 @@ describe('Journal', () => {
       const journal: Journal = create(store, {
         inbox: {
           found: () => {},
-          wanted: () => [],
-          replay({ text, letGo }) {
+          wantedNames: () => [],
+          replay({ text, remove }) {
             if (text === 'bad') throw new SyntaxError('bad is not good');
             if (text === 'not mine') return false;
-            void journal.run(keep(text)).then(letGo);
+            void journal.run(keep(text)).then(remove);
             return true;
           },
         },
@@ -641,16 +641,16 @@ describe('Journal', () => {
       assert.deepEqual([...store.disk.entries.keys()], ['one', 'two', 'waited']);
       assert.deepEqual([unreadable.length, disk.quarantined, states], [2, ['bad', 'not mine'], []]);
       await settle();
-      assert.equal(disk.held.size, 0);
+      assert.equal(disk.pendingWrites.size, 0);
     });
 
     it('include no held answer after its release', async () => {
       const journal = create();
       await journal.ready();
-      const hold = journal.hold('text');
-      assert.deepEqual([...store.disk.held.values()], ['text']);
-      hold?.letGo();
-      assert.equal(store.disk.held.size, 0);
+      const hold = journal.saveAhead('text');
+      assert.deepEqual([...store.disk.pendingWrites.values()], ['text']);
+      hold?.remove();
+      assert.equal(store.disk.pendingWrites.size, 0);
     });
 
     it('do not keep a failed store from closing', async () => {
@@ -677,7 +677,7 @@ describe('Journal', () => {
       };
       const participant: Participant = {
         found: () => {},
-        wanted: () => ['incoming'],
+        wantedNames: () => ['incoming'],
         isReadable: ({ id }) => id !== 'bad',
       };
       const journal = create(store, { inbox: participant, ledger: new Notes() });
@@ -686,7 +686,7 @@ describe('Journal', () => {
         events?.isReadable(one),
       );
       assert.deepEqual(readable, [true, false, true]);
-      assert.deepEqual(events?.wanted(), ['incoming', 'node 1']);
+      assert.deepEqual(events?.wantedNames(), ['incoming', 'node 1']);
       events?.onUnreadable('an entry');
       assert.deepEqual(unreadable, ['an entry']);
     });
@@ -698,7 +698,7 @@ describe('Journal', () => {
         events = given;
         store.isOpen = true;
         store.disk.owner = store;
-        return { items: left.shift() ?? [], held: [], isReset: left.length === 0 };
+        return { items: left.shift() ?? [], pendingWrites: [], isReset: left.length === 0 };
       };
       const notes = new Notes();
       const journal = create(store, { ledger: notes });
@@ -742,18 +742,22 @@ describe('Journal', () => {
 
   describe('close', () => {
     it('writes waiting steps, and forgets items that the store has', async () => {
-      const letGo: string[][] = [];
-      const participant: Participant = { found: () => {}, wanted: () => [], letGo: () => void letGo.push(kept()) };
+      const released: string[][] = [];
+      const participant: Participant = {
+        found: () => {},
+        wantedNames: () => [],
+        releaseAll: () => void released.push(kept()),
+      };
       const journal = create(store, { ledger: participant });
       await journal.ready();
       void journal.run(keep('1'));
       await journal.close();
-      assert.deepEqual([letGo, journal.mode, store.isOpen], [[['1']], 'closed', false]);
+      assert.deepEqual([released, journal.mode, store.isOpen], [[['1']], 'closed', false]);
       await journal.ready();
       store.failing.add('commit');
       await journal.run(keep('2'));
       await journal.close();
-      assert.deepEqual([letGo, journal.mode], [[['1']], 'closed']);
+      assert.deepEqual([released, journal.mode], [[['1']], 'closed']);
     });
 
     it('refuses steps that can be refused, and runs the others', async () => {

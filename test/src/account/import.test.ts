@@ -11,7 +11,7 @@ import { createChanges, type Item, keepItem, type Remembered, type Store } from 
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
-const events = { wanted: () => [], isReadable: () => true, onUnreadable: () => {} };
+const events = { wantedNames: () => [], isReadable: () => true, onUnreadable: () => {} };
 const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
 const weekMs = 7 * 24 * 3_600_000;
 
@@ -101,13 +101,13 @@ describe('importStore', () => {
     const from = new FailingStore(disk);
     await fill(from, ['1'], {});
     await from.open(passive);
-    from.hold('an answer');
+    from.saveAhead('an answer');
     from.kill();
     const to = new FailingStore();
     await importing(new FailingStore(disk), to);
     const [held, item] = to.disk.items;
     assert.deepEqual([held?.part, (held as { text?: string })?.text, item?.id], ['held', 'an answer', '1']);
-    assert.equal(disk.held.size, 0);
+    assert.equal(disk.pendingWrites.size, 0);
   });
 
   it('creates no store if neither store has been used', async () => {

@@ -216,7 +216,7 @@ describe('an account whose service is unreachable', () => {
 
           override async open(events: StoreEvents): Promise<RecoveredState> {
             const { items, ...rest } = await super.open(events);
-            const wanted = new Set(events.wanted());
+            const wanted = new Set(events.wantedNames());
             const found = items.filter(
               ({ id, subscribers }) => this.#own.has(id) || subscribers.some((name) => wanted.has(name)),
             );

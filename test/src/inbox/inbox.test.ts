@@ -845,7 +845,7 @@ describe('Inbox', () => {
       const a = attach(after, new Node('a'));
       await settle();
       assert.deepEqual([a.texts, a.attempts], [['1'], [1]]);
-      assert.equal(disk.held.size, 0);
+      assert.equal(disk.pendingWrites.size, 0);
       assert.deepEqual(await after.accept(polled('1')), ['repeated']);
     });
 
@@ -854,7 +854,7 @@ describe('Inbox', () => {
       const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
       assert.equal(b.given.length, 0);
-      assert.equal(disk.held.size, 0);
+      assert.equal(disk.pendingWrites.size, 0);
     });
 
     it('delivers held records only when it can read the store', async () => {
@@ -873,11 +873,11 @@ describe('Inbox', () => {
         mock.timers.tick(5_000);
         await settle();
       }
-      assert.deepEqual([a.texts, disk.held.size], [['1'], 2]);
+      assert.deepEqual([a.texts, disk.pendingWrites.size], [['1'], 2]);
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      assert.deepEqual([a.texts, a.attempts.at(-1), disk.held.size], [['1', '2'], 1, 0]);
+      assert.deepEqual([a.texts, a.attempts.at(-1), disk.pendingWrites.size], [['1', '2'], 1, 0]);
     });
   });
 });

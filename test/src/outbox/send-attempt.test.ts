@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import type { Sent } from '../../../src/outbox/text';
+import type { Sent } from '../../../src/outbox/message-item';
 import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import {

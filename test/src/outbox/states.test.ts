@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/journal/step';
+import { formatOutcome, type MessageItem } from '../../../src/outbox/message-item';
 import { phases } from '../../../src/outbox/messages';
-import { formatOutcome, type Text } from '../../../src/outbox/text';
 import {
   discard,
   markLeaving,
@@ -40,11 +40,11 @@ describe('an outgoing message', () => {
 
 describe('a step of a message that another step has moved', () => {
   const outcome = createError('uncertain');
-  const books = { messages: new Map<string, Text>(), followUps: new FollowUpBook(() => {}) };
+  const books = { messages: new Map<string, MessageItem>(), followUps: new FollowUpBook(() => {}) };
   const rules = { limits: [], quietHours: [], optOut: false, prefixes: new Map() };
   const time = { now: 1_000, clock: 'clock/0' };
   const context: StepContext = { now: 1_000, time, rules, dedupeMs: () => 0, sentMs: 0, books };
-  const steps: Record<string, (text: Text) => Step<unknown>> = {
+  const steps: Record<string, (text: MessageItem) => Step<unknown>> = {
     sendNow: (text) => sendNow(text, context),
     markLeaving: (text) => markLeaving(text, context),
     requeue: (text) => requeue(text, {}, context),
@@ -63,7 +63,7 @@ describe('a step of a message that another step has moved', () => {
           state,
           message: { to: [], body: '' },
           options: { keep: { expireMs: undefined } },
-        } as unknown as Text;
+        } as unknown as MessageItem;
         books.messages.set(text.id, text);
         const changes = createChanges();
         const result = create({ ...text, state: 'waiting' }).decide(() => undefined, changes)(true);

@@ -19,7 +19,7 @@ class Bench {
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
-  mostAtOnce = 0;
+  maxAtOnce = 0;
   pauseMs = 30_000;
   ahead = 3;
   parallelPolls = 1;
@@ -34,7 +34,7 @@ class Bench {
           else this.unsent.push(onSent);
           return new Promise((resolve, reject) => {
             this.pending.push({ resolve, reject, onSaved });
-            this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
+            this.maxAtOnce = Math.max(this.maxAtOnce, this.pending.length);
           });
         },
         maxUnderWay: () => this.parallelPolls + this.ahead,
@@ -84,12 +84,12 @@ class Bench {
   }
 
   /** Asserts that the next poll begins between two times. */
-  async waitsBetween(leastMs: number, mostMs: number): Promise<void> {
+  async waitsBetween(minMs: number, maxMs: number): Promise<void> {
     const { polls } = this;
-    await this.clock.advance(leastMs - 1);
-    assert.equal(this.polls, polls, `polled again within ${leastMs} ms`);
-    await this.clock.advance(mostMs - leastMs + 1);
-    assert.equal(this.polls, polls + 1, `did not poll again within ${mostMs} ms`);
+    await this.clock.advance(minMs - 1);
+    assert.equal(this.polls, polls, `polled again within ${minMs} ms`);
+    await this.clock.advance(maxMs - minMs + 1);
+    assert.equal(this.polls, polls + 1, `did not poll again within ${maxMs} ms`);
   }
 }
 
@@ -116,7 +116,7 @@ describe('PollLoop', () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       assert.equal(bench.polls, 4);
-      assert.equal(bench.mostAtOnce, 1);
+      assert.equal(bench.maxAtOnce, 1);
     });
 
     it('waits the pause after a 204 (§8)', async () => {
@@ -339,7 +339,7 @@ describe('PollLoop', () => {
         if (index % 2 === 0) await settle();
         if (index % 5 === 0) await bench.answer('new');
       }
-      assert.equal(bench.mostAtOnce, 1);
+      assert.equal(bench.maxAtOnce, 1);
     });
 
     it('does not shorten a back-off if it was not held', async () => {
@@ -383,7 +383,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
       await bench.answer('new');
       assert.equal(bench.polls, 2);
-      assert.equal(bench.mostAtOnce, 1);
+      assert.equal(bench.maxAtOnce, 1);
     });
 
     it('continues if it is started when the last poll ends', async () => {
@@ -399,7 +399,7 @@ describe('PollLoop', () => {
       bench.loop.start();
       await settle();
       assert.equal(bench.pending.length, 1);
-      assert.equal(bench.mostAtOnce, 1);
+      assert.equal(bench.maxAtOnce, 1);
     });
 
     it('forgets earlier failures', async () => {
@@ -438,7 +438,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 4);
       await bench.hold();
       await clock.advance(600_000);
-      assert.deepEqual([bench.polls, bench.pending.length, bench.mostAtOnce], [4, 0, 1]);
+      assert.deepEqual([bench.polls, bench.pending.length, bench.maxAtOnce], [4, 0, 1]);
       await bench.handOver('new');
       assert.equal(bench.polls, 5);
     });
@@ -456,7 +456,7 @@ describe('PollLoop', () => {
       bench.parallelPolls = 4;
       bench.loop.start();
       for (let index = 0; index < 20 && bench.pending.length > 0; index++) await bench.hold();
-      assert.deepEqual([bench.held.length, bench.mostAtOnce], [7, 4]);
+      assert.deepEqual([bench.held.length, bench.maxAtOnce], [7, 4]);
       await bench.handOver('new', 'new', 'new', 'new', 'new', 'new', 'new');
       assert.equal(bench.pending.length, 4);
     });
@@ -541,7 +541,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 3);
       for (let index = 0; index < 10; index++) await bench.answer('new');
       assert.equal(bench.pending.length, 4);
-      assert.equal(bench.mostAtOnce, 4);
+      assert.equal(bench.maxAtOnce, 4);
     });
 
     it('ends each further poll at its first 204, and pauses the last', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { isSmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
-import type { SendOptions } from '../../../src/outbox/text';
+import type { SendOptions } from '../../../src/outbox/message-item';
 import { findAnswer, parseAnswers } from '../../../src/replies/answers';
 import { beginReceiving, type FakeNode, forever, type SendingSide, type sendText } from '../sending/sending-side';
 import { createError } from '../some-error';

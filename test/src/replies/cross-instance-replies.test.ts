@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import type { Sent, Text } from '../../../src/outbox/text';
+import type { MessageItem, Sent } from '../../../src/outbox/message-item';
 import { type StepContext, settle, markLeaving as textLeaves } from '../../../src/outbox/transitions';
 import { FollowUpBook } from '../../../src/replies/follow-up-book';
 import { closeRequest } from '../../../src/replies/open-requests';
@@ -23,7 +23,7 @@ const text = {
   node: 'send',
   message: { to: [handset], body: 'Come?', messageId: 'q1' },
   options: { waitMs: 60_000 },
-} as unknown as Text;
+} as unknown as MessageItem;
 const memory: Omit<StepContext, 'books'> = {
   now: 3_000,
   time: { now: 3_000, clock: 'clock/0' },

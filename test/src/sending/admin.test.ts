@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Admin, type AdminOptions } from '../../../src/outbox/admin';
+import type { MessageItem, MessageState, SendOptions } from '../../../src/outbox/message-item';
 import { Messages } from '../../../src/outbox/messages';
-import type { SendOptions, Text, TextState } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('the list of messages that a user can decide about', () => {
@@ -21,7 +21,7 @@ describe('the list of messages that a user can decide about', () => {
     read = 0;
   });
 
-  function createText(number: number, state: TextState, settledAt?: number, isKept = true): Text {
+  function createText(number: number, state: MessageState, settledAt?: number, isKept = true): MessageItem {
     return {
       id: `t${String(number).padStart(6, '0')}`,
       state,
@@ -33,7 +33,7 @@ describe('the list of messages that a user can decide about', () => {
         read++;
         return { to: ['64215551234'], body: `text ${number}` };
       },
-    } as Partial<Text> as Text;
+    } as Partial<MessageItem> as MessageItem;
   }
 
   it('reads only the shown messages out of 100,000', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SmsError, SmsErrorReason } from '../../../src/errors';
-import type { SendOptions } from '../../../src/outbox/text';
+import type { SendOptions } from '../../../src/outbox/message-item';
 import { createError } from '../some-error';
 import { beginSending, type SendingSideOptions, sendText } from './sending-side';
 

@@ -8,6 +8,7 @@ import { Journal } from '../../../src/journal/journal';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
 import type { LimitSettings } from '../../../src/outbox/limits';
+import type { SendOptions } from '../../../src/outbox/message-item';
 import { Outage } from '../../../src/outbox/outage';
 import { Outbox } from '../../../src/outbox/outbox';
 import { SendQueue } from '../../../src/outbox/queue';
@@ -20,7 +21,6 @@ import type {
   SendHandlerState,
   SendingNode,
 } from '../../../src/outbox/sender-registrations';
-import type { SendOptions } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { isSmsError } from '../../../src/errors';
 import { QuietHours } from '../../../src/message/times';
+import type { SendOptions } from '../../../src/outbox/message-item';
 import { Messages } from '../../../src/outbox/messages';
-import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore } from '../store/failing-store';
 import { beginSending, copyDisk, forever, type SendingSideOptions, sendText } from './sending-side';

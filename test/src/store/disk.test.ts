@@ -161,42 +161,42 @@ function testDiskStore(engine: Engine): void {
     it('are found in order after crashes, until they are released', async () => {
       const store = createStore();
       await store.open(events);
-      const [one] = ['one', 'two', 'three'].map((text) => store.hold(text));
-      one?.letGo();
-      one?.letGo();
+      const [one] = ['one', 'two', 'three'].map((text) => store.saveAhead(text));
+      one?.remove();
+      one?.remove();
       await store.close();
       const between = createStore();
       await between.open(events);
-      between.hold('four');
+      between.saveAhead('four');
       await between.close();
       const next = createStore();
-      const { held: found } = await next.open(events);
+      const { pendingWrites: found } = await next.open(events);
       assert.deepEqual(
         found.map(({ text }) => text),
         ['two', 'three', 'four'],
       );
-      for (const { letGo: finish } of found) finish();
+      for (const { remove: finish } of found) finish();
       await next.close();
-      assert.deepEqual((await createStore().open(events)).held, []);
+      assert.deepEqual((await createStore().open(events)).pendingWrites, []);
     });
 
     it('are not found again by the process that has them in memory', async () => {
       const store = createStore();
       await store.open(events);
-      const one = store.hold('one');
+      const one = store.saveAhead('one');
       await store.close();
-      assert.deepEqual((await store.open(events)).held, []);
-      const two = store.hold('two');
+      assert.deepEqual((await store.open(events)).pendingWrites, []);
+      const two = store.saveAhead('two');
       await store.close();
-      one?.letGo();
+      one?.remove();
       const next = createStore();
       assert.deepEqual(
-        (await next.open(events)).held.map(({ text }) => text),
+        (await next.open(events)).pendingWrites.map(({ text }) => text),
         ['two'],
       );
       await next.close();
-      two?.letGo();
-      assert.deepEqual((await createStore().open(events)).held, []);
+      two?.remove();
+      assert.deepEqual((await createStore().open(events)).pendingWrites, []);
     });
 
     it('are ignored and deleted if a power cut left their file incomplete', async () => {
@@ -206,7 +206,7 @@ function testDiskStore(engine: Engine): void {
       const path = join(folder, 'store', 'held-1');
       for (const bytes of ['', '\0'.repeat(100), '{"a', '{"a":"b"}']) {
         await writeFile(path, bytes);
-        assert.deepEqual((await store.open(events)).held, []);
+        assert.deepEqual((await store.open(events)).pendingWrites, []);
         await store.close();
         assert.ok(!existsSync(path));
       }
@@ -215,19 +215,19 @@ function testDiskStore(engine: Engine): void {
     it('are quarantined if unreadable, and never overwrite another file', async () => {
       const store = createStore();
       await store.open(events);
-      for (const text of ['one', 'two']) store.hold(text);
+      for (const text of ['one', 'two']) store.saveAhead(text);
       await store.close();
       const location = join(folder, 'store');
       const [first = '', second = ''] = (await readdir(location)).filter((name) => name.startsWith('held-')).sort();
       await rm(join(location, first));
       await mkdir(join(location, first));
       const next = createStore();
-      const { held } = await next.open(events);
+      const { pendingWrites: held } = await next.open(events);
       assert.deepEqual(
         held.map(({ text }) => text),
         [' ', 'two'],
       );
-      next.hold('three')?.letGo();
+      next.saveAhead('three')?.remove();
       assert.equal(await readFile(join(location, second), 'utf8'), 'two\n');
       await mkdir(join(location, `unreadable-${second}`));
       assert.deepEqual(

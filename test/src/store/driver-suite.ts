@@ -15,7 +15,7 @@ import fc from '../../fast-check';
 
 /** Reports of a store that nobody needs. */
 export const events: StoreEvents = {
-  wanted: () => [],
+  wantedNames: () => [],
   isReadable: () => true,
   onUnreadable() {},
   onTakenOver() {},

@@ -20,7 +20,7 @@ type Step = 'open' | 'recall' | 'pages' | 'clear' | 'commit' | 'sweep' | 'close'
 export class FakeDisk {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
-  readonly held = new Map<number, string>();
+  readonly pendingWrites = new Map<number, string>();
   readonly quarantined: string[] = [];
   /** The store that opened the disk last. Only this store can use it. */
   owner: object | undefined;
@@ -34,7 +34,7 @@ export class FakeDisk {
   }
 
   hold(text: string): number {
-    this.held.set(++this.#lastHeld, text);
+    this.pendingWrites.set(++this.#lastHeld, text);
     return this.#lastHeld;
   }
 
@@ -95,25 +95,25 @@ export class FailingStore implements Store {
       if (this.disk.owner && this.disk.owner !== this) throw failure('LEVEL_LOCKED');
       this.disk.owner = this;
       this.isOpen = true;
-      const found = [...this.disk.held].filter(([key]) => !this.#own.has(key));
-      const held = found.map(([key, text]) => {
-        const letGo = () => void this.disk.held.delete(key);
+      const found = [...this.disk.pendingWrites].filter(([key]) => !this.#own.has(key));
+      const pendingWrites = found.map(([key, text]) => {
+        const remove = () => void this.disk.pendingWrites.delete(key);
         const quarantine = () => {
-          letGo();
+          remove();
           this.disk.quarantined.push(text);
           return 'a place';
         };
-        return { text, letGo, quarantine };
+        return { text, remove, quarantine };
       });
-      return { items: this.disk.items, held };
+      return { items: this.disk.items, pendingWrites };
     });
   }
 
-  hold(text: string): PendingWrite | undefined {
+  saveAhead(text: string): PendingWrite | undefined {
     if (!this.isOpen || this.failing.has('commit')) return undefined;
     const key = this.disk.hold(text);
     this.#own.add(key);
-    return { letGo: () => void this.disk.held.delete(key) };
+    return { remove: () => void this.disk.pendingWrites.delete(key) };
   }
 
   async *pages(): AsyncGenerator<StorePage> {
@@ -222,11 +222,11 @@ export class FailingServer extends FailingStore {
   }
 
   /** A server has no place for uncommitted data. */
-  override hold(): undefined {}
+  override saveAhead(): undefined {}
 
   /** Items of a dead process that this process would claim. */
   get wanted(): readonly string[] {
-    return this.#events?.wanted?.() ?? [];
+    return this.#events?.wantedNames?.() ?? [];
   }
 
   /** Simulates a lost connection. */

@@ -88,7 +88,7 @@ class Instance implements StoreEvents {
     this.unreadable.push(detail);
   }
 
-  wanted(): string[] {
+  wantedNames(): string[] {
     return this.wants;
   }
 
@@ -634,14 +634,14 @@ for (const program of programs) {
       it('refuse a commit from before a reopening', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
-        const { isHolding, letGo } = proxy.keepBack();
+        const { isHolding, release } = proxy.keepBack();
         const late = assert.rejects(instance.keep(entry('1')));
         await until(isHolding);
         proxy.cut();
         await late;
         proxy.restore();
         await instance.open();
-        await letGo();
+        await release();
         assert.equal(await countHeld(), 0);
       });
     });

@@ -9,7 +9,7 @@ import type { CountTime } from './limits';
 import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
 /** The stored state of a message. Only the steps of `transitions.ts` change it. */
-export type TextState =
+export type MessageState =
   /** Nothing has been sent yet. */
   | 'waiting'
   /** The mark that it leaves is written. Until its outcome is known, the message might have been sent. */
@@ -74,10 +74,10 @@ export interface AgainLink {
 }
 
 /** An outgoing message as the store has it. Plain data. */
-export interface Text extends Item, CheckedDraft {
+export interface MessageItem extends Item, CheckedDraft {
   part: 'ledger';
   kind: 'text';
-  state: TextState;
+  state: MessageState;
   /** Id of the sending node. */
   node: string;
   options: SendOptions;
@@ -129,48 +129,48 @@ export interface StoredRetryAfter {
 }
 
 /** Returns whether the store has the message, either until it is sent or because of its deduplication key. */
-export function isTracked({ options }: Pick<Text, 'options'>): boolean {
+export function isTracked({ options }: Pick<MessageItem, 'options'>): boolean {
   return options.keep !== undefined || options.once !== undefined;
 }
 
 /** Returns whether the message is stored until it is sent, because of its options or because a user sent it again. */
-export function isKept({ options, isManuallyResent }: Pick<Text, 'options' | 'isManuallyResent'>): boolean {
+export function isKept({ options, isManuallyResent }: Pick<MessageItem, 'options' | 'isManuallyResent'>): boolean {
   return options.keep !== undefined || isManuallyResent === true;
 }
 
 /** Returns whether replies and statuses are matched to the message. */
-export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
+export function isRemembered({ options }: Pick<MessageItem, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;
 }
 
 /** Returns whether replies or a report follow the outcome of the message. */
-export function asks({ options }: Pick<Text, 'options'>): boolean {
+export function asks({ options }: Pick<MessageItem, 'options'>): boolean {
   return options.waitMs !== undefined || options.reportMs !== undefined;
 }
 
 /** Returns whether incoming messages and statuses can belong to the message. */
-export function isFollowed(text: Pick<Text, 'options'>): boolean {
+export function isFollowed(text: Pick<MessageItem, 'options'>): boolean {
   return isRemembered(text) || asks(text);
 }
 
 /** Returns whether the account searches for evidence if the outcome of the message is unknown. */
-export function isReconciled({ message, options }: Pick<Text, 'message' | 'options'>): boolean {
+export function isReconciled({ message, options }: Pick<MessageItem, 'message' | 'options'>): boolean {
   return options.resolveMs > 0 && message.messageId !== undefined;
 }
 
 /** Returns the recipients for which the message is submitted: all that no rule withholds. */
-export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withheld'>): string[] {
-  const gone = new Set(withheld?.map(({ msisdn }) => msisdn));
-  return message.to.filter((item) => !gone.has(item));
+export function submittedOf({ message, withheld }: Pick<MessageItem, 'message' | 'withheld'>): string[] {
+  const withheldNumbers = new Set(withheld?.map(({ msisdn }) => msisdn));
+  return message.to.filter((item) => !withheldNumbers.has(item));
 }
 
 /** Returns the message after a try that the service might have accepted. */
-export function afterUnknown(text: Text, outcome: StoredOutcome): Text {
+export function afterUnknown(text: MessageItem, outcome: StoredOutcome): MessageItem {
   return { ...text, previousAttempt: { to: concernedBy(text), outcome } };
 }
 
 /** Returns the recipients for which the message is submitted, and those that an earlier try might have reached. */
-export function concernedBy(text: Text): string[] {
+export function concernedBy(text: MessageItem): string[] {
   const concerned = new Set([...submittedOf(text), ...(text.previousAttempt?.to ?? [])]);
   return text.message.to.filter((item) => concerned.has(item));
 }
@@ -179,7 +179,7 @@ export function concernedBy(text: Text): string[] {
  * Returns the recipients that were counted for limits although, according to the outcome, the message did not go to
  * them.
  */
-export function uncountedBy(text: Text, outcome: Outcome): string[] {
+export function uncountedBy(text: MessageItem, outcome: Outcome): string[] {
   if (!text.countedAt || isUnknown(outcome)) return [];
   const submitted = submittedOf(text);
   if (outcome instanceof SmsError) return submitted;
@@ -191,7 +191,7 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
  * Adds the withheld recipients to the failed recipients of an outcome. The outcome becomes unknown if only an earlier
  * try might have reached a recipient.
  */
-export function withWithheld(outcome: Sent, text: Text): Outcome {
+export function withWithheld(outcome: Sent, text: MessageItem): Outcome {
   const { withheld = [], previousAttempt } = text;
   const accepted = new Set(outcome.accepted);
   const reached = new Set(previousAttempt?.to);
@@ -217,7 +217,10 @@ export function withWithheld(outcome: Sent, text: Text): Outcome {
  * Adds the messageId of the message to an error, so that a later status can be matched. The error of a refused input
  * gets no messageId, because no request was made.
  */
-export function withMessageId<End extends Outcome>(outcome: End, { message }: Pick<Text, 'message'>): End | SmsError {
+export function withMessageId<End extends Outcome>(
+  outcome: End,
+  { message }: Pick<MessageItem, 'message'>,
+): End | SmsError {
   const { messageId } = message;
   if (!(outcome instanceof SmsError) || outcome.code === 'SMS_INPUT' || messageId === undefined) return outcome;
   return outcome.with({ messageId });
