@@ -56,7 +56,7 @@ function formatBlocks(children: readonly (Element | string)[]): string {
 const itemsOf = ({ children }: Element): Element[] =>
   children.filter((child): child is Element => typeof child !== 'string');
 
-/** The outputs of a node: the text of each item up to its first block is its title. */
+/** Formats the list of outputs. The title of an output is the text before the first paragraph or list of its item. */
 function formatPorts(list: Element): string {
   return itemsOf(list)
     .map(({ children }, index) => {
@@ -67,7 +67,7 @@ function formatPorts(list: Element): string {
     .join('');
 }
 
-/** One item per description, after all terms that it describes. */
+/** Formats a list of terms: one item per description, which begins with the terms that it describes. */
 function formatTerms(list: Element): string {
   const lines: string[] = [];
   let terms: string[] = [];

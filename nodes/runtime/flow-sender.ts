@@ -13,7 +13,7 @@ interface Batch {
   readonly messages: (() => Outputs)[];
   /** Whether the batch waits for the flows to start. Later batches then wait too. */
   isHeld: boolean;
-  /** Number of stops before the batch was sent. `undefined` if nodes were being stopped at that time. */
+  /** Number of times that Node-RED had stopped nodes when the batch was sent. `undefined` during such a stop. */
   stops: number | undefined;
   arrival: Promise<boolean>;
 }

@@ -45,7 +45,7 @@ interface Origin extends Input {
   copy: SmsMessage | undefined;
   /** Writes the time since the input as a metric. */
   logDuration: () => void;
-  /** Whether the error was raised. It might still not have reached the Catch node. */
+  /** True after the node has raised the error, even if the error has not reached a Catch node yet. */
   isRaised: boolean;
   /** The outputs that have not entered the flow. */
   unsent: (() => SendOutputs)[] | undefined;

@@ -270,8 +270,8 @@ export class Subscribers {
   }
 
   /**
-   * Queues all entries. A node that was removed after the last node was added is being redeployed. A node that was
-   * removed earlier is no longer part of the flows.
+   * Queues all entries. Forgets each removed node if another node was added after its removal: the deployment has
+   * ended without this node.
    */
   #queueAll(): void {
     this.#isForAll = false;

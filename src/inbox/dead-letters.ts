@@ -165,7 +165,8 @@ export class DeadLetters {
   }
 
   /**
-   * When a found record became unhandled, by {@link Clock.elapsed}. If the clock was not set then, the current time.
+   * Returns the time at which a stored record became unhandled, by {@link Clock.elapsed}. Returns the current time if
+   * the wall clock was wrong at that time.
    */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;

@@ -1,8 +1,8 @@
 import type { Changes, Item, Look, RecoveredWrite, Remembered } from '../store/store';
 
 /**
- * What happens to a step while the store fails. `refuse` rejects the step with `SMS_STORE`. `postpone` takes it when
- * the store works again. `apply` takes it immediately, and writes it when the store works again.
+ * How the journal treats a step while the store fails. `refuse` rejects the step with `SMS_STORE`. `postpone` runs it
+ * when the store works again. `apply` runs it immediately, and writes it when the store works again.
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
@@ -30,7 +30,7 @@ export interface Step<Result> {
 }
 
 /**
- * Creates a step that reads nothing, and is taken even if the store fails.
+ * Creates a step that reads nothing. While the store fails, the step is applied and written later.
  *
  * @param then the effect
  */

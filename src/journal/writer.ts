@@ -91,7 +91,7 @@ export class StepWriter {
     return this.#postponed.splice(0);
   }
 
-  /** Takes a group of steps in order, and writes earlier changes with them. Never rejects. */
+  /** Runs a group of steps in order, and writes their changes together with unsaved changes. Never rejects. */
   async commit(tasks: readonly Task[]): Promise<Commit> {
     for (;;) {
       let recalled: Recalled | undefined;

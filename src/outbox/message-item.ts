@@ -12,11 +12,11 @@ import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } fro
 export type MessageState =
   /** Nothing has been sent yet. */
   | 'waiting'
-  /** The mark that it leaves is written. Until its outcome is known, the message might have been sent. */
+  /** The store has noted that the request leaves. Until the outcome is known, the message might have been sent. */
   | 'leaving'
-  /** Its outcome is written, but has not entered the flow yet. */
+  /** The outcome is stored, but has not entered the flow yet. */
   | 'settled'
-  /** Its outcome is unknown, which the flow knows, and a user can decide. */
+  /** The outcome is unknown. The flow has received SMS_UNCERTAIN, and a user can decide about the message. */
   | 'uncertain';
 
 /** Source of the evidence that the service accepted a message with an unknown outcome. */

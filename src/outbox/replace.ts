@@ -28,8 +28,8 @@ export function replaceKeyOf(node: string, key: string): string {
 }
 
 /**
- * Gives the key to a new message. Returns the id of the older message that ends, and why. Another instance might have
- * that message.
+ * Stores a new message as the holder of its `replace` key. Returns the id of the older message, and why it must end.
+ * The older message might belong to another instance.
  *
  * @param isHere returns whether this process has a message, so that the same commit ends it
  */

@@ -21,7 +21,7 @@ export interface Item {
 
 /** Start and duration of a remembered value. */
 export interface Duration {
-  /** Start, in ms since 1970. */
+  /** Time from which the value is remembered, in ms since 1970. */
   at: number;
   /** Duration, in ms. The sweep drops the value some time after its end. */
   forMs: number;

@@ -65,8 +65,8 @@ function quoteLongIntegers(json: string): string {
 }
 
 /**
- * Creates a record, even without a messageId. The service has advanced its poll date and will not return the message
- * again.
+ * Creates a record, even without a messageId, because the service has advanced its poll date and will not return the
+ * message again.
  */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList } = entry;

@@ -44,7 +44,10 @@ export function parseStatuses(...encoded: Encoded): StatusRecord[] {
   return readable.map((row) => createStatus(row, 'poll'));
 }
 
-/** Whether the first name is repeated immediately. If the first name occurs once, the messageId decides. */
+/**
+ * Whether the answer repeats each name in a block, instead of listing one status after the other. The first name
+ * decides, or the messageId if the first name occurs once.
+ */
 function isInBlocks(fields: readonly Field[]): boolean {
   const gap = gapOf(fields, fields[0]?.[0]) ?? gapOf(fields, 'messageId');
   return gap === undefined || gap === 1;

@@ -46,7 +46,7 @@ const flows: FlowNode[] = [
     account: 'account',
     acknowledge: 'flow',
     inputs: 1,
-    // The sms-send node shows the rows of an e-mail and of a stored message, and warnings.
+    // With these values, the form of sms-send shows the fields of an e-mail and of a stored message, and warnings.
     callbackUrl: '',
     callbackUrlType: 'mailto',
     keep: true,

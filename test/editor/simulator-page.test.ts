@@ -75,7 +75,7 @@ describe("the simulator's page in a browser", function () {
     await page.goto(`${simulator.pageUrl}${hash}`);
     await whenLoaded();
   };
-  /** Waits until the page shows the data of the simulator, and a conversation. The connection stands earlier. */
+  /** Waits until the page shows the credentials and a conversation, because it connects before it shows them. */
   const whenLoaded = async (): Promise<void> => {
     await page.locator('#credentials code').first().waitFor({ state: 'attached' });
     await page.locator('.phone[data-msisdn]').waitFor({ state: 'attached' });
@@ -143,7 +143,7 @@ describe("the simulator's page in a browser", function () {
     await simulator?.close();
   });
 
-  describe('with a flow in Node-RED', () => {
+  describe('the simulator page beside a flow in Node-RED', () => {
     let nodeRed: NodeRedProcess;
     let badges: Badges;
 
@@ -182,7 +182,7 @@ describe("the simulator's page in a browser", function () {
       assert.deepEqual(problems, []);
     });
 
-    it('shows an active fault in the badge of a node, which recovers afterwards', async () => {
+    it('switches a fault on and off, which the badge of a node shows', async () => {
       await badges.until('in', ({ fill }) => fill === 'green');
       await goTo('Service');
       const fault = page.locator('.faults li[data-endpoint="incoming"]');
@@ -435,7 +435,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByText('No such entries yet').waitFor();
   });
 
-  it('fails an endpoint a number of times, and shows faults set by programs', async () => {
+  it('makes an endpoint fail several times, and shows faults set by programs', async () => {
     await start();
     await open({}, '#service');
     const fault = page.locator('.faults li[data-endpoint="send"]');
@@ -456,7 +456,7 @@ describe("the simulator's page in a browser", function () {
     assert.equal(await fault.getByRole('switch').isChecked(), false);
   });
 
-  it('refuses every connection during an outage, then continues', async () => {
+  it('simulates an outage that refuses every connection, and ends it', async () => {
     await start();
     await open({}, '#service');
     const service = simulator.baseUrl;

@@ -619,7 +619,7 @@ describe('the examples, deployed against the simulator', function () {
       (node: FlowNode): object =>
         node.type === 'sms-send' ? changed : {};
 
-    it('sends the alarm after an outage, which is not an outcome', async () => {
+    it('sends the alarm after an outage, and shows that it waits until then', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Alarm');

@@ -37,7 +37,7 @@ async function deploySlowly(flow: RunningFlow, nodes: FlowNode[], during: () => 
 
 const slowNode = (name: string): FlowNode => ({ id: 'slow', type: 'slow', name, wires: [] });
 
-describe('a node, while flows are deployed,', () => {
+describe('a node during a deploy', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -178,7 +178,7 @@ describe('a node, while flows are deployed,', () => {
   });
 });
 
-describe('a sender into the flow', () => {
+describe('FlowSender', () => {
   /** The parts of Node-RED that the sender uses: active nodes by id, and their received messages. */
   class Stage {
     readonly events = new EventEmitter();

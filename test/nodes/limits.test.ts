@@ -139,7 +139,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  describe('of several account nodes of one login', () => {
+  describe('several account nodes of one login', () => {
     const second = (limits: Record<string, unknown>) => ({ ...account(sim, limits), id: 'second' });
 
     it('apply all limits to each message, and name the limit and its end', async () => {

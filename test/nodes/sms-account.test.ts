@@ -230,7 +230,7 @@ describe('sms-account', () => {
       }
     });
 
-    describe('of an account in a subflow', () => {
+    describe('Test connection of an account in a subflow', () => {
       const nodes = [coreNode('common/91-global-config')];
 
       function start(env: Record<string, unknown>[], credentials: Record<string, string> = {}): Promise<RunningFlow> {

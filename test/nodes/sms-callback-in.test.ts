@@ -186,14 +186,14 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('a repeated request', () => {
+  describe('a repeated callback', () => {
     for (const [what, one, another] of [
       ['XMLv3 reply', xmlReply(), xmlReply('another')],
       ['FORMv1 reply', formReply(), formReply('in2')],
       ['XMLv3 status', xmlStatus(), xmlStatus('s2')],
       ['FORMv1 status', formStatus(), formStatus('s2')],
     ] as const) {
-      it(`gets 200 OK and is not delivered for a retried ${what}`, async () => {
+      it(`gets 200 OK but is not delivered again, for a retried ${what}`, async () => {
         const { flow, url } = await start();
         for (const body of [one, one, another, one]) {
           const { status, text } = await post(url, body);
@@ -318,7 +318,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('a request of another method', () => {
+  describe('a request that is not a POST', () => {
     for (const method of ['GET', 'PUT', 'OPTIONS']) {
       it(`gets 405 with Allow: POST for ${method}`, async () => {
         const { flow, url } = await start();
@@ -372,12 +372,12 @@ describe('sms-callback-in', () => {
   describe('a body', () => {
     const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
 
-    it('of exactly 256 KiB gets 200', async () => {
+    it('gets 200 if it has exactly 256 KiB', async () => {
       const { url } = await start();
       assert.equal((await post(url, filled(maxBytes))).status, 200);
     });
 
-    it('of more than 256 KiB gets 413, with and without a content length', async () => {
+    it('gets 413 if it has more than 256 KiB, with and without a content length', async () => {
       const { flow, url } = await start();
       assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
       // The body has no end, so the client still reads when the answer comes.
@@ -440,7 +440,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('a request and the store', () => {
+  describe('a callback that the store must save', () => {
     it('gets 503 if the store fails, and 200 after the cause is gone', async function () {
       this.timeout(40_000);
       const userDir = createUserDir();
@@ -782,7 +782,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('slow and broken bodies', () => {
+  describe('slow and broken bodies of callbacks', () => {
     /** Opens a request over a socket, and sends only a part of its body. */
     async function open(url: string, part: string, length: number) {
       const { port, pathname } = new URL(url);
@@ -809,7 +809,7 @@ describe('sms-callback-in', () => {
       );
     });
 
-    it('are refused with 503 if their sum exceeds 16 MiB', async () => {
+    it('are refused with 503 if their total exceeds 16 MiB', async () => {
       const { url } = await start();
       const part = `${formReply('part')}&pad=`.padEnd(255 * 1024, 'x');
       const sockets = await Promise.all(Array.from({ length: 80 }, () => open(url, part, maxBytes)));

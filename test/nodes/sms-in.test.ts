@@ -122,7 +122,7 @@ describe('sms-in', () => {
       ['replies', ['reply', 'end reply']],
       ['new', ['new', 'end']],
     ] as const) {
-      it(`gives ${expected.join(', ')} with ${filter}`, async () => {
+      it(`sends ${expected.join(', ')} with ${filter}`, async () => {
         const flow = await start({ filter });
         receive('new');
         sim.reply({ from: handset, body: 'reply' });
@@ -247,7 +247,7 @@ describe('sms-in', () => {
 
   describe('a redeploy while a poll is in flight', () => {
     for (const type of allFlowTypes) {
-      it(`gives the poll in flight to the new node, with type ${type}`, async () => {
+      it(`delivers the answer of that poll to the new node, with type ${type}`, async () => {
         const service = await startService({ waitMs: 30_000 });
         let most = 0;
         service.on('change', () => {
@@ -269,7 +269,7 @@ describe('sms-in', () => {
       });
     }
 
-    it('gives its messages to the new node with other account settings', async () => {
+    it('delivers the answer to the new node despite other account settings', async () => {
       const service = await startService({ waitMs: 30_000 });
       const flow = await RunningFlow.start([account(service), inNode(), sink('got')]);
       await service.until(() => service.polling('incoming') === 1);

@@ -87,7 +87,7 @@ describe('sms-outbox', () => {
     });
   });
 
-  describe('a read on input', () => {
+  describe('a read for an input of sms-outbox', () => {
     it('sends nothing with each, and [] with list, for an empty list', async () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -249,7 +249,7 @@ describe('sms-outbox', () => {
     assert.deepEqual(flow.status('outbox'), {});
   });
 
-  describe('a node with an interval', () => {
+  describe('an sms-outbox node with an interval', () => {
     it('shares one poll at the shortest interval among all nodes', async () => {
       let most = 0;
       sim.on('change', () => {

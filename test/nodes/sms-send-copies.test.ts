@@ -47,7 +47,7 @@ describe('copies of a message that sms-send makes', () => {
     }
   });
 
-  describe('one for each of thousands of failed recipients', () => {
+  describe('copies for thousands of failed recipients', () => {
     const many = 950;
     const recipients = Array.from({ length: many + 1 }, (_, index) => String(64_210_000_000 + index));
     const toMany = { to: 'recipients', toType: 'msg', wires: [['sent'], ['failed']] };

@@ -190,7 +190,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('once', () => {
+  describe('the option once of sms-send', () => {
     it('repeats the outputs with a mark, and sends nothing', async () => {
       const flow = await start({ once: 'key', onceType: 'msg' });
       for (let time = 0; time < 2; time++) {

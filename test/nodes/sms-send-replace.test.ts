@@ -6,7 +6,7 @@ import { bodiesOf, RunningFlow, sendNode, startService, stopEverything } from '.
 const topic = '64215551234';
 const hourMs = 3_600_000;
 
-describe('sms-send with a key of replace', () => {
+describe('sms-send with a replace key', () => {
   let sim: Simulator;
 
   beforeEach(async () => {

@@ -51,7 +51,7 @@ describe('the report of sms-send', () => {
     });
     await until(() => sim.polling('status') === 0);
     assert.deepEqual([flow.received('failed'), flow.errors()], [[], []]);
-    // None of the statuses is unhandled, which would be logged.
+    // No status is unhandled, because the log does not report any.
     assert.deepEqual(
       flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
       [],
@@ -68,7 +68,7 @@ describe('the report of sms-send', () => {
     );
   });
 
-  it('does not come if the value is blank', async () => {
+  it('is not sent if the value is blank', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     flow.send('send', { topic: first, payload: 'hello' });
     flow.send('send', { topic: second, payload: 'hello', hours: 0.0001 });
@@ -110,7 +110,7 @@ describe('the report of sms-send', () => {
     assert.deepEqual([report?.payload, called?.payload], ['delivered', 'RCV']);
   });
 
-  it('comes after a redeploy of an account on disk, with the input itself', async () => {
+  it('is sent after a redeploy of an account on disk, with the input itself', async () => {
     const flow = await startOnDisk(nodes(day, { store: 'disk', name: 'before' }));
     flow.send('send', { topic: first, payload: 'hello', big: 'x'.repeat(300 * 1024) });
     await flow.messages('sent', 1);

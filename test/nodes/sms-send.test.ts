@@ -754,8 +754,8 @@ describe('sms-send', () => {
     });
   });
 
-  describe('SMS_CLOSED', () => {
-    it('ends waiting sends, and follows those in flight to their end', async () => {
+  describe('sms-send when its node closes', () => {
+    it('ends waiting sends with SMS_CLOSED, and completes sends in flight', async () => {
       const flow = await start({}, [], { concurrency: '1' });
       sim.fault('send', { delayMs: 150 });
       for (const payload of ['in flight', 'waiting', 'waiting too']) flow.send('send', { topic: handset, payload });
@@ -768,7 +768,7 @@ describe('sms-send', () => {
       assert.equal(sim.requests[0]?.aborted, undefined);
     });
 
-    it('gives outcomes of sends in flight to the redeployed node', async () => {
+    it('delivers outcomes of sends in flight to the redeployed node', async () => {
       const flow = await start();
       sim.fault('send', { delayMs: 100 });
       flow.send('send', { topic: `${handset} ${blocked}`, payload: 'hello' });

@@ -206,7 +206,7 @@ describe('simulator: messages, handsets and log', () => {
     assert.equal((await calls.pollOutbox()).length, 1);
   });
 
-  describe('its limit on stored items', () => {
+  describe('the limit on stored items', () => {
     it('drops the oldest messages, but polls still return unread ones', async () => {
       await start({ keepTexts: 100, statusDelayMs: 1 });
       await calls.send({ to: `${handset} ${other}`, body: 'the first', messageId: 'first' });

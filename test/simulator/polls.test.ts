@@ -17,8 +17,8 @@ describe('simulator: polls', () => {
     await simulator.close();
   });
 
-  describe('§2.3, §4.2 incoming', () => {
-    it('gives a reply its fields, with inReplyToId and without to', async () => {
+  describe('polls for incoming messages (§2.3, §4.2)', () => {
+    it('returns a reply with inReplyToId and without to', async () => {
       await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
       const message = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
@@ -35,7 +35,7 @@ describe('simulator: polls', () => {
       });
     });
 
-    it('gives inReplyToId default if the original had no messageId', async () => {
+    it('returns inReplyToId default if the original had no messageId', async () => {
       await start({ waitMs: 0 });
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
@@ -52,7 +52,7 @@ describe('simulator: polls', () => {
       assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'first');
     });
 
-    it('gives a mobile-initiated message to, extra fields, no inReplyToId (§9)', async () => {
+    it('returns to and extra fields, but no inReplyToId, if not a reply (§9)', async () => {
       await start({ waitMs: 0 });
       simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
       const form = readForm(await calls.pollIncoming());
@@ -83,7 +83,7 @@ describe('simulator: polls', () => {
       await simulator.until(() => simulator.polling('incoming') === 0);
     });
 
-    it('gives each message to one poller, in order of arrival', async () => {
+    it('returns each message to one poller, in order of arrival', async () => {
       await start({ waitMs: 600_000 });
       const polls = [];
       for (let count = 1; count <= 3; count += 1) {
@@ -112,7 +112,7 @@ describe('simulator: polls', () => {
       assert.equal(readForm(await calls.pollIncoming()).body, 'still here');
     });
 
-    it('gives each of thousands of messages once, in order', async () => {
+    it('returns each of thousands of messages once, in order', async () => {
       await start({ waitMs: 0 });
       for (let index = 0; index < 2500; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
       const bodies: (string | undefined)[] = [];
@@ -125,8 +125,8 @@ describe('simulator: polls', () => {
     });
   });
 
-  describe('§2.5, §4.4 status', () => {
-    it('gives one update with its fields', async () => {
+  describe('polls for statuses (§2.5, §4.4)', () => {
+    it('returns one update with its fields', async () => {
       await start({ waitMs: 0 });
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
       const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
@@ -170,7 +170,7 @@ describe('simulator: polls', () => {
     });
   });
 
-  describe('§2.4, §4.3 outgoing', () => {
+  describe('polls for outgoing messages (§2.4, §4.3)', () => {
     it('lists messages since the last poll, with every field', async () => {
       await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');

@@ -37,7 +37,7 @@ describe('simulator: send', () => {
   };
 
   describe('§2.1 parameters', () => {
-    it('takes every parameter by POST', async () => {
+    it('accepts every parameter by POST', async () => {
       const params = {
         to: handset,
         body: 'Grüße & <Küsse> 50% + 🚀',
@@ -57,7 +57,7 @@ describe('simulator: send', () => {
       assert.equal(message?.fragmentationLimit, 2);
     });
 
-    it('takes the same parameters by GET', async () => {
+    it('accepts the same parameters by GET', async () => {
       assert.equal((await calls.send({ to: handset, body: 'a b+c' }, { method: 'GET' })).status, 200);
       assert.equal(simulator.messages[0]?.body, 'a b+c');
     });
@@ -207,10 +207,10 @@ describe('simulator: send', () => {
     });
   });
 
-  describe('GSM 03.38', () => {
+  describe('a body without the UTF-16 content type', () => {
     const arrived = () => simulator.messages.map(({ body, deliveredBody }) => deliveredBody ?? body);
 
-    it('arrives with ? for other characters without the UTF-16 content type', async () => {
+    it('arrives with ? instead of characters outside GSM 03.38', async () => {
       await calls.send({ to: handset, body: 'Žluťoučký 🚀 Größe [€]' });
       await calls.send({ to: handset, body: '🚀', contentType: 'text/plain' });
       await calls.send({ to: handset, body: '🚀', contentType: 'text/plain; charset=UTF-16' });
@@ -219,7 +219,7 @@ describe('simulator: send', () => {
       assert.equal(simulator.messages[3]?.deliveredBody, undefined);
     });
 
-    it('shows the submitted body in the outbox', async () => {
+    it('is in the outbox as it was submitted', async () => {
       await calls.send({ to: handset, body: 'Žlutý' });
       assert.equal((await calls.pollOutbox())[0]?.body, 'Žlutý');
     });
@@ -253,8 +253,8 @@ describe('simulator: send', () => {
     }
   });
 
-  describe('§3 status life', () => {
-    it('goes to SNT and then to RCV on the clock', async () => {
+  describe('the status of a sent message (§3)', () => {
+    it('becomes SNT and then RCV as time passes', async () => {
       await calls.send({ to: handset, body: 'x' });
       const history = () => simulator.messages[0]?.recipients[0]?.history.map(({ statusCode }) => statusCode);
       assert.deepEqual(history(), []);

@@ -94,7 +94,7 @@ describe('Journal', () => {
 
   const kept = () => [...store.disk.entries.keys()].sort();
 
-  describe('with a shared store whose connection is cut', () => {
+  describe('Journal with a shared store whose connection is cut', () => {
     let server: FailingServer;
     let journal: Journal;
 
@@ -301,7 +301,7 @@ describe('Journal', () => {
   });
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
-    describe(`while the store fails to ${failing}`, () => {
+    describe(`Journal while the store fails to ${failing}`, () => {
       it('refuses, postpones or applies steps, and writes them later', async () => {
         const journal = create();
         if (failing !== 'open') await journal.ready();
@@ -585,7 +585,7 @@ describe('Journal', () => {
     });
   });
 
-  describe('found items', () => {
+  describe('items that the journal finds when it opens', () => {
     it('go to the part that wrote them, and items of unknown parts stay untouched', async () => {
       const before = create();
       await before.run(
@@ -740,7 +740,7 @@ describe('Journal', () => {
       });
   });
 
-  describe('close', () => {
+  describe('closing the journal', () => {
     it('writes waiting steps, and forgets items that the store has', async () => {
       const released: string[][] = [];
       const participant: Participant = {
@@ -821,7 +821,7 @@ describe('Journal', () => {
     });
   });
 
-  describe('ids', () => {
+  describe('the ids of stored items', () => {
     it('ascend, also after found items and a change of the clock', async () => {
       const journal = create();
       const ids = [journal.nextId(), journal.nextId()];

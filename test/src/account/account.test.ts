@@ -35,7 +35,7 @@ describe('an account', () => {
   beforeEach(() => joining.start(15_000));
   afterEach(() => closing.run());
 
-  describe('with several members', () => {
+  describe('an account with several members', () => {
     it('has one poll loop per login, and all members get every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       const { apiKey } = joining.simulator.credentials;
@@ -127,7 +127,7 @@ describe('an account', () => {
       );
     });
 
-    describe('and their connections', () => {
+    describe('the connections of an account with several members', () => {
       /** Creates connections by name. Records the open ones, and the connections that each request used. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
@@ -145,7 +145,7 @@ describe('an account', () => {
         return { open, used, opener };
       }
 
-      it('uses those of the first member, and closes them after their last request', async () => {
+      it('have the settings of the first member, and close after the last request', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -165,7 +165,7 @@ describe('an account', () => {
         assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
       });
 
-      it('keeps them open if the next member has the same settings', async () => {
+      it('stay open if the next member has the same settings', async () => {
         const { open, used, opener } = openers();
         const way = () => ({
           proxy: { url: 'http://proxy.test', noProxy: ['127.0.0.1'] },
@@ -208,7 +208,7 @@ describe('an account', () => {
     assert.deepEqual([b.bodies, late.bodies], [['1'], ['1']]);
   });
 
-  describe('at a redeploy', () => {
+  describe('an account during a redeploy', () => {
     it('has one poll at a time, and loses no message', async () => {
       let most = 0;
       joining.simulator.on('change', () => {
@@ -275,7 +275,7 @@ describe('an account', () => {
     });
   });
 
-  describe('with a store', () => {
+  describe('an account with a store', () => {
     it('reports the place of unreadable data, and continues', async () => {
       const { disk, changes } = onDisk();
       disk.hold('{"kind":"incoming","records":[{"mess');
@@ -428,7 +428,7 @@ describe('an account', () => {
     await node.node.close();
   });
 
-  describe('with subscribers of the outbox', () => {
+  describe('an account with subscribers of the outbox', () => {
     const message = { to: ['6421555123'], body: 'x' };
 
     class Taker extends Listener {
@@ -456,7 +456,7 @@ describe('an account', () => {
       }
     }
 
-    it('gives the records of a poll on demand to its input, once', async () => {
+    it('delivers the records of a poll once, to the input that requested it', async () => {
       const one = enter();
       const taker = new Taker('asker');
       const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());

@@ -96,7 +96,7 @@ describe('importStore', () => {
     assert.deepEqual(await read(to), { ids: ['1', '2', '3'], values: { a: 'own', b: 'former' } });
   });
 
-  it('imports polled answers that were not committed, before all items', async () => {
+  it('imports uncommitted poll answers before all items', async () => {
     const disk = new FakeDisk();
     const from = new FailingStore(disk);
     await fill(from, ['1'], {});
@@ -267,7 +267,7 @@ describe('Imports', () => {
     await finishing;
   });
 
-  it('gives up the import that waits, and continues with the next', async () => {
+  it('abandons the import that waits, and continues with the next', async () => {
     imports.add([former({ importInto: failing(() => 'ETIMEDOUT') }), former({ id: 'another' })]);
     await assert.rejects(imports.finish(events));
     assert.equal(await imports.forget(), true);

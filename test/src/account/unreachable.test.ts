@@ -151,7 +151,7 @@ describe('an account whose service is unreachable', () => {
     assert.ok(second - first >= 59_900, `after ${second - first} ms`);
   });
 
-  describe('with a stored message whose node was removed', () => {
+  describe('an account with a stored message whose node was removed', () => {
     /** Leaves a message in a store, and closes its node and the account. */
     async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
       const { membership, leave } = enterAlone(clock, changes, process);
@@ -169,7 +169,7 @@ describe('an account whose service is unreachable', () => {
     ];
     for (const [title, attach] of others) {
       for (const isRestarted of [false, true]) {
-        it(`expires it with ${title}${isRestarted ? ', after a restart' : ''}`, async () => {
+        it(`expires the message with ${title}${isRestarted ? ', after a restart' : ''}`, async () => {
           const [clock, { changes }] = [new VirtualClock(), onDisk()];
           const process = await leaveMessage(clock, changes);
           const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
@@ -183,7 +183,7 @@ describe('an account whose service is unreachable', () => {
       }
     }
 
-    it('finds it for its node after a restart, in a shared store', async () => {
+    it('finds the message for its node after a restart, in a shared store', async () => {
       const [clock, disk] = [new VirtualClock(), new FakeDisk()];
       const changes = { storeName: 'server', createStore: () => new FailingServer(disk) };
       await leaveMessage(clock, changes);
@@ -208,7 +208,7 @@ describe('an account whose service is unreachable', () => {
     });
 
     for (const isClaimed of [false, true]) {
-      it(`expires it at the process that ${isClaimed ? 'claimed' : 'stored'} it, in a shared store`, async () => {
+      it(`expires it in the process that ${isClaimed ? 'claimed' : 'stored'} it, in a shared store`, async () => {
         const [clock, disk] = [new VirtualClock(), new FakeDisk()];
         /** A server that returns the items of this process, and the wanted items of other processes. */
         class Server extends FailingServer {
@@ -255,7 +255,7 @@ describe('an account whose service is unreachable', () => {
       [15_000, 'the input in memory'],
       [2 * minuteMs, 'the stored flow message'],
     ] as const) {
-      it(`ends it with ${what} if its node returns after ${awayMs / 1_000} s`, async () => {
+      it(`ends the message with ${what} if its node returns after ${awayMs / 1_000} s`, async () => {
         const [clock, { changes }] = [new VirtualClock(), onDisk()];
         const process = createAccounts();
         const one = enterAlone(clock, changes, process);

@@ -109,7 +109,7 @@ describe('PollSubscription', () => {
     await settle();
   }
 
-  describe('acknowledge auto', () => {
+  describe('PollSubscription with acknowledge auto', () => {
     it('counts a message as delivered when it was sent', async () => {
       const bench = createBench({ acknowledge: 'auto' });
       await bench.receive('1', '2', '3');
@@ -149,7 +149,7 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('acknowledge flow', () => {
+  describe('PollSubscription with acknowledge flow', () => {
     it('keeps a message until it is acknowledged', async () => {
       const bench = createBench();
       await bench.receive('1');
@@ -164,7 +164,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 1);
     });
 
-    it('redelivers after ackTimeout, marked, with another ackId', async () => {
+    it('redelivers a message after ackTimeout, marked, with another ackId', async () => {
       const bench = createBench();
       await bench.receive('1');
       await tick(59_999);
@@ -198,7 +198,7 @@ describe('PollSubscription', () => {
       assert.equal(tries, 2);
     });
 
-    it('redelivers after msg.error with a doubling delay', async () => {
+    it('redelivers a message after msg.error with a doubling delay', async () => {
       const bench = createBench();
       await bench.receive('1');
       for (const [tries, delayMs] of [
@@ -313,7 +313,7 @@ describe('PollSubscription', () => {
   });
 
   describe('a redeploy with unacknowledged messages', () => {
-    it('redelivers them with their attempts counted', async () => {
+    it('redelivers the messages and continues to count their attempts', async () => {
       const bench = createBench();
       await bench.receive('1', '2');
       bench.receiver.acknowledge(bench.lastAckId, true);
@@ -336,7 +336,7 @@ describe('PollSubscription', () => {
       );
     });
 
-    it('marks them as redelivered for a node that is deployed after they were found', async () => {
+    it('marks messages as redelivered for a node that is deployed later', async () => {
       const before = createBench();
       await before.receive('1');
       before.receiver.detach();

@@ -119,7 +119,7 @@ describe('Subscribers', () => {
     ['polled', false],
     ['called back with the same body', true],
   ] as const) {
-    it(`gives 30,000 entries that were ${what} in order, a few hundred per turn`, async function () {
+    it(`delivers 30,000 entries that were ${what} in order, a few hundred per turn`, async function () {
       this.timeout(120_000);
       const { inbox, store } = createInbox(30_000, { called });
       const node = new Node('a');
@@ -137,7 +137,7 @@ describe('Subscribers', () => {
     });
   }
 
-  it('gives new entries after older ones', async () => {
+  it('delivers new entries after older entries', async () => {
     const { inbox } = createInbox(2_000);
     const node = new Node('a');
     let accepted: Promise<unknown>[] | undefined;
@@ -150,7 +150,7 @@ describe('Subscribers', () => {
     assert.deepEqual(node.taken, [...ids(2_000), 'x', 'y']);
   });
 
-  it('gives thousands of entries of one answer in order, a few hundred per turn', async () => {
+  it('delivers thousands of entries in order, a few hundred per turn', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     inbox.attach('incoming', node);
@@ -174,7 +174,7 @@ describe('Subscribers', () => {
     assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
   });
 
-  it('gives each slice its place among the entries that came together', async () => {
+  it('reports the place of each slice in its batch of entries', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     inbox.attach('incoming', node);
@@ -286,7 +286,7 @@ describe('Subscribers', () => {
     });
   });
 
-  it('gives a redeployed node each entry that the other nodes get, once', async () => {
+  it('delivers each entry of the other nodes once to a redeployed node', async () => {
     const { inbox } = createInbox(2_000);
     const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
     stays.onTake = (entries) => {
@@ -305,7 +305,7 @@ describe('Subscribers', () => {
     assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
   });
 
-  it('does not give an entry again when other entries are claimed', async () => {
+  it('does not deliver an entry again when other entries are claimed', async () => {
     const { inbox, store } = createInbox(0);
     const [stays, leaves] = [new Node('stays'), new Node('leaves')];
     inbox.attach('incoming', stays);
@@ -327,10 +327,10 @@ describe('Subscribers', () => {
     assert.deepEqual([stays.taken, leaves.taken, returns.taken], [['1', '2'], ['1'], ['1', '2']]);
   });
 
-  describe('a node that throws when it gets an entry', () => {
+  describe('a node that throws when it receives an entry', () => {
     const fault = new TypeError('a fault of the node');
 
-    it('is reported, and the other nodes get the entry', async () => {
+    it('is reported, and the other nodes receive the entry', async () => {
       const { inbox } = createInbox(0);
       const [faulty, other] = [new Node('faulty'), new Node('other')];
       faulty.onTake = () => {

@@ -189,7 +189,7 @@ describe('Client', () => {
       });
     });
 
-    it('has the error of a root error by its code (§2.2)', async () => {
+    it('rejects with the SmsError for the errorCode of a root error (§2.2)', async () => {
       for (const [text, code, errorCode] of [
         ['401', 'SMS_UNAUTHORIZED', 401],
         ['403', 'SMS_FORBIDDEN', 403],
@@ -336,7 +336,7 @@ describe('Client', () => {
     });
   });
 
-  describe('an error that quotes the request contains no credential', () => {
+  describe('an error that quotes the request does not contain a credential', () => {
     const secret = 's3cret %+&=/?"<ö>';
     const answers: Record<string, (request: string) => [status: number, reason: string, body: string]> = {
       'in the status line': (request) => [400, `Bad ${request}`, ''],

@@ -65,7 +65,7 @@ describe('connections', () => {
   const pair = createSelfSigned();
   const { cert: ca } = pair;
 
-  describe('send no byte before beforeLeaving resolves', () => {
+  describe('connections send no byte before beforeLeaving resolves', () => {
     const ways: Record<string, () => Promise<{ way: Way; seen: { bytes: number } }>> = {
       'by http': async () => {
         const seen = await startCounting();
@@ -106,7 +106,7 @@ describe('connections', () => {
     }
   });
 
-  describe('do not call beforeLeaving if they are not established', () => {
+  describe('connections that fail do not call beforeLeaving', () => {
     const ways: Record<string, () => Promise<Way>> = {
       'refused by http': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
       'with a certificate that is not trusted': async () => {
@@ -306,7 +306,7 @@ describe('connections', () => {
     assert.deepEqual([stdout, stderr], ['ok\n', '']);
   });
 
-  describe('with TLS', () => {
+  describe('connections with TLS', () => {
     async function startAsking(): Promise<RawService & { sessions: boolean[]; names: unknown[] }> {
       const sessions: boolean[] = [];
       const names: unknown[] = [];

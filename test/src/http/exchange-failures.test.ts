@@ -13,8 +13,8 @@ describe('a request that fails or is stopped', () => {
   const caller = new Caller(closing);
   const { call, failsOnBoth, startEcho } = caller;
 
-  describe('without a connection, a request is SMS_UNREACHABLE', () => {
-    it('when it is refused, or the host is unknown', async () => {
+  describe('a request without a connection', () => {
+    it('is SMS_UNREACHABLE if it is refused, or the host is unknown', async () => {
       await failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
       const port = await findClosedPort();
       await failsOnBoth(`http://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
@@ -22,7 +22,7 @@ describe('a request that fails or is stopped', () => {
       assert.match(error.message, /ECONNREFUSED/);
     });
 
-    it('when the certificate is not trusted, until it is', async () => {
+    it('is SMS_UNREACHABLE until the certificate is trusted', async () => {
       const pair = createSelfSigned();
       const { baseUrl, port } = await startEcho(pair);
       await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
@@ -32,7 +32,7 @@ describe('a request that fails or is stopped', () => {
       assert.equal((await call(baseUrl, { tls: { rejectUnauthorized: false } })).statusCode, 200);
     });
 
-    it('when the server does not speak TLS, or does not finish the handshake', async () => {
+    it('is SMS_UNREACHABLE if the server does not complete the TLS handshake', async () => {
       const garbage = await startSocketService(closing, (socket) => socket.end('hello\r\n'));
       await failsOnBoth(`https://127.0.0.1:${garbage.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
       const mute = await startSocketService(closing, () => {});
@@ -98,8 +98,8 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('after the request has left, SMS_UNCERTAIN or SMS_RESPONSE', () => {
-    it('when the connection is dropped without an answer', async () => {
+  describe('a send (SMS_UNCERTAIN) or a read (SMS_RESPONSE) that has left', () => {
+    it('fails if the connection is dropped without an answer', async () => {
       const { baseUrl } = await startRawService(closing, (incoming) => incoming.socket.destroy());
       await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
     });
@@ -122,20 +122,20 @@ describe('a request that fails or is stopped', () => {
         ({ socket }) => socket.end('the-text-3141592653 is no HTTP\r\n\r\n'),
       ],
     ] as [string, RequestListener][]) {
-      it(`when ${title}`, async () => {
+      it(`fails if ${title}`, async () => {
         const { baseUrl } = await startRawService(closing, listener);
         await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
       });
     }
 
-    it('when no answer arrives in time', async () => {
+    it('fails if no answer arrives in time', async () => {
       const { clock, expire } = createTimeouts();
       const { baseUrl } = await startRawService(closing, expire);
       await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock });
       assert.match((await failure(call(baseUrl, { clock, timeoutMs: 60 }))).message, /timed out after 0\.06 s/);
     });
 
-    it('when the answer arrives too slowly', async () => {
+    it('fails if the answer arrives too slowly', async () => {
       const { clock, expire } = createTimeouts();
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         const timer = setInterval(() => outgoing.write('x'), 5);
@@ -196,8 +196,8 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('beforeLeaving', () => {
-    it('sends nothing and becomes the error if it rejects', async () => {
+  describe('a request that waits for beforeLeaving', () => {
+    it('sends nothing and fails with the error of beforeLeaving', async () => {
       let bytes = 0;
       const { baseUrl } = await startSocketService(closing, (socket) => {
         socket.on('data', (chunk) => {

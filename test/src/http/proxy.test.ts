@@ -156,7 +156,7 @@ describe('a proxy', () => {
     }
   });
 
-  describe('in the environment', () => {
+  describe('a proxy in the environment', () => {
     const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy', 'proxy', 'NR_PROXY_MODE'];
     const variables = names
       .flatMap((name) => [name, `npm_config_${name}`])

@@ -62,8 +62,8 @@ describe('identity (dedupe)', () => {
     memory = new Memory();
   });
 
-  describe('by messageId (§2.3)', () => {
-    it('is new once, then repeated if polled and a duplicate if received by callback', () => {
+  describe('identity by messageId (§2.3)', () => {
+    it('calls a message new once, then repeated (poll) or a duplicate (callback)', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
       assert.equal(memory.call({ messageId: '1' }), 'duplicate');
@@ -72,13 +72,13 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.poll('2', { body: 'two' }), 'repeated');
     });
 
-    it('tells apart two messages with equal bodies and dates', () => {
+    it('distinguishes two messages with equal bodies and dates', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('2'), 'new');
       assert.equal(memory.call(), 'duplicate');
     });
 
-    it('tells apart records of different kinds', () => {
+    it('distinguishes records of different kinds', () => {
       const messageId = 's1';
       const identities = [
         identify({ kind: 'incoming', record: incoming({ messageId }) }),
@@ -94,7 +94,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('an XMLv3 reply, by sender, date and body', () => {
+  describe('an XMLv3 reply, identified by sender, date and body', () => {
     for (const [title, fields] of [
       ['the same', {}],
       ['a sender with +', { from: '+6421555001' }],
@@ -183,7 +183,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('time', () => {
+  describe('the memory of identifiers', () => {
     it('forgets an identifier after its time', () => {
       memory.poll('1');
       memory.call({ body: 'called' });
@@ -212,7 +212,7 @@ describe('identity (dedupe)', () => {
     );
   });
 
-  describe('with unreadable values', () => {
+  describe('a memory with unreadable values', () => {
     for (const value of ['', 'null', '7', '{', '{}', '[]', '{"polled":1}', '{"messages":{}}', '{"messages":[null]}']) {
       it(`treats as new: ${value || 'nothing'}`, () => {
         memory.poll('1');
@@ -222,13 +222,13 @@ describe('identity (dedupe)', () => {
     }
   });
 
-  describe('without messageId', () => {
-    it('is repeated after a poll and a callback', () => {
+  describe('a message without a messageId', () => {
+    it('counts as repeated after a poll and a callback', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([poll(), poll(), memory.call(), poll()], ['new', 'repeated', 'duplicate', 'repeated']);
     });
 
-    it('is not repeated at its first poll', () => {
+    it('does not count as repeated at its first poll', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([memory.call(), poll(), poll()], ['new', 'duplicate', 'repeated']);
       const other = { messageDate: '2026-03-02T10:00:00.123Z' };
@@ -238,7 +238,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('statuses (§2.5, §6.5)', () => {
+  describe('identity of statuses (§2.5, §6.5)', () => {
     it('recognises a status without identifier by its content', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
       const { id } = identify({ kind: 'status', record: status(blank) });

@@ -207,7 +207,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.ok(await isEmpty());
     });
 
-    it('is claimed and delivered by another process if its holder dies', async () => {
+    it('is claimed and delivered by another process if its own process dies', async () => {
       const { holder, proxy } = await createHolder();
       const heir = await create({ isAcknowledgedAtOnce: false });
       const other = await create({ channels: ['incoming'] });
@@ -239,7 +239,7 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
-  describe('a connection that was cut', () => {
+  describe('Inbox on a connection that was cut', () => {
     it('delivers polled records immediately, and keeps them when Redis is back', async () => {
       const { holder, proxy } = await createHolder();
       proxy.cut();

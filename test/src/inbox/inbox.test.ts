@@ -118,8 +118,8 @@ describe('Inbox', () => {
     return disk;
   }
 
-  describe('delivery', () => {
-    it('gives each record to every node, in order, after it is stored', async () => {
+  describe('the delivery by Inbox', () => {
+    it('delivers each record to every node, in order, after it is stored', async () => {
       const store = new FailingStore();
       store.turns = 1;
       const inbox = createInbox(store);
@@ -148,7 +148,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('does not give a status to nodes for messages', async () => {
+    it('does not deliver a status to nodes for messages', async () => {
       const inbox = createInbox();
       const [one, other] = [attach(inbox, new Node('a')), attach(inbox, new Node('a'), 'status')];
       await settle();
@@ -181,7 +181,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('dedupe', () => {
+  describe('Inbox with dedupe on or off', () => {
     it('recognises a copy within one answer', async () => {
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'));
@@ -218,7 +218,7 @@ describe('Inbox', () => {
       }
     }
 
-    it('delivers every copy if it is off, and still reports repeated polls', async () => {
+    it('delivers every copy if dedupe is off, and still reports repeated polls', async () => {
       dedupe = false;
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'));
@@ -228,7 +228,7 @@ describe('Inbox', () => {
       assert.equal(a.given.length, 2);
     });
 
-    it('delivers an outgoing message once even if it is off', async () => {
+    it('delivers an outgoing message once even if dedupe is off', async () => {
       dedupe = false;
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'), 'outbox');
@@ -268,14 +268,14 @@ describe('Inbox', () => {
     });
   });
 
-  describe('on demand', () => {
+  describe('Inbox with records on demand', () => {
     const list: Arrival = {
       kind: 'outbox',
       via: 'poll',
       records: [{ messageId: '1', body: 'x', recipientsList: [] }],
     };
 
-    it('gives a node only the records that it requested, with the context of the request', async () => {
+    it('delivers only requested records, with the context of the request', async () => {
       const inbox = createInbox();
       const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
       const idle = attach(inbox, new Node('idle', { onDemand: true }), 'outbox');
@@ -293,7 +293,7 @@ describe('Inbox', () => {
       assert.equal(idle.given.length, 0);
     });
 
-    it('gives the remaining records to one node, once', async () => {
+    it('delivers the remaining records to one node, once', async () => {
       const inbox = createInbox();
       await inbox.accept(list);
       const [asker, other] = ['asker', 'other'].map((id) => attach(inbox, new Node(id, { onDemand: true }), 'outbox'));
@@ -306,7 +306,7 @@ describe('Inbox', () => {
       assert.equal(inbox.isSettled, true);
     });
 
-    it('does not give entries of another node to the requesting node', async () => {
+    it('does not deliver entries of another node to the requesting node', async () => {
       const inbox = createInbox();
       const watcher = attach(inbox, new Node('watcher'), 'outbox');
       await inbox.accept(list);
@@ -316,7 +316,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('redeploy and restart', () => {
+  describe('Inbox during a redeploy or a restart', () => {
     it('does not wait for a removed node if another has the record', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
@@ -332,7 +332,7 @@ describe('Inbox', () => {
       assert.equal(c.given.length, 0);
     });
 
-    it('gives nothing to a detached node', async () => {
+    it('delivers nothing to a detached node', async () => {
       const store = new FailingStore();
       store.turns = 1;
       const inbox = createInbox(store);
@@ -349,7 +349,7 @@ describe('Inbox', () => {
       assert.deepEqual([again.texts, again.attempts], [['1'], [1]]);
     });
 
-    it('gives a record to a node that is redeployed while it is saved', async () => {
+    it('delivers a record to a node that is redeployed during the save', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
@@ -380,7 +380,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('gives a callback to the node at its path if its own node was removed', async () => {
+    it('delivers a callback to the new node at its path if its node was removed', async () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
       await inbox.accept(called());
@@ -469,7 +469,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('callback', () => {
+  describe('a callback', () => {
     function attachCallback(inbox: Inbox, id = 'callback', path = '/sms'): Node {
       return attach(inbox, new Node(id, { path }), 'callback');
     }
@@ -569,7 +569,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('while a message might be the reply to a message whose outcome is unknown', () => {
+  describe('a possible reply to a message with an unknown outcome', () => {
     let learnOutcome = () => {};
     let isAccepted: boolean;
 
@@ -593,7 +593,7 @@ describe('Inbox', () => {
     }
 
     for (const via of ['poll', 'callback'] as const) {
-      it(`stores it (${via}), and delivers it when the outcome is known`, async () => {
+      it(`is stored (${via}), and delivered when the outcome is known`, async () => {
         const store = new FailingStore();
         const inbox = createMatching(store);
         const node = attach(inbox, new Node('callback', { path: '/sms' }), via === 'poll' ? 'incoming' : 'callback');
@@ -608,7 +608,7 @@ describe('Inbox', () => {
       });
     }
 
-    it('leaves out a reply that no node receives', async () => {
+    it('is dropped if it is a reply that no node receives', async () => {
       const store = new FailingStore();
       const inbox = createMatching(store);
       await inbox.accept(polled('1'));
@@ -620,7 +620,7 @@ describe('Inbox', () => {
       assert.equal(node.last.record.awaited, true);
     });
 
-    it('delivers it to the callback node if a callback comes while it is held back', async () => {
+    it('goes to the callback node if a callback comes before the outcome', async () => {
       const inbox = createMatching(new FailingStore());
       const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
       await inbox.accept(polled('1'));
@@ -630,7 +630,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.attempts, node.last.record.awaited], [[1], true]);
     });
 
-    it('delivers it after a crash', async () => {
+    it('is delivered after a crash', async () => {
       const disk = new FakeDisk();
       const store = new FailingStore(disk);
       const inbox = createMatching(store);
@@ -660,7 +660,7 @@ describe('Inbox', () => {
     assert.deepEqual([first?.texts, node?.texts], [[], ['hello']]);
   });
 
-  describe('if the store fails', () => {
+  describe('Inbox if the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
       it(`at ${step}: delivers polled records, refuses callbacks, and recovers`, async () => {
         const store = new FailingStore();
@@ -733,7 +733,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    describe('while a message might be a reply', () => {
+    describe('Inbox with a possible reply while the store fails', () => {
       /** Result of the matching of a message, and its record. */
       let matched: unknown[];
 
@@ -824,7 +824,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('after a crash', () => {
+  describe('Inbox after a crash', () => {
     /** Leaves messages that are committed and delivered, but still held as pending writes. */
     async function leaveHeld(): Promise<FakeDisk> {
       const disk = await leaveDelivered();

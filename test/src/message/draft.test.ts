@@ -61,7 +61,7 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  describe('body', () => {
+  describe('the body of a draft', () => {
     it('can be a number, a boolean or a Buffer, and loses a leading BOM', () => {
       for (const [body, text] of [
         [42, '42'],
@@ -105,7 +105,7 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  describe('fragmentationLimit', () => {
+  describe('the fragmentationLimit of a draft', () => {
     it('is a whole number of 1 or more, also as text', () => {
       for (const limit of [1, 9, '1', ' 12 ']) {
         assert.equal(check({ fragmentationLimit: limit }).message.fragmentationLimit, Number(limit));
@@ -117,7 +117,7 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  describe('contentType', () => {
+  describe('the contentType of a draft', () => {
     it('auto is UTF-16 if a character is outside GSM 03.38', () => {
       assert.equal(check({ body: 'Grüße @£€[]{}~^|\\ ΔΦ\n' }).message.contentType, undefined);
       for (const body of ['ç', '✓', '👍', '“quoted”', 'naïve', '`', '\t']) {
@@ -148,7 +148,7 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  describe('messageId, from', () => {
+  describe('messageId and from of a draft', () => {
     it('refuses a messageId of more than 36 characters', () => {
       assert.equal(check({ messageId: 'x'.repeat(36) }).message.messageId, 'x'.repeat(36));
       assert.equal(check({ messageId: ` ${'x'.repeat(36)} ` }).message.messageId, 'x'.repeat(36));

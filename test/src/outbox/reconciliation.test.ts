@@ -216,7 +216,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  describe('during a search', () => {
+  describe('unknown outcomes during the search for evidence', () => {
     const shown = (side: SendingSide, { state }: { state: SendHandlerState | undefined }) => {
       const { inFlight, waiting, kept, uncertain } = side.outbox.admin.state;
       const listed = side.outbox.admin.entries('kept', 1).total;
@@ -321,7 +321,7 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  describe('during a redeploy', () => {
+  describe('unknown outcomes during a redeploy', () => {
     /** Closes the account while it searches for evidence. The feed contains the evidence. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
       const side = new SendingSide({ store, isAsker });

@@ -81,7 +81,7 @@ describe('a message and the limits of its account', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      describe('if it is sent again after an unknown outcome', () => {
+      describe('a limited message that is sent again after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
         /** Sends a message whose first try reaches the limit of its first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {

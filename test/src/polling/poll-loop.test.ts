@@ -15,7 +15,7 @@ class Bench {
   })[] = [];
   /** Polls whose answers are held, oldest first. */
   readonly held: Bench['pending'] = [];
-  /** Functions that report that a poll has left. Collected while there is no connection. */
+  /** Callbacks `onSent` of polls that have not left, because there is no connection. */
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
@@ -111,7 +111,7 @@ describe('PollLoop', () => {
     await settle();
   });
 
-  describe('the loop', () => {
+  describe('PollLoop, between two polls', () => {
     it('polls again immediately after something new', async () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
@@ -234,7 +234,7 @@ describe('PollLoop', () => {
       });
     }
 
-    it('ignores Retry-After of other errors', async () => {
+    it('ignores Retry-After of a 500', async () => {
       bench.loop.start();
       await bench.fail('serverError', { statusCode: 500, retryAfter: '90' });
       await bench.waitsBetween(1_000, 1_250);
@@ -250,7 +250,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('states', () => {
+  describe('the states that PollLoop reports', () => {
     it('are reported in order, each once', async () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'empty');
@@ -306,7 +306,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('keeps its reason while a poll in flight ends with nothing', async () => {
+    it('stays paused for the same reason when the last poll ends', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.start();
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
@@ -351,7 +351,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('stop and start', () => {
+  describe('PollLoop when it is stopped and started', () => {
     it('makes no further poll after a stop', async () => {
       bench.loop.start();
       bench.loop.stop();
@@ -417,7 +417,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('nudge', () => {
+  describe('a nudge of PollLoop', () => {
     it('ends a pause, but not a back-off', async () => {
       bench.loop.start();
       await bench.answer('empty');
@@ -431,7 +431,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('while an answer is held and not handed over', () => {
+  describe('PollLoop while an answer waits to be delivered', () => {
     it('polls again, up to the maximum under way', async () => {
       bench.loop.start();
       await bench.hold(3);
@@ -531,7 +531,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('parallelPolls', () => {
+  describe('PollLoop with parallelPolls', () => {
     it('starts a further poll with each 200, up to the number', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();

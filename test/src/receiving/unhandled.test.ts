@@ -188,7 +188,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual(node.sent, ['one again']);
   });
 
-  describe('across a restart', () => {
+  describe('a polled record without a node, across a restart', () => {
     for (const [name, isKilled] of [
       ['a kill', true],
       ['a restart', false],
@@ -225,7 +225,7 @@ describe('a polled record that no node receives', () => {
     });
   });
 
-  describe('on a shared store', () => {
+  describe('a polled record without a node, on a shared store', () => {
     /** The items of a dead process. */
     async function leave() {
       const inbox = createInbox(new FailingServer(disk));
@@ -260,7 +260,7 @@ describe('a polled record that no node receives', () => {
     });
   });
 
-  describe('with a copy from a callback', () => {
+  describe('a polled record with a copy from a callback', () => {
     it('goes to the node that receives the callback', async () => {
       const inbox = createInbox();
       const called = attach(inbox, 'callback', 'callback');

@@ -113,7 +113,7 @@ describe('a reply request with answers', () => {
     assert.deepEqual(resultsOf(nextNode), [{ reason: 'unclear', reply: 'who?' }]);
   });
 
-  describe('with a second message after an unclear reply', () => {
+  describe('a reply request with a second message after an unclear reply', () => {
     it('sends the second message once per handset, with a new UUID', async () => {
       const { side, node } = await ask({ again, to: [handset, '6421555124'] });
       side.clock.random = Math.random;
@@ -131,7 +131,7 @@ describe('a reply request with answers', () => {
     });
 
     for (const messageId of ['q1', undefined]) {
-      it(`takes a reply to it as a reply to the request, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
+      it(`accepts a reply to the second message, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
         const { side, node } = beginReceiving();
         const asked = { waitMs: hour, answers, again, remember: { value: 7 } };
         await side.send(node, 'Come?', messageId === undefined ? asked : { ...asked, messageId });
@@ -147,7 +147,7 @@ describe('a reply request with answers', () => {
       });
     }
 
-    it('changes nothing if it is refused or not received', async () => {
+    it('does not change if the second message is refused or not received', async () => {
       const { side, node } = await ask({ again });
       side.service.script.push({ error: createError('forbidden') });
       await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
@@ -158,7 +158,7 @@ describe('a reply request with answers', () => {
       assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'yes' }]);
     });
 
-    it('sends it to each handset of a group that answers unclearly', async () => {
+    it('sends the second message to each handset that answers unclearly', async () => {
       const { side, node } = await ask({ again, to: ['nurses'] });
       for (const from of ['6421555777', '6421555778']) await side.incoming(from, 'who?', { inReplyToId: 'q1' });
       const inReplyToId = side.service.taken[2]?.messageId ?? '';
@@ -171,7 +171,7 @@ describe('a reply request with answers', () => {
     });
 
     for (const keep of [undefined, forever]) {
-      it(`sends it once although the process dies, ${keep ? 'stored' : 'not stored'}`, async () => {
+      it(`sends the second message once if the process dies, ${keep ? 'stored' : 'not stored'}`, async () => {
         const { side } = await ask(keep ? { again: { ...again, keep }, keep } : { again });
         side.service.holdConnection();
         await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
@@ -185,7 +185,7 @@ describe('a reply request with answers', () => {
       });
     }
 
-    it('sends it when its node is back', async () => {
+    it('sends the second message when its node is back', async () => {
       const { side, node } = await ask({ again });
       await node.node.close();
       await side.incoming(handset, 'who?', { inReplyToId: 'q1' });

@@ -136,7 +136,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['nurses: me']);
   });
 
-  describe('with a reply by handset before the outcome is known', () => {
+  describe('reply requests with a reply by handset before the outcome is known', () => {
     async function reply<S extends FailingStore>(messageId?: string, store = new FailingStore() as S) {
       const receiving = beginReceiving(store);
       const { side, node } = receiving;
@@ -149,7 +149,7 @@ describe('reply requests', () => {
     }
 
     for (const messageId of [undefined, 'q1']) {
-      it(`hold it back until then, and use it, ${messageId ?? 'without a messageId'}`, async () => {
+      it(`hold the reply back until the outcome, ${messageId ?? 'without a messageId'}`, async () => {
         const { side, node, accept, arriving } = await reply(messageId);
         await side.incoming('6421555777', 'somebody else');
         assert.deepEqual(bodiesOf(side), ['somebody else']);
@@ -161,7 +161,7 @@ describe('reply requests', () => {
       });
     }
 
-    it('leave it to another instance if this one dies', async () => {
+    it('leave the reply to another instance if their own instance dies', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
       const items = store.disk.items.filter(({ part }) => part !== 'ledger');
       const server = new FailingServer();
@@ -175,7 +175,7 @@ describe('reply requests', () => {
       assert.deepEqual([bodiesOf(later), server.disk.items], [['yes'], []]);
     });
 
-    it('treat it as an ordinary message after 60 s', async () => {
+    it('treat the reply as an ordinary message after 60 s', async () => {
       const { side, node, accept, arriving } = await reply();
       await side.pass(51_000);
       await arriving;
@@ -291,7 +291,7 @@ describe('reply requests', () => {
     assert.equal(node.answers.length, 1);
   });
 
-  describe('for an unknown outcome that a user decides', () => {
+  describe('reply requests with an unknown outcome that a user decides', () => {
     const [first, second] = ['6421555123', '6421555124'];
 
     async function begin(isShared = false) {
@@ -347,7 +347,7 @@ describe('reply requests', () => {
       assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
     });
 
-    it('end by a final status from before the decision', async () => {
+    it('end by a final status that arrived before the decision', async () => {
       const { side, node, decide, fail } = await begin();
       await fail();
       await side.status(first, 'EXP', 'q1');

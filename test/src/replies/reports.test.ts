@@ -106,7 +106,7 @@ describe('a report', () => {
     });
   }
 
-  describe('counts statuses', () => {
+  describe('a report counts statuses', () => {
     it('from the moment that a message with a messageId set by the flow leaves', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
@@ -156,8 +156,8 @@ describe('a report', () => {
     });
   });
 
-  describe('for a contact or group', () => {
-    it('lists it as pending, beside its handsets', async () => {
+  describe('a report for a contact or group', () => {
+    it('lists the group as pending, beside its handsets', async () => {
       const { side, node } = await begin({ to: ['nurses', first] });
       await side.status('6421555777', 'RCV', 'm1');
       await side.status(first, 'RCV', 'm1');
@@ -186,7 +186,7 @@ describe('a report', () => {
     });
   });
 
-  describe('survives', () => {
+  describe('a report survives', () => {
     it('a restart, with statuses from before and after', async () => {
       const { side, node } = await begin();
       await side.status(first, 'RCV', 'm1');

@@ -42,7 +42,7 @@ describe('the lookup of remembered messages', () => {
     assert.deepEqual(store.takeReadings(), [['request', 'sent', 'status', 'statuses']]);
   });
 
-  describe('in a shared store', () => {
+  describe('the lookup of remembered messages in a shared store', () => {
     class SharedStore extends ReadStore {
       readonly shared = true as const;
     }

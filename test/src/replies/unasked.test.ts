@@ -32,7 +32,7 @@ describe('handsets without an open reply request', () => {
   const outages = { 503: unavailable, 401: () => createError('unauthorized'), unreachable: undefined };
 
   for (const [name, create] of Object.entries(outages)) {
-    describe(`while the message waits in an outage (${name})`, () => {
+    describe(`a reply while the second message waits in an outage (${name})`, () => {
       async function wait() {
         const surroundings = beginReceiving();
         const { side, node } = surroundings;
@@ -42,7 +42,7 @@ describe('handsets without an open reply request', () => {
         return surroundings;
       }
 
-      it('matches a message without an id to the earlier request', async () => {
+      it('answers the earlier reply request if it has no id', async () => {
         const { side, node } = await wait();
         assert.equal(side.outbox.admin.state.awaitingReply, 1);
         await side.incoming(a, 'yes');

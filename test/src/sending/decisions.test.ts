@@ -141,7 +141,7 @@ describe('a user who decides about a waiting message', () => {
     assert.deepEqual(side.service.bodies, ['2']);
   });
 
-  it('discards it flushed, or not at all', async () => {
+  it('discards it only if the store can flush the change', async () => {
     const { store, side, node } = await beginWaiting(['hello'], { keep, once: 'key' });
     store.failing.add('commit').add('open');
     await assert.rejects(side.act('kept', 'discard'), { code: 'SMS_STORE' });
@@ -242,7 +242,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([back.ends, count(next)], [['SMS_UNCERTAIN again'], [1, 1]]);
   });
 
-  describe('and that has only a deduplication key', () => {
+  describe('an unknown outcome of a message with only a deduplication key', () => {
     /** Lets a user send the message again while the service is unreachable, so that the message waits. */
     async function sendAgain() {
       const sending = await beginUncertain({ once: 'key' });
@@ -254,7 +254,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
       return sending;
     }
 
-    it('stores it, so that it survives a restart', async () => {
+    it('is stored, so that it survives a restart', async () => {
       const { side, store } = await sendAgain();
       const left = copyDisk(store.disk);
       await Promise.all([side.close(), side.pass(100)]);
@@ -267,7 +267,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
       assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);
     });
 
-    it('does not free its key by discarding it', async () => {
+    it('does not free the key if a user discards the message', async () => {
       const { side, node } = await sendAgain();
       assert.equal(await side.act('kept', 'discard'), 'done');
       side.service.otherwise = { takes: true };

@@ -187,9 +187,9 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   }
 
-  describe('when the clock is set', () => {
+  describe('limits of the account when the clock is set', () => {
     for (const hours of [-30, 5]) {
-      it(`counts the passed time after ${hours} h`, () => {
+      it(`count the passed time after ${hours} h`, () => {
         const process = createProcess({ perHandset: 2, perDay: 3 });
         const { clock, take } = process;
         assert.equal(countAllowed(process, 3), 2);
@@ -211,7 +211,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       });
     }
 
-    it('blocks for one window if it is set back by years', () => {
+    it('block for one window if the clock is set back by years', () => {
       const first = createProcess({ perHandset: 2, perDay: 2 });
       assert.equal(countAllowed(first, 3), 2);
       first.clock.set(-10 * 365 * dayMs);
@@ -227,7 +227,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('back by a year before a restart, blocks for one window', async () => {
+    it('block for one window if the clock goes back a year before a restart', async () => {
       const limits = { perDay: 1, perHandsetMs: hourMs };
       const store = new FailingStore();
       const first = new SendingSide({ store, limits });
@@ -242,7 +242,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.deepEqual(node.ends, ['SMS_LIMIT', 'to 6421555123']);
     });
 
-    it('does not change with uneven clocks of one machine', () => {
+    it('do not change with uneven clocks of one machine', () => {
       const clock = new UnevenClock();
       const first = createProcess({ perHandset: 100 }, { clock });
       const second = createProcess({ perHandset: 100 }, first);
@@ -255,7 +255,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(first.store.size, 0);
     });
 
-    it('counts the messages of machines with other clocks', () => {
+    it('count the messages of machines with other clocks', () => {
       const first = createProcess({ perHandset: 4 });
       const clock = new VirtualClock(first.clock.now() - 3_000);
       const second = createProcess({ perHandset: 4 }, { clock, store: first.store });

@@ -102,8 +102,8 @@ describe('the option once', () => {
     assert.equal(side.service.tries, 3);
   });
 
-  describe('with messages that wait for the first', () => {
-    it('compares hundreds of them a few times each', async () => {
+  describe('the option once with messages that wait for the first', () => {
+    it('compares hundreds of waiting messages a few times each', async () => {
       const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
@@ -118,7 +118,7 @@ describe('the option once', () => {
       assert.ok(steps < 200 * 8, `${steps}`);
     });
 
-    it('ends them if the next one cannot be compared', async () => {
+    it('ends the waiting messages if the next one cannot be compared', async () => {
       const { store, side, node } = beginSending();
       const answer = side.service.holdNext({ error: createError('forbidden') });
       for (let index = 0; index < 10; index++) sendText(node, 'hello', stored);
@@ -133,7 +133,7 @@ describe('the option once', () => {
     });
 
     for (const [what, options] of Object.entries({ plain: once, stored })) {
-      it(`gives them its outcome if they are ${what}`, async () => {
+      it(`sends the next one after a refusal, if they are ${what}`, async () => {
         for (const [turn, end] of [
           [{ takes: true }, 'to 6421555123'],
           [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
@@ -232,7 +232,7 @@ describe('the option once', () => {
     });
   }
 
-  describe('with a message that waits longer than its key is remembered', () => {
+  describe('the option once with a message that outlasts its deduplication key', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
 
@@ -327,7 +327,7 @@ describe('the option once', () => {
     });
   }
 
-  describe('with a duplicate of a stored message that has no outcome yet', () => {
+  describe('the option once with a duplicate of a message without an outcome', () => {
     const twins = () => {
       const { store, side, node } = beginSending();
       side.service.otherwise = { unreachable: true };

@@ -25,7 +25,7 @@ function createTask() {
 describe('SendQueue (concurrency, queueLimit)', () => {
   const { signal } = new AbortController();
 
-  it('refuses one more than the limit with SMS_BUSY', async () => {
+  it('refuses a task beyond the limit with SMS_BUSY', async () => {
     const queue = createQueue(1, 2);
     const tasks = Array.from({ length: 3 }, createTask);
     const runs = tasks.map(({ run }) => queue.run(run, { signal }));
@@ -73,7 +73,7 @@ describe('SendQueue (perSecond, priority)', () => {
     return { clock, current, queue, starts, add, times: () => starts.map(([, at]) => at) };
   }
 
-  it('spaces evenly from the first message', async () => {
+  it('spaces messages evenly from the first', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 20 });
     const runs = Array.from({ length: 101 }, (_, index) => add(`${index}`));
     await clock.advance(5_000);
@@ -85,7 +85,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('takes the highest priority first, equal ones in order', async () => {
+  it('starts the highest priority first, and equal priorities in order', async () => {
     const { clock, starts, add } = createPacedQueue({ perSecond: 1 });
     for (const [index, priority] of [0, 0, -10, 10, 0, 10, -10].entries()) void add(`${index}: ${priority}`, priority);
     await clock.advance(10_000);

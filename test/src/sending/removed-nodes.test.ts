@@ -28,7 +28,7 @@ function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: numb
   sendText(node, body, { keep: minutes === undefined ? forever : { expireMs: minutes * minuteMs } });
 }
 
-describe('the time of stored messages', () => {
+describe('the time to live of stored messages', () => {
   it('ends for each message, in any order of arrival', async () => {
     const side = createSide();
     const node = side.attach();

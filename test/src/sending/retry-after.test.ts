@@ -102,7 +102,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(back.state?.outage, undefined);
   });
 
-  it('after 401 ends with a redeploy', async () => {
+  it('ends with a redeploy if the status was 401', async () => {
     const { side } = await underWay([[0, { error: createError('unauthorized').with({ retryAfter: '600' }) }]]);
     const closed = side.close();
     await side.pass(1_000);
@@ -112,7 +112,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.deepEqual(side.service.bodies, ['0']);
   });
 
-  describe('over a restart', () => {
+  describe('Retry-After over a restart', () => {
     /** Crashes a process 1 s after the service asked it to wait a minute, and starts the next process. */
     async function restart({ error = unavailable('60'), setMs = 0, isFirstGone = false } = {}) {
       const store = new FailingStore();
@@ -163,7 +163,7 @@ describe('Retry-After for all stored messages of an account', () => {
       });
     }
 
-    it('after 401 does not apply after a restart', async () => {
+    it('does not apply after a restart if the status was 401', async () => {
       const next = await restart({ error: createError('unauthorized').with({ retryAfter: '600' }) });
       next.attach();
       await next.pass(100);

@@ -115,7 +115,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('gives a reply that another instance polls to the instance that asked', async () => {
+  it('delivers a reply at the instance that sent the reply request', async () => {
     const { sending, polling, node, other, to } = await createPair();
     sendText(node, 'well?', { to, waitMs: 60_000, messageId: 'm1' });
     await until(() => node.ends.length === 1);

@@ -224,7 +224,7 @@ describe('stored messages', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  describe('leave by priority and arrival', () => {
+  describe('the order of stored messages', () => {
     /** Returns three reminders and two later alarms in the order in which they left. */
     const due = ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2', 'reminder 3'];
     function sendAll(node: Parameters<typeof sendText>[0]): void {
@@ -232,7 +232,7 @@ describe('stored messages', () => {
       for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
     }
 
-    it('after a restart', async () => {
+    it('is by priority and arrival after a restart', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, concurrency: 1 });
       side.service.otherwise = { unreachable: true };
@@ -245,7 +245,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, due);
     });
 
-    it('after a redeploy, in any order of nodes', async () => {
+    it('is by priority and arrival after a redeploy, in any order of nodes', async () => {
       const side = new SendingSide({ concurrency: 1 });
       side.service.otherwise = { unreachable: true };
       const former = [side.attach('calm'), side.attach('hasty')] as const;
@@ -264,10 +264,10 @@ describe('stored messages', () => {
     });
   });
 
-  describe('with a large flow message', () => {
+  describe('the large flow message of a stored message', () => {
     const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
-    it('writes it once, and delivers it with the outcome after a restart', async () => {
+    it('is written once, and delivered with the outcome after a restart', async () => {
       const { store, side } = await strand({ keep, flowMessage });
       const disk = copyDisk(store.disk);
       assert.deepEqual(
@@ -285,7 +285,7 @@ describe('stored messages', () => {
       assert.deepEqual([disk.entries.size, disk.remembered.size], [0, 0]);
     });
 
-    it('drops it with the reply request, or if the message is discarded', async () => {
+    it('is dropped with the reply request, or if the message is discarded', async () => {
       const { store, side } = await strand({ keep, flowMessage, waitMs: 3_600_000 });
       const disk = copyDisk(store.disk);
       side.service.otherwise = { takes: true };
@@ -303,7 +303,7 @@ describe('stored messages', () => {
     });
   });
 
-  describe('after a crash', () => {
+  describe('the outbox after a crash', () => {
     it('expires a message whose time is over', async () => {
       const { store, side } = await strand({ keep: { expireMs: 60_000 } });
       const disk = copyDisk(store.disk);

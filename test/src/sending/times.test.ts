@@ -178,7 +178,7 @@ describe('a message with a time', () => {
 });
 
 describe('quiet hours', () => {
-  it('refuse a plain message, name their end, and count it', async () => {
+  it('refuse a plain message, and name the end of the quiet hours', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     await side.send(node, 'now');
     const [news] = node.outcomes;

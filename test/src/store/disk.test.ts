@@ -157,7 +157,7 @@ function testDiskStore(engine: Engine): void {
       await after.database.close();
     });
 
-  describe('held answers', () => {
+  describe('poll answers that a disk store holds', () => {
     it('are found in order after crashes, until they are released', async () => {
       const store = createStore();
       await store.open(events);
@@ -237,7 +237,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('with an unreadable entry', () => {
+  describe('a disk store with an unreadable entry', () => {
     it('quarantines and reports it without its content, and continues', async () => {
       const location = join(folder, 'store');
       const store = createStore(location);
@@ -270,7 +270,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('with a commit that fails but is in the log', () => {
+  describe('a disk store with a commit that fails but is in the log', () => {
     /** A store whose flushed commits fail from now on, but are in the log when the database is reopened. */
     async function createFailing(location: string): Promise<DiskStore> {
       const open = (await engine.load()) ?? assert.fail();
@@ -405,7 +405,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('with files that are deleted while they are open', () => {
+  describe('a disk store whose open files are deleted', () => {
     const location = () => join(folder, 'store');
     const keep = (id: string) => {
       const changes = createChanges();
@@ -454,7 +454,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual(await store.recall(['recent']), [seen(99_000)]);
   });
 
-  describe('under an inbox', () => {
+  describe('a disk store under an inbox', () => {
     it('opens as soon as the file that blocks its folder is deleted', async () => {
       const location = join(folder, 'store');
       await writeFile(location, 'a file');

@@ -199,7 +199,7 @@ for (const program of programs) {
 
     testDriver(() => create().store, { isSwept: false });
 
-    describe('stored items', () => {
+    describe('stored items in RedisStore', () => {
       it('are listed page by page, whatever their total size', async () => {
         const instance = create();
         await instance.open();
@@ -219,7 +219,7 @@ for (const program of programs) {
       });
     });
 
-    describe('remembered values', () => {
+    describe('remembered values in RedisStore', () => {
       it('are visible to all instances until they are forgotten', async () => {
         const [one, other] = [create(), create()];
         await one.open();
@@ -462,7 +462,7 @@ for (const program of programs) {
       }
     });
 
-    describe('several instances', () => {
+    describe('several instances with RedisStore', () => {
       it('claim the items of a dead instance once, with their attempts', async () => {
         await createDead(entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 }));
         const [one, other] = [create(), create()];
@@ -677,7 +677,7 @@ for (const program of programs) {
       await assert.rejects(instance.store.commit(changes, recalled), StoreConflict);
     });
 
-    describe('its keys', () => {
+    describe('the keys of RedisStore', () => {
       it('have the prefix of the login and one cluster slot', async () => {
         await server.client.set('other', 'untouched');
         await server.client.set('sms:other', 'untouched');
@@ -769,7 +769,7 @@ for (const program of programs) {
       });
     });
 
-    describe('logging in', () => {
+    describe('logging in to Redis', () => {
       it('uses password and database number, and reports a wrong password', async () => {
         const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
         const instance = create(`${guarded.url}/3`);
@@ -781,7 +781,7 @@ for (const program of programs) {
       });
     });
 
-    describe('failures', () => {
+    describe('failures of RedisStore', () => {
       it('report a lost connection once, and end with a reopening', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
