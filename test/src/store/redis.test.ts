@@ -34,7 +34,7 @@ function createOpening(url: string): string {
   return `
     const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
     const store = new RedisStore({ url: '${url}', key: 'k' });
-    store.open({ wanted: () => [], onFailure() {}, onTakenOver() {} })
+    store.open({ wantedNames: () => [], onFailure() {}, onTakenOver() {} })
       .then(() => 'opened', (error) => error.message)
       .then((result) => { process.stdout.write(result); return store.close(); });`;
 }
@@ -963,7 +963,7 @@ describe('the Redis client', () => {
       const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src'))});
       const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]ioredis[\\\\/]/.test(file));
       const before = isLoaded();
-      const events = { wanted: () => [], onFailure() {}, onTakenOver() {} };
+      const events = { wantedNames: () => [], onFailure() {}, onTakenOver() {} };
       new RedisStore({ url: 'redis://127.0.0.1:1', key: 'k' }).open(events).catch(() => {}).then(() => {
         process.stdout.write(JSON.stringify([before, isLoaded()]));
       });`;
