@@ -31,7 +31,7 @@ export interface BenchOptions {
   quick: boolean;
 }
 
-/** A row of the table: the work that one user would do. */
+/** A row of the table: a task and its measurement. */
 export interface Row {
   name: string;
   run(options: BenchOptions): Promise<Line[]>;
@@ -108,7 +108,7 @@ export function formatNumber(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
 }
 
-/** The value below which the given share of a list lies. */
+/** Returns the percentile of a list of numbers. `share` is between 0 and 1. */
 function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN;

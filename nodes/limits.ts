@@ -22,7 +22,7 @@ export interface Limit extends Range {
 /** Upper bound of ranges without a useful maximum. */
 const maxNumber = 1_000_000_000;
 
-/** Lower bound for properties that refuse 0 or give it another meaning. */
+/** Minimum for properties for which 0 is invalid or has a special meaning. */
 const minAboveZero = 0.000_001;
 
 const maxReportHours = 168;

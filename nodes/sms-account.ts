@@ -126,7 +126,10 @@ function serveOnce(RED: NodeAPI): Accounts {
   return accounts;
 }
 
-/** Logs stored messages that were given up or discarded, because their flow gets no outcome. */
+/**
+ * Logs stored messages that expired without their node or were discarded, because the flow receives no outcome for
+ * them.
+ */
 function createStoredMessageLog(
   RED: NodeAPI,
   node: Node,

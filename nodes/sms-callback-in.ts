@@ -104,7 +104,7 @@ export = (RED: NodeAPI) => {
         unmount = mountCallbackRoute(RED, { path, token: parseToken(address.token), handle });
         this.status(badges.at(path));
       } catch (error) {
-        // Until the token is known, the node refuses every request.
+        // Until the node has read its token, it refuses every request.
         const keepOut = async () => notNow('The token of this callback is not known.');
         unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
         problem = asSmsError(error);

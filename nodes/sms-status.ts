@@ -8,7 +8,7 @@ export = (RED: NodeAPI) => {
       kind: 'status',
       filters: {
         all: () => true,
-        // Lets unknown codes pass, because they might be final.
+        // Includes unknown codes, because they might be final.
         final: ({ final }) => final !== false,
       },
     });

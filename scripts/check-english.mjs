@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** A sentence that starts with a word in place of its subject. */
+/** A sentence that starts with a relative pronoun instead of a subject. */
 const headless =
   /^["“(]*(What|Who|Whoever|Whatever|Whichever|Whom|Of (?:what|those|one|a)|Those (?:that|who)|One (?:that|who)|That)\b/;
 /** Words in place of the thing that acts. */

@@ -162,7 +162,7 @@ async function untilReady(url: string, ended: Promise<unknown>): Promise<true | 
   });
   const deadline = Date.now() + startLimitMs;
   while (!over) {
-    // This asks for the settings, because Node-RED logs an error if it is asked for flows that it has not read yet.
+    // Requests the settings instead of the flows, because Node-RED logs an error for flows that it has not read yet.
     const answer = await fetch(`${url}/settings`).catch(() => undefined);
     await answer?.body?.cancel();
     if (answer) return true;

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folders of test/ that hold test files. */
+/** The folders of test/ that contain test files. */
 export const parts = [
   'reliability',
   'chaos',
@@ -58,7 +58,7 @@ const groups = [
 /** Files that use TLS, measure the heap or open native databases. */
 const alone = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
 
-/** A group gets a further process for each such number of seconds. */
+/** A group has one process for each such number of seconds that its files take. */
 const secondsPerProcess = 5;
 /** Seconds of a file that was not measured yet. */
 const defaultSeconds = 4;

@@ -2,7 +2,7 @@ import { isMsisdn } from './account';
 import { countBefore, keyOf } from './keys';
 import type { IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 
-/** Share of the maximum that is removed together, so that each removal is cheap. */
+/** Share of the maximum number of messages that one clean-up removes, so that clean-ups are rare. */
 const forgottenShare = 0.01;
 
 type Message = OutboundMessage | IncomingMessage;
@@ -83,7 +83,7 @@ export class History {
     return this.messages.slice(countBefore(this.messages, key + 1));
   }
 
-  /** Removes a handset from the view. A message to several handsets stays visible at the others. */
+  /** Removes a handset from the view. A message to several handsets stays visible for the other handsets. */
   removeHandset(msisdn: string): void {
     this.#removed.set(msisdn, keyOf({}));
     this.#byHandset.delete(msisdn);

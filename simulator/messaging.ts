@@ -281,7 +281,7 @@ export class Messaging {
 }
 
 /**
- * If several items stand for one handset, keeps one recipient, so that the handset gets and pays for the message once.
+ * If several items mean the same handset, keeps one recipient, so that the handset receives the message only once.
  */
 function onePerHandset(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
   const byHandset = new Map<string, OutboundRecipient>();

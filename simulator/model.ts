@@ -118,7 +118,7 @@ export interface RecipientStatus {
 export interface OutboundRecipient {
   /** Item as submitted: a number, a contact or a group. */
   item: string;
-  /** Further items that stand for the same handset. The handset gets the message once. */
+  /** Further items that mean the same handset. The handset receives the message once. */
   otherItems?: string[];
   /** The handset. If the item could not be resolved, the item itself. */
   msisdn: string;
@@ -136,7 +136,7 @@ export interface OutboundMessage {
   messageId: string;
   /** Id of the message in outbox and feed if `ownRecordIds` is set. */
   recordId: string;
-  /** Whether the client gave the messageId. Otherwise, replies carry `default` (§2.3). */
+  /** Whether the client set the messageId. If not, the inReplyToId of replies is `default` (§2.3). */
   messageIdGiven: boolean;
   /** 1, 2 or 3, from the path (§9). */
   apiVersion: number;
@@ -144,7 +144,7 @@ export interface OutboundMessage {
   to: string[];
   body: string;
   /**
-   * Body that the handsets get. Absent if it equals `body`. Without the UTF-16 content type, characters outside GSM
+   * Body that the handsets receive. Absent if it equals `body`. Without the UTF-16 content type, characters outside GSM
    * 03.38 become `?`.
    */
   deliveredBody?: string;
@@ -221,7 +221,7 @@ export interface CallbackAttempt {
   contentType: string;
   /** HTTP status of the client's answer. */
   status?: number;
-  /** Why the client gave no answer. */
+  /** Reason why the client did not answer. */
   error?: string;
   /** Number of the attempt, from 1. */
   attempt: number;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** If the simulator listens on every address, it does not know its own host names. */
+/** Addresses that mean every network interface. With them, the simulator does not know its host names. */
 const unspecified = ['0.0.0.0', '[::]'];
 
 /**

@@ -2,7 +2,7 @@
 export interface PageQuery<Item> {
   /** Maximum number of items. */
   limit: number;
-  /** `next` of an earlier page, even if its item is gone; absent: the first page. */
+  /** `next` of an earlier page, even if that item no longer exists. Absent: the first page. */
   after?: string | undefined;
   /** Returns whether an item is listed; absent: all items are. */
   matches?: ((item: Item) => boolean) | undefined;

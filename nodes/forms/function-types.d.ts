@@ -71,7 +71,7 @@ interface SmsRecord {
   errorMessage?: string;
   /** Value of the answer. */
   answer?: string;
-  /** Why a recipient gave no answer. */
+  /** Reason why a recipient did not answer. */
   reason?: 'timeout' | 'unclear' | 'undelivered' | 'failed';
   /** The last unclear reply. */
   reply?: string;
@@ -97,7 +97,7 @@ interface SmsRecord {
   updated?: string;
   format?: 'ATOM' | 'RSS';
 
-  /** Error of a status, or the error that a Catch node gets. */
+  /** Error of a status, or the error that a Catch node receives. */
   error?: string | SmsErrorRecord;
   /** Whether the flow might have received this before. */
   redelivered?: boolean;

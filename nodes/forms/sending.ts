@@ -186,7 +186,10 @@ const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', re
 /** The number that a field without a default offers when a user chooses a number. */
 const usualNumbers: Readonly<Record<string, string>> = { report: '24' };
 
-/** Keeps fixed values and property names separate. A user who changes the type back gets the previous value. */
+/**
+ * Remembers fixed values and property names separately, so that a user who changes the type back sees the previous
+ * value.
+ */
 function keepApart(node: EditorNode, property: string): void {
   const { defaults } = node._def;
   const isNameByDefault = defaults[`${property}Type`]?.value === 'msg';

@@ -89,7 +89,7 @@ export function valueIn(node: EditorNode, property: string): unknown {
   return field.attr('type') === 'checkbox' ? field.prop('checked') : field.val();
 }
 
-/** Returns the default of a property that a flow lacks, or blank if the flow gives it another type. */
+/** Returns the default of a property that a flow does not have, or blank if the flow has another type for it. */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
   const type = node[`${property}Type`];
@@ -192,7 +192,7 @@ function prepareField(
   if (visible[0] !== input[0]) {
     label.attr('id', `${id}-label`).on('click', () => input.typedInput('focus'));
     visible.attr('aria-labelledby', `${id}-label`);
-    // The button that chooses the type gets the field's name too, because the field can consist of this button alone.
+    // The button that chooses the type has the name of the field too, because a field can consist of only this button.
     const chooser = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-type-select');
     chooser.attr({ id: `${id}-chooser`, 'aria-labelledby': `${id}-label ${id}-chooser` });
     // The TypedInput itself updates its value only on key events.

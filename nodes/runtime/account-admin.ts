@@ -230,7 +230,7 @@ function isUsable(node: AccountNode): node is UsableNode {
   return !(node.membership instanceof SmsError);
 }
 
-/** An account with all its nodes. The first node stands for the account. */
+/** An account with all its nodes. The first node represents the account. */
 interface FoundAccount {
   node: AccountNode;
   ids: string[];

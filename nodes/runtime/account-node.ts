@@ -7,7 +7,7 @@ import { Flows } from './flows';
 /** Settings that the first deployed node of a login decides. */
 export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
-/** An `sms-account` node as the other nodes see it. */
+/** The part of an `sms-account` node that other nodes use. */
 export interface AccountNode extends Node<AccountCredentials> {
   /** Membership in the account, or the reason why the node cannot be used. */
   membership: Membership | SmsError;

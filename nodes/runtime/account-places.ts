@@ -130,7 +130,7 @@ function read(file: string | undefined): Record<string, string[]> | undefined {
       Array.isArray(places) && places.every((place) => typeof place === 'string' && placePattern.test(place));
     return Object.fromEntries(Object.entries(noted).filter((entry): entry is [string, string[]] => isPlaces(entry[1])));
   } catch (error) {
-    // A damaged file only loses the former places.
+    // A damaged file counts as empty: only the former places are lost.
     return error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT' ? {} : undefined;
   }
 }

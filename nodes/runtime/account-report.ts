@@ -10,10 +10,10 @@ export interface AccountsReport {
 
 /** A deployed account. Nodes that count as one account appear once. */
 export interface RunningAccount {
-  /** Ids of its nodes. The first node stands for the account. */
+  /** Ids of the account nodes. The first node represents the account. */
   ids: string[];
   name: string;
-  /** Names of its nodes, in the same order. */
+  /** Names of the account nodes, in the order of `ids`. */
   names: string[];
   /** Absent if the account cannot be used. `error` then has the reason. */
   state?: StateReport;
@@ -128,7 +128,7 @@ export interface WaitingEntryReport extends Pick<EntryReport, 'id' | 'node' | 't
 /** Result of an action on all entries of a state. */
 export interface DecidedReport {
   done: number;
-  /** Entries that the action does not fit, such as messages of a node that is not deployed. */
+  /** Number of entries for which the action is not possible, such as messages of a node that is not deployed. */
   left: number;
 }
 

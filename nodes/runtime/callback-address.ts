@@ -69,8 +69,8 @@ interface Claim {
 }
 
 /**
- * The nodes that claim each path. The node that was deployed first gets the path. If it is removed, the next node gets
- * the path.
+ * The nodes of each path. The node that was deployed first serves the path. If it is removed, the next node serves the
+ * path.
  */
 export class CallbackPaths {
   readonly #RED: NodeAPI;

@@ -9,7 +9,10 @@ export type WiredNode = Node & { wires?: string[][] };
 
 /** Flow messages that were sent together. Either all of them arrived, or none. */
 interface Batch {
-  /** Functions that each create a new flow message, because the next nodes can change the one that they got. */
+  /**
+   * Functions that create the flow messages. Each call creates a new one, because the next nodes can change a flow
+   * message.
+   */
   readonly messages: (() => Outputs)[];
   /** Whether the batch waits for the flows to start. Later batches then wait too. */
   isHeld: boolean;
@@ -22,7 +25,7 @@ interface Batch {
  * Sends flow messages and ensures that they arrive.
  *
  * Node-RED silently drops a flow message to a node that is being replaced. So a flow message to such a node waits for
- * the new node. A flow message that was already under way is sent again.
+ * the new node. A flow message that such a node has not handled yet is sent again.
  */
 export class FlowSender {
   readonly #RED: NodeAPI;

@@ -2,7 +2,7 @@ import type { AccountState } from '../../src';
 
 /** An account whose metrics are reported. */
 export interface MeasuredAccount {
-  /** Id of its node. */
+  /** Id of the account node. */
   id: string;
   name: string;
   state: AccountState;

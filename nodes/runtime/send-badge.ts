@@ -21,7 +21,7 @@ export class SendBadge {
   #isNew = false;
   #shown: NodeStatus | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Runs while no message is in flight and the last outcome is not known yet. */
+  /** Timer that runs while no message is in flight and the node has not reported the last outcome. */
   #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(node: Node) {

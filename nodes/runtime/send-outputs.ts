@@ -10,12 +10,11 @@ export type SendOutputs = [first: SmsMessage | null, second: SmsMessage[], ...re
 export type SentEvent = OutcomeEvent & { outcome: Sent };
 
 /**
- * Number of copies that are created at a time. Each copy can hold a list of all recipients, so 5,000 copies would need
- * 25 million items.
+ * Number of copies that are created at a time, because each copy can contain a list of all 5,000 recipients.
  */
 const sliceSize = 100;
 
-/** Properties that each copy gets separately. In the input, they can hold the list of all recipients. */
+/** Properties that each copy has for itself. In the input, they can contain the list of all recipients. */
 const own = ['topic', 'sms'];
 
 /**

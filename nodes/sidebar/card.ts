@@ -10,7 +10,7 @@ import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say }
 
 /** An account that the editor, the runtime or both know. */
 export interface ShownAccount {
-  /** Id of its first node. */
+  /** Id of the first account node. */
   id: string;
   label: string;
   /** Labels of the other nodes of the same account. */

@@ -139,6 +139,6 @@ function withTimeOf(store: Store, clock: Clock): Clock {
 const merge: Merge = (key, own, former) => {
   if (key.startsWith(optOutPrefix)) return mergeOptOuts(own, former);
   if (key.startsWith(limitPrefix)) return mergeLimits(own, former);
-  // A value can change without a new time. The account has used the former store last.
+  // If the times are equal, the former value counts, because the account has used the former store last.
   return former.at >= own.at ? former : own;
 };

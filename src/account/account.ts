@@ -68,7 +68,7 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #byStore = new Map<string, AccountData>();
   /** Data in the current store. */
   data: AccountData | undefined;
-  /** Whether a member has chosen the store since the account got its first member. */
+  /** Whether a member has chosen the store since the first member joined. */
   #isChosen = false;
   /** Resolves when the last member has left completely. */
   #leaving: Promise<void> | undefined;

@@ -34,7 +34,7 @@ export interface ImportOptions {
   hasAllItems: boolean;
   /** Stops the import before its next page. */
   signal: AbortSignal;
-  /** Called when the former store has answered and the copy begins. */
+  /** Called when the former store has responded and the copy begins. */
   onCopying(): void;
 }
 
@@ -203,7 +203,10 @@ function heldItems(pendingWrites: readonly { text: string }[]): HeldItem[] {
 export interface Former {
   id: string;
   kind: string;
-  /** Resolves when all nodes of the deployment have started. Only then are other users of the former place known. */
+  /**
+   * Resolves when all nodes of the deployment have started. Only then can the import see other users of the former
+   * place.
+   */
   started: Promise<void>;
   /** Whether the account node that imports is still deployed. */
   isWanted(): boolean;
@@ -264,7 +267,7 @@ export class Imports {
     this.#options.reopen();
   }
 
-  /** Gives up the next import. Returns whether there was an import to give up. */
+  /** Abandons the next import. Returns whether an import was waiting. */
   async forget(): Promise<boolean> {
     const [former] = this.#formers;
     if (!former) return false;

@@ -25,7 +25,7 @@ export type Subscriber<K extends Kind = Kind> = Watcher & Omit<PollSubscriptionO
 
 /** Options of a node that receives callbacks. */
 export type CallbackSubscriber = Omit<PollSubscriptionOptions<'incoming' | 'status'>, 'wants' | 'path'> & {
-  /** The path of the node. Absent: the node has no path, and gets only records that were stored earlier. */
+  /** Path of the callback node. Absent: the node has no path, and receives only records that were stored earlier. */
   path: string | undefined;
 };
 
@@ -113,7 +113,7 @@ export interface Membership {
    * @param started resolves when all nodes of the deployment have started, so that other users of the places are known
    */
   importFrom(formers: readonly FormerPlace[], started?: Promise<void>): void;
-  /** Gives up the waiting import. Its data stays in the former place. Returns whether an import was waiting. */
+  /** Abandons the waiting import. The data stays in the former store. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
   /** The settings of this member that do not apply, and the id of the member whose connections apply instead. */
   readonly connection: { id: string; settings: ('proxy' | 'tls')[] } | undefined;

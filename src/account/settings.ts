@@ -33,7 +33,7 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   prefixes?: readonly string[];
   /** Time for which a sent message is remembered, in ms. Default: 168 hours. */
   sentMs?: number;
-  /** Called if a stored message of a node was given up, because the node is no longer deployed. */
+  /** Called if a stored message expired because its node is no longer deployed. */
   onAbandoned?(node: string): void;
   /** Called if a user discarded a stored or unhandled message of a node. */
   onDiscarded?(node: string): void;

@@ -24,7 +24,7 @@ export interface AccountState {
 export interface StoreState {
   /** `memory`, `disk` or `redis`. */
   kind: string;
-  /** Whether it can be used. */
+  /** Whether the store can be used. */
   ok: boolean;
   /** Why the store fails, or the damage that was found since the process started. */
   error?: SmsError;
@@ -62,7 +62,7 @@ export type EntryState = AccountEntry['state'];
  */
 export type EntryAction = TextAction | 'deliver';
 
-/** Result of an action: done, the entry is gone, or the action does not fit its state. */
+/** Result of an action: done, the entry no longer exists, or the action is not possible in the state of the entry. */
 export type Decision = 'done' | 'gone' | 'unfit';
 
 /** Result of an action on all entries of a state. */

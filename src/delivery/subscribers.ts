@@ -37,7 +37,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   readonly id: string;
   /** On channel `callback`: the path of the node. */
   readonly path?: string | undefined;
-  /** If true, the node receives only records that it asked for, and records that no other node receives. */
+  /** If true, the node receives only records that it requested, and records that no other node receives. */
   readonly onDemand?: boolean;
   /** Returns whether the node wants a record of its channel. Absent: the node wants all records. */
   wants?(record: Records[K]): boolean;
@@ -55,7 +55,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
 export interface Destination {
   /** The node that the service called back. Only this node receives the records. */
   address?: Address;
-  /** The node on demand that asked for the records. The node receives `context` back. */
+  /** Id of the node that requested the records. The node receives `context` back. */
   asker?: string;
   context?: unknown;
 }
@@ -67,7 +67,7 @@ export interface SubscribersEvents {
    * just before a crash would be redelivered without a mark. Resolves when the attempts are stored.
    */
   onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
-  /** Called when every node that is still deployed has taken an entry. */
+  /** Called when every deployed node has received an entry and finished with it. */
   onTaken(pending: Pending): void;
   /** Called when no node here wants an entry, or the only node that had to receive it again was removed. */
   onPassedOver(pending: Pending): void;

@@ -28,7 +28,7 @@ const longPollMs = pollWaitMs + 15_000;
 
 /** A service, a login and the settings of calls. */
 export interface ClientOptions extends Target {
-  /** `POST`, or `GET` for the calls for which §4 allows it. */
+  /** HTTP method of the calls for which §4 allows both. */
   method: 'GET' | 'POST';
   /** Maximum time of an ordinary call, in ms. A long poll gets 45 s, because the service waits up to 30 s. */
   timeoutMs: number;

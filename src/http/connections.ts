@@ -48,7 +48,7 @@ const maxHeaderBytes = 64 * 1024;
 
 /** Options of {@link createConnections}. */
 export interface ConnectionsOptions {
-  /** Its scheme decides which proxy of the environment applies. */
+  /** Base URL of the service. Its scheme decides which proxy of the environment applies. */
   baseUrl: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;

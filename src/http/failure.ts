@@ -11,7 +11,7 @@ const tlsFailures: readonly [RegExp, 'certificateName' | 'certificateDate' | 'ce
 
 /** Failure of a proxy: the proxy cannot be reached, or refuses the request. Nothing was sent. */
 export class ProxyFailure extends Error {
-  /** @param detail reason in a few words, without private data, or the status of its answer */
+  /** @param detail short reason without private data, or the HTTP status with which the proxy answered */
   constructor(
     readonly detail: string | number,
     options?: ErrorOptions,

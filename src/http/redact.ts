@@ -3,7 +3,7 @@ import type { Authentication } from '../login';
 const mark = '•••';
 /** Minimum length of a secret to search for. Shorter secrets occur in almost every text. */
 const minLength = 3;
-/** Minimum length of a secret that is found inside a word. Shorter secrets must be whole words. */
+/** Minimum length of a secret that is redacted inside a word. Shorter secrets are redacted only as whole words. */
 const minPartLength = 6;
 /** Start of a word. It can follow a percent or JSON escape, whose last character can be a letter or a digit. */
 const wordStart = String.raw`(?:(?<![\p{L}\p{N}])|(?<=%[\da-f]{2})|(?<=\\[bfnrt]))`;

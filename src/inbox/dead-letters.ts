@@ -138,7 +138,7 @@ export class DeadLetters {
    */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // If the node is gone, the entry would wait invisibly, and no other node would get it.
+    // If the node no longer exists, the entry would wait invisibly, because no other node can receive it.
     if (!item || !this.#channelOf(item)) return false;
     this.#context.run(this.#createDelivery([item]));
     return true;

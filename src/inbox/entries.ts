@@ -22,8 +22,8 @@ interface EntryItem extends Item {
   part: 'inbox';
   channel: Channel;
   /**
-   * Channel `callback`: the called node. Other channels: the only node that gets the entry, because a user redelivered
-   * it there.
+   * Channel `callback`: the called node. Other channels: the only node that receives the entry, because a user
+   * redelivered it.
    */
   address?: Address;
   /** Attempts of each node, if they differ. `attempts` is then the largest of them. */
@@ -42,8 +42,8 @@ export type DeadLetter = RecordOfKind & DeadLetterFacts;
 interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
   part: 'deadLetter';
   /**
-   * The node whose flow did not acknowledge the record. Blank: no node receives it. The first node that can receive it
-   * gets it.
+   * The node whose flow did not acknowledge the record. Blank: no node received the record, and any node can receive it
+   * now.
    */
   node: string;
   /** The node that received the callback. Absent: the record was polled. */

@@ -30,7 +30,7 @@ export interface DuplicateCallback {
   query: unknown;
 }
 
-/** Notes about the two copies of a record that was seen, so that one of them reaches a flow. */
+/** Notes about the polled and the called-back copy of a record, so that one of the copies reaches a flow. */
 interface Notes {
   /** See {@link noteLeftOut}. */
   leftOut?: object | undefined;
@@ -46,7 +46,7 @@ interface SeenId extends Notes {
 /** One of several messages with the same sender, body and second. */
 interface SeenMessage extends Notes {
   instant: Instant;
-  /** Key of the identifier. Absent while no copy with an identifier is known. */
+  /** Key of the identifier. Absent until a copy with an identifier arrives. */
   id?: string;
   /** The message was polled without an identifier. */
   polled?: true;
@@ -258,7 +258,7 @@ function parseInstant(date: unknown): Instant | undefined {
   if (typeof date !== 'string' || !date.trim()) return undefined;
   const ms = readInstant(date) ?? Date.parse(date.trim());
   if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
-  // Even an unreadable date tells two messages apart.
+  // Even an unreadable date distinguishes two messages.
   return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };
 }
 

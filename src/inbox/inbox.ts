@@ -120,7 +120,7 @@ export class Inbox {
     return pageOf(this.#context.entries.values(), ({ entry }) => entry.id, query);
   }
 
-  /** Adds a node to a channel. It gets waiting entries in the next turn of the event loop. */
+  /** Adds a node to a channel. The node receives waiting entries in the next turn of the event loop. */
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.attach(channel, subscriber);
     this.journal.open();
@@ -312,7 +312,7 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
     () => {
       for (const pending of pendings) {
         pending.entry.attempts = 1;
-        // The rest of its group might have been delivered.
+        // The other entries of its group might have been delivered already.
         if (!pending.isNew) pending.together = undefined;
         pending.isNew = true;
       }

@@ -179,7 +179,7 @@ export class Journal {
   }
 
   /**
-   * Takes a step after all earlier requests. Resolves with the result of its effects.
+   * Runs a step after all earlier requests. Resolves with the result of its effects.
    *
    * @throws SmsError `SMS_STORE` if the step is refused because the store fails or is closing
    */
@@ -198,7 +198,7 @@ export class Journal {
     return this.#options.store.saveAhead?.(text);
   }
 
-  /** Takes all postponed steps that no longer have `postpone`. */
+  /** Runs all postponed steps that need not wait any longer. */
   retakePostponed(): void {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
@@ -248,7 +248,7 @@ export class Journal {
     } while (this.#hasWork || (this.#mode === 'closed' && this.#isWanted));
   }
 
-  /** Makes the next reading, or takes all steps before the next reading. */
+  /** Runs the next reading, or all steps that were requested before the next reading. */
   async #takeNext(): Promise<void> {
     const [first] = this.#queue;
     if (typeof first === 'function') {
@@ -267,7 +267,7 @@ export class Journal {
     if (tasks.length === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
   }
 
-  /** Takes steps in one commit, or without the store if it fails. */
+  /** Runs steps in one commit, or without the store if it fails. */
   async #take(tasks: readonly Task[]): Promise<void> {
     if (!this.isOpen) return this.#writer.takeUnsaved(tasks, this.#unavailable(), undefined, this.#grace !== undefined);
     const commit = await this.#writer.commit(tasks);
@@ -315,7 +315,7 @@ export class Journal {
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Takes these steps before the first sweep, because saved texts must be judged with all remembered values.
+    // Runs these steps before the first sweep, because saved texts are compared with all remembered values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
   }
 
@@ -352,7 +352,7 @@ export class Journal {
       const events: StoreEvents = {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
-            // The store failed in the meantime. The next opening, or another process, gets the items.
+            // The store failed in the meantime. The next opening, or another process, receives the items.
             if (opening !== this.#opening) return;
             this.#writer.noteFound(items, false);
             await this.#find(items, false);

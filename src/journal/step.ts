@@ -92,7 +92,7 @@ export interface Participant {
    * belongs to another part, the store keeps `mine`.
    */
   merge?(key: string, versions: Versions): Remembered;
-  /** Returns one of its items, so that it can be kept again if the store has lost it. */
+  /** Returns an item of this participant, so that the journal can store it again if the store has lost it. */
   itemOf?(id: string): Item | undefined;
   /** Called when another process has claimed an item, even if the item belongs to another participant. */
   forget?(id: string): void;

@@ -40,16 +40,16 @@ interface Decided {
 /** The result of a commit: its effects, or an error with the values that were read before. */
 export type Commit = Pick<Decided, 'effects'> | { error: unknown; recalled: Recalled | undefined };
 
-/** Takes groups of steps, each in one commit or without the store. Keeps the changes that still have to be written. */
+/** Runs groups of steps, each in one commit or without the store. Keeps the changes that are not written yet. */
 export class StepWriter {
   readonly #store: Store;
   readonly #participants: ReadonlyMap<unknown, Participant>;
   readonly #skew: ClockSkew;
   /** Whether there are changes that the store does not have yet. */
   hasUnsaved = false;
-  /** Ids of the items that the store is known to have. */
+  /** Ids of the items in the store, as far as this process knows. */
   stored = new Set<string>();
-  /** Changes of steps that were taken without the store. */
+  /** Changes of steps that ran while the store failed. */
   #unsaved = createChanges();
   readonly #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
@@ -145,7 +145,7 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // A step that was already taken stays valid, even if another process changes its keys or reaches its limits.
+    // A step that has run stays valid, even if another process changes its keys or reaches its limits.
     this.#unsaved.compare.clear();
     for (const [key, count] of this.#unsaved.count) this.#unsaved.count.set(key, { ...count, limits: [] });
   }
@@ -163,7 +163,7 @@ export class StepWriter {
     return { ...this.#unsaved, remember };
   }
 
-  /** Lets steps decide, and reads the keys that they look at, until all of these keys are read. */
+  /** Calls `decide` of the steps again until all keys that they look at have been read. */
   async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
     const recalled = new Map<string, Remembered | undefined>();
     let recalledKeys = new Set(this.#unsaved.remember.keys());
@@ -236,7 +236,7 @@ export class StepWriter {
   }
 }
 
-/** Lets a step decide. Returns the effects, which resolve or reject the task. */
+/** Calls `decide` of a step. Returns the effects, which resolve or reject the task. */
 function decide({ step, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
   const effects = step.decide(look, changes);
   return (isWritten) => {

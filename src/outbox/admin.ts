@@ -52,7 +52,7 @@ export interface TextEntry extends TextEntryPlace {
   to: readonly string[];
   from?: string;
   body: string;
-  /** Its `replace` key. */
+  /** The `replace` key of the message. */
   key?: string;
   /** Why its outcome is unknown. */
   error?: SmsError;

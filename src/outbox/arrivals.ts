@@ -11,7 +11,7 @@ export interface Acceptance {
   verdict: OnceVerdict;
   /** The message as stored, if the store has it. */
   text: MessageItem;
-  /** The outcome of the message that this message replaced, if that one was in this process. */
+  /** The outcome of the replaced message, if that message belongs to this process. */
   replaced?: Moved;
 }
 

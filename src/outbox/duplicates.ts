@@ -27,7 +27,7 @@ interface Waiting {
 
 /** The duplicates that wait for one message. */
 interface Line {
-  /** Lets one duplicate at a time ask the store, in the order of arrival. */
+  /** Queue in which the duplicates read the store one at a time, in the order of arrival. */
   queue: SendQueue;
   /** The awaited message, if it was replaced or withdrawn: its duplicates end with the same outcome. */
   superseded: { id: string; outcome: StoredOutcome } | undefined;

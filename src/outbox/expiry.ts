@@ -8,7 +8,7 @@ import { mayLeaveAt, type RuleSettings } from './rules';
 export interface End {
   /** Time at which it expires. Infinite if it never does. */
   endsAt: number;
-  /** Time at which the account gives it up if its node is not deployed, and was not deployed in this process before. */
+  /** Time at which the message expires if its node has not been deployed in this process. */
   unclaimedAt: number;
 }
 
@@ -38,7 +38,7 @@ export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<R
   return { endsAt: endAfter(expireMs), unclaimedAt: endAfter(maxAbsenceMs) };
 }
 
-/** Returns when the account gives up an outcome that waits for its node. Such an outcome never expires. */
+/** Returns the time at which the account drops an outcome that waits for its node. */
 export function endOfOutcome({ settledAt = 0 }: MessageItem, clock: Clock): End {
   const ageMs = Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(settledAt));
   return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + maxAbsenceMs - ageMs };

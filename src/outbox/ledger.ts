@@ -58,7 +58,7 @@ export interface OutboxOptions {
   sources(): readonly Evidence[];
   /** Returns the client to use while no sending node is deployed, or `undefined` if there is no such client. */
   client(): Client | undefined;
-  /** Called when a message of a node that is no longer deployed was given up. */
+  /** Called when a message expired because its node is no longer deployed. */
   onAbandoned(node: string): void;
   /** Called when a user discarded a message of a node. */
   onDiscarded(node: string): void;
@@ -98,7 +98,7 @@ export class Ledger {
   /** Reply requests and reports whose results have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
-  /** Whether incoming records can answer remembered messages; `undefined` if not known yet. */
+  /** Whether incoming records can answer remembered messages. `undefined` until the store has been read. */
   remembers: boolean | undefined;
   readonly journal: Journal;
   /** Whether the outbox is closed. If so, no message is sent, resumed or reported. */
@@ -150,7 +150,7 @@ export class Ledger {
     for (const text of texts) this.messages.put(text);
     this.#watchReplaceable();
     const { clock, onFound } = this.#options;
-    // All messages must be known before the first step.
+    // The outbox must have all messages before the first step.
     if (texts.length > 0) onFound(texts, []);
     for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(clock);
@@ -266,12 +266,12 @@ export class Ledger {
     return left;
   }
 
-  /** Lets a message wait again after a try that sent nothing. */
+  /** Makes a message wait again after a try that sent nothing. */
   requeue(text: MessageItem, change: Partial<MessageItem> = {}): Promise<MessageItem | Stale> {
     return this.#move(requeue(text, change, this.#memory()));
   }
 
-  /** Lets a message wait again after a try that might have sent it, as its outcome says. */
+  /** Makes a message wait again after a try whose outcome is unknown. */
   sendAgain(text: MessageItem, outcome: StoredOutcome, change: Partial<MessageItem>): Promise<MessageItem | Stale> {
     return this.#move(sendAgain(text, { outcome, change }, this.#memory()));
   }
@@ -342,7 +342,7 @@ export class Ledger {
     return { now, time, rules, dedupeMs, sentMs: sentMs(), books: this };
   }
 
-  /** Takes a step, and updates memory. The next step of the same commit sees the new state of the message. */
+  /** Runs a step, and updates memory. The next step of the same commit sees the new state of the message. */
   #move<Other extends Stale | undefined>(step: Step<Moved | Other>): Promise<MessageItem | Other> {
     return this.journal.run(
       withEffect(step, (moved) => (moved === undefined || moved === stale ? moved : this.#apply(moved as Moved))),

@@ -89,7 +89,7 @@ export interface MessageItem extends Item, CheckedDraft {
   arrivedAt: number;
   /** Time at which it last left, in ms. */
   leftAt?: number;
-  /** Recipients that the rules withheld when they were last asked. */
+  /** Recipients that the rules withheld at the last check. */
   withheld?: readonly Withheld[] | undefined;
   /** The time at which the recipients that are not withheld were counted for limits. Absent: they are not counted. */
   countedAt?: CountTime;
@@ -101,10 +101,11 @@ export interface MessageItem extends Item, CheckedDraft {
   /** Recipients of earlier tries with an unknown outcome, and the outcome of the latest such try. */
   previousAttempt?: { to: readonly string[]; outcome: StoredOutcome };
   /**
-   * Recipients whose replies have entered the flow while the outcome was unknown. They get no further reply requests.
+   * Recipients whose replies have entered the flow while the outcome was unknown. The outbox creates no further reply
+   * requests for them.
    */
   answered?: readonly string[];
-  /** The wait that the service had asked for (`Retry-After`) when the message was put back. */
+  /** The wait that the service requested (`Retry-After`), if the message waits again because of it. */
   retryAfter?: StoredRetryAfter | undefined;
   /** Time at which a user sent it before its scheduled time, in ms. The message then waits only for its turn. */
   sendNowAt?: number;
@@ -121,7 +122,7 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
 }
 
-/** The wait that the service asked for, with the error of that answer. Plain data, times in ms. */
+/** The wait that the service requested, with the error of that answer. Plain data, times in ms. */
 export interface StoredRetryAfter {
   at: number;
   forMs: number;

@@ -25,7 +25,7 @@ export const phases = {
   sending: ['leaving'],
   /** The account searches for evidence, because the outcome is unknown. */
   searching: ['leaving'],
-  /** Its outcome is being written, or the decision to send it again. */
+  /** The store is writing the outcome, or the decision to send the message again. */
   settling: ['waiting', 'leaving', 'uncertain'],
   /** The outcome enters the flow, or waits for the node. */
   reporting: ['settled'],
@@ -46,15 +46,15 @@ export interface OutgoingMessage {
   /** The message as the store has it, or would have it. */
   text: MessageItem;
   phase: Phase;
-  /** Whether it is a stored message. */
+  /** Whether the message is stored until it is sent. */
   isKept: boolean;
   /** A caller is processing the message, and continues even if the store is opened again in the meantime. */
   isOwned: boolean;
-  /** Its place in the queue order. See `placeOf`. */
+  /** Place of the message in the queue. See `placeOf`. */
   place?: string | undefined;
   /** The key under which it waits for its turn. Absent if it does not wait. */
   turn?: string | undefined;
-  /** When the message expires or is given up. */
+  /** Time at which the message expires, or its outcome is dropped. */
   end?: End;
   /** Aborts a request that has not left. */
   abort?: AbortController | undefined;

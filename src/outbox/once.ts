@@ -63,7 +63,7 @@ export function judgeOnce(
   if (!guard || guard.id === text.id) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(text)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };
-  // Duplicates that waited for a replaced or withdrawn message get its outcome. A later input is sent.
+  // Duplicates that waited for a replaced or withdrawn message end with its outcome. A later input is sent.
   if (isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if ('error' in guard.outcome && !isSuperseded(guard.outcome) && text.options.retryUncertain) return { type: 'new' };
   return { type: 'ended', outcome: guard.outcome };

@@ -91,8 +91,8 @@ export class Outage {
   }
 
   /**
-   * Continues the `Retry-After` wait that an earlier process stored. Even if the clock was set, the wait never exceeds
-   * what the service asked for.
+   * Continues the `Retry-After` wait that an earlier process stored. Even if the clock was set, the wait is never
+   * longer than the service requested.
    */
   recall({ at, forMs, error }: StoredRetryAfter): void {
     const outcome = parseOutcome(error);
@@ -155,7 +155,7 @@ export class Outage {
   /** Calls `onDue` when the wait is over and a message can be sent again. */
   #wait(): void {
     this.#timer?.cancel();
-    // The service might have asked for a longer wait in the meantime.
+    // The service might have requested a longer wait in the meantime.
     const onOver = () => (this.delayMs > 0 ? this.#wait() : this.#onDue());
     this.#timer = this.#clock.after(Math.ceil(this.delayMs), onOver, true);
   }

@@ -130,7 +130,7 @@ export class Outbox implements Participant {
     this.#begin();
     this.#nodeChanged(id);
     for (const kind of kinds) this.#reportOpenRequests(id, kind);
-    // This process gives up messages of removed nodes. If the store is shared, instances that have the node claim them
+    // Messages of removed nodes expire in this process. If the store is shared, instances that have the node claim them
     // first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     this.replies.nodeAttached(id);
@@ -386,7 +386,7 @@ export class Outbox implements Participant {
     let uncertain: SmsError | undefined;
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
-      // Another instance has claimed the message, and will bring it to its outcome.
+      // Another instance has claimed the message, and will end it.
       if (outcome === stale) return void settlement.forget(text.id);
       if (!(outcome instanceof SmsError)) return void (await end(outcome));
       // After an unknown outcome, an unsent try does not make the message unsent.

@@ -36,9 +36,9 @@ export interface TaskOptions {
 
 /** A source of any number of tasks that wait outside the queue. */
 export interface TurnSource {
-  /** Number of its waiting tasks that count for the queue limit. */
+  /** Number of waiting tasks of the source that count for the queue limit. */
   readonly waiting: number;
-  /** Place of its first task that can start now. `undefined`: none can. See {@link placeOf}. */
+  /** Place of the first task of the source that can start now. `undefined`: no task can start. See {@link placeOf}. */
   readonly first: string | undefined;
   /** Starts the task at a place. Never rejects. See {@link SendQueue.run}. */
   take(first: string, refund: () => void): Promise<void>;
@@ -54,7 +54,7 @@ const minDelayMs = 0.001;
 
 const maxPriority = 10;
 
-/** Returns the place of a task by priority and arrival. The smallest place goes first. */
+/** Returns the place of a task by priority and arrival. The task with the smallest place starts first. */
 export function placeOf(priority: number, order: number): string {
   return formatOrder(maxPriority - priority) + formatOrder(order);
 }

@@ -111,7 +111,7 @@ export class Reconciliation {
   interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  /** Recipients that the message might have gone to. When it leaves, rules can withhold other recipients. */
+  /** Recipients to which the message might have been sent, without those that a rule withheld when the message left. */
   to: readonly string[] = [];
   #by: Evidence | undefined;
   /** Aborts when there is evidence for all recipients. */

@@ -23,7 +23,7 @@ export interface RedeliveryOptions<Item extends Ended> {
   /** Sends an item into the flow. Resolves with whether the item entered the flow. */
   report(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
   /**
-   * Called when the item entered the flow, or when it was given up (`isMissed`) because no node received it in time.
+   * Called when the item has entered the flow, or is dropped (`isMissed`) because no node received it in time.
    */
   ended(item: Item, isMissed: boolean): Promise<void>;
   /** Called when a node throws. */
@@ -38,7 +38,7 @@ export class Redelivery<Item extends Ended> {
    * the flow.
    */
   readonly #waiting = new Map<string, boolean>();
-  /** Times at which the account gives up items, by id. */
+  /** Times at which the account drops items, by id. */
   readonly #deadlines: DueTimes;
   /** Ids of items that are being handed to a node now. */
   readonly #reporting = new Set<string>();

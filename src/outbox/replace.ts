@@ -7,7 +7,7 @@ interface Holder {
   id: string;
   /** The message has started to leave: it cannot be replaced or withdrawn unless it waits again. */
   isLeaving?: true;
-  /** A reset came, or the message has ended. */
+  /** True after a reset, or after the message has ended. */
   isWithdrawn?: true;
   /**
    * The message replaced one that might still wait: one that had started to leave, or one of another instance. The older

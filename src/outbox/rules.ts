@@ -144,7 +144,7 @@ export function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited)
   return { msisdn, reason: 'limitHandset', params: { limit: max, minutes: lengthMs / 60_000, until: end }, until };
 }
 
-/** All rules, in the order in which they are asked. A rule does not see recipients that an earlier rule withholds. */
+/** All rules, in the order in which they decide. A rule does not see recipients that an earlier rule withholds. */
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
 /** Returns whether any rule applies now. If so, each message is marked before it leaves. */
@@ -159,7 +159,7 @@ export function assertAnyAllowed(leaving: Omit<Leaving, 'time'>): void {
 }
 
 /**
- * Asks all rules which recipients a message cannot go to now, and whether it must wait.
+ * Applies all rules. Returns the recipients that cannot receive a message now, and whether the message must wait.
  *
  * @param isLeaving true to count the other recipients; absent: counts nothing
  */
@@ -183,7 +183,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
  * of recipients that were not sent to. If the message cannot leave, nothing changes.
  */
 export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
-  // Without rules, the message can leave because its scheduled time has come, even if the clock was set back since.
+  // Without rules, the message can leave because its scheduled time was reached, even if the clock was set back since.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, look, counted, true);

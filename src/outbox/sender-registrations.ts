@@ -17,7 +17,7 @@ export interface OutcomeEvent extends CheckedDraft {
   outcome: Outcome;
   /** Whether the outcome might have entered the flow before. */
   redelivered: boolean;
-  /** Whether it is the outcome of an earlier message with the same deduplication key. If so, nothing was sent. */
+  /** Whether the outcome is that of an earlier message with the same deduplication key. If so, nothing was sent. */
   duplicate: boolean;
   /** Whether the message was stored, which can happen even if the node did not ask for it. */
   isKept: boolean;

@@ -253,7 +253,7 @@ export class Settlement {
     return undefined;
   }
 
-  /** Gives up a message whose node has been absent for too long. Never rejects. */
+  /** Ends a message whose node has been absent for too long. Never rejects. */
   async abandon(text: MessageItem): Promise<void> {
     const { ledger, reconciliations, onAbandoned, onFault } = this.#options;
     onAbandoned(text.node);
@@ -294,7 +294,7 @@ export class Settlement {
     }
   }
 
-  /** Cleans up after the outcome of a message has entered the flow, or was given up. */
+  /** Cleans up after the outcome of a message has entered the flow, or was dropped. */
   #delivered({ id, options, outcome }: MessageItem): void {
     const { journal, ledger, replies } = this.#options;
     if (asks({ options })) {

@@ -231,7 +231,7 @@ function returnToWaiting(text: MessageItem, memory: StepContext, { look, changes
 
 /** How a message ends. */
 export interface Ending {
-  /** `settle`: after a try. `expire`: its time is over before it left. `markSent`: a user says that it has arrived. */
+  /** `settle`: after a try. `expire`: the message did not leave in time. `markSent`: a user says that it was sent. */
   by: 'settle' | 'expire' | 'markSent';
   outcome: Outcome;
   /** Other changes to the message. */
@@ -327,7 +327,7 @@ export function sendNow(text: MessageItem, memory: StepContext): Step<Moved | St
   };
 }
 
-/** Starts a step. If the message is not stored, only one caller handles it, so its state is known. */
+/** Starts a step. If the message is not stored, only one caller handles it, so `text` has the current state. */
 function startFromOwn(
   step: keyof typeof startsFrom,
   text: MessageItem,

@@ -37,7 +37,7 @@ export interface Watcher {
   intervalMs?: number;
 }
 
-/** A node that gets the polled records. */
+/** A node that receives the polled records. */
 export interface Receiving {
   /** Number of records that the flow has not acknowledged. */
   readonly outstanding: number;

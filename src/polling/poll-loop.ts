@@ -78,7 +78,7 @@ export class PollLoop {
   /** Polls whose answers are saved, but not stored yet. */
   readonly #storing = new Set<Promise<unknown>>();
   /**
-   * Outcome of such a poll that found nothing new. Kept until the loop has waited for it, or a newer outcome is known.
+   * Outcome of a poll ahead that found nothing new. Kept until the loop has paused because of it, or a newer poll ends.
    */
   #late: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */

@@ -8,7 +8,7 @@ import type { ReplyRequest } from './reply-request';
 /** The message that follows an unclear reply (*again*), without its recipient. */
 export interface AgainTemplate extends CheckedDraft {
   options: SendOptions;
-  /** Whether each such message gets its own UUID. */
+  /** Whether each message `again` has a new UUID as its messageId. */
   hasOwnId: boolean;
 }
 
@@ -62,7 +62,7 @@ function isAnswerRules(value: unknown): value is AnswerRules {
   return Array.isArray(answers) && answers.every((answer) => Array.isArray(answer?.words));
 }
 
-/** Returns the value of the answer that a reply gives, or `undefined` if the reply is unclear. */
+/** Returns the value of the answer in a reply, or `undefined` if the reply is unclear. */
 export function readAnswer(text: string, body: string, look: Look): string | undefined {
   return findAnswer(readAnswerRules(text, look)?.answers ?? [], body);
 }
@@ -71,7 +71,7 @@ export function readAgainTemplate(text: string, look: Look): AgainTemplate | und
   return readAnswerRules(text, look)?.again;
 }
 
-/** Records an unclear reply. Each handset gets the message `again` once. */
+/** Records an unclear reply. Each handset receives the message `again` once. */
 export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
   const { againTo = [], againDue = [] } = request;
   const added = handsets.filter((handset) => !againTo.includes(handset)).slice(0, maxAgainPerRequest - againTo.length);

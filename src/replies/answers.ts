@@ -2,7 +2,7 @@ import { normaliseWord } from '../consent/words';
 import { SmsError } from '../errors';
 import { isBlank } from '../wire/fields';
 
-/** An answer that a reply can give, with the words or phrases that express it. */
+/** A possible answer, with the words or phrases of a reply that mean this answer. */
 export interface AnswerChoice {
   value: string;
   words: readonly string[];
@@ -53,7 +53,7 @@ function invalidAnswers(): SmsError {
   });
 }
 
-/** Returns the value of the answer that a reply gives, or `undefined` if the reply is unclear. */
+/** Returns the value of the answer in a reply, or `undefined` if the reply is unclear. */
 export function findAnswer(answers: readonly AnswerChoice[], body: string): string | undefined {
   const reply = formatWord(body);
   return answers.find(({ words }) => words.some((word) => formatWord(word) === reply))?.value;

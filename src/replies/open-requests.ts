@@ -23,7 +23,7 @@ interface Alias {
   aliasOf: string;
 }
 
-/** If more messages than this go to one handset with the same messageId, replies to them are not told apart. */
+/** If one handset has more open requests than this with the same messageId, their replies are not distinguished. */
 const maxPerKey = 50;
 
 const requestPrefix = 'request:';
@@ -58,7 +58,7 @@ export function openRequests(
   }
 }
 
-/** Lets replies to a message `again` find the request, as long as the request is open. */
+/** Notes the request under the messageId of a message `again`, so that replies to this message end the request. */
 export function openAlias(
   { reference, recipient }: Pick<ReplyRequest, 'reference' | 'recipient'>,
   key: string,

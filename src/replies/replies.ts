@@ -27,7 +27,7 @@ export interface RepliesOptions {
   origins: Map<string, unknown>;
   /** Called if a follow-up is dropped because its node is no longer deployed. */
   onAbandoned(node: string): void;
-  /** Called if handsets of a reply request must get the message `again`. */
+  /** Called if handsets of a reply request must receive the message `again`. */
   onAgainDue(request: ReplyRequest): void;
   /** Called if a node threw an error. */
   onFault(error: unknown): void;
@@ -104,8 +104,7 @@ export class Replies {
   resume(found: readonly FollowUp[]): void {
     const { clock, ledger, origins } = this.#options;
     if (ledger.isClosed) return;
-    // A message that is not stored is known only by its origin. The flow already has the outcome of an undecided
-    // message.
+    // For a message that is not stored, only its origin shows whether it is in progress.
     const isUnderWay = ({ text: id }: FollowUp) => {
       const text = ledger.messages.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
@@ -276,7 +275,7 @@ export class Replies {
     const former = followUps.get(changed.id);
     if (!former) return;
     followUps.put(changed);
-    // Until the outcome of its message is known, a follow-up waits for `begin`.
+    // A follow-up waits for `begin` until the outcome of its message is known.
     const hasBegun = former.askedAt !== undefined;
     if (changed.result) {
       this.#stopWaiting(changed.id);

@@ -2,7 +2,7 @@ import type { IncomingRecord } from '../model';
 import type { Withheld } from '../outbox/rules';
 import { type Changes, foreverMs, type Item, unsweptPrefix } from '../store/store';
 
-/** Why a recipient gave no answer. */
+/** Reason why a recipient did not answer. */
 export interface NoReply {
   reason: 'timeout' | 'unclear' | 'undelivered' | 'failed';
   /** Body of the last unclear reply. */
@@ -12,7 +12,7 @@ export interface NoReply {
   /** Error of the service or of a rule of the account (`failed`). */
   errorCode?: number | string;
   errorMessage?: string;
-  /** The rule that refused the recipient, so that a node can translate its message. */
+  /** The rule that refused the recipient. With it, a node can translate the error message. */
   withheld?: Withheld;
 }
 
@@ -44,7 +44,7 @@ export interface ReplyRequest extends Awaiting {
   hasAnswers?: true;
   /** Body of the last reply that matched no answer. */
   unclear?: string;
-  /** Handsets that got the message `again`, or will get it. */
+  /** Handsets that have received the message `again`, or will receive it. */
   againTo?: readonly string[];
   /** Those of `againTo` to which the message `again` was not sent yet. */
   againDue?: readonly string[];

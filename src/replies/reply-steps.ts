@@ -107,7 +107,7 @@ export function requestsOf(text: MessageItem, known: Pick<FollowUpBook, 'get'>, 
 }
 
 /**
- * Returns the reply requests of recipients: the existing ones, and new ones. Recipients that have answered get no new
+ * Returns the reply requests of recipients: the existing ones, and new ones. Recipients that have answered have no new
  * request.
  */
 export function createRequests(
@@ -232,7 +232,7 @@ export function endFollowUps(
           if (statuses) changed.push({ ...current, result: { statuses } });
           continue;
         }
-        // If the handset got many messages since then, only this key still leads to the reply.
+        // If the handset has received many messages since then, the reply can be found only by this key.
         const taken = takeForwarded(current, look, changes);
         if (current.result) continue;
         const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };

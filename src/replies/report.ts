@@ -70,7 +70,7 @@ export function noteStatus(
   if (record.final === true && !isKnown && statuses.length < maxHandsets) {
     const value = JSON.stringify([...statuses, [msisdn, record.statusCode]]);
     changes.remember.set(statusesKey(reference), { ...remembered, value });
-    // The service gives each status only once.
+    // The step is flushed, because the service returns each status only once.
     changes.firm = true;
   }
   return reference;

@@ -166,7 +166,7 @@ function publicMatch({ text: _, knownMs: __, knownUntil, ...sent }: KnownText, m
   return { sent: { ...sent, matchedBy }, knownUntil };
 }
 
-/** A message that a handset got. */
+/** A message that was sent to a handset. */
 interface Reference {
   /** The reference of the message. */
   sent: string;
@@ -215,7 +215,7 @@ function writeReferences(key: string, references: readonly Reference[], changes:
   changes.remember.set(key, kept.length === 0 ? undefined : remembered);
 }
 
-/** Forgets a message for the recipients that did not get it. The message was remembered when it was sent. */
+/** Forgets a message for the recipients that did not receive it, because it was remembered before it was sent. */
 export function forgetSent(
   { id }: Pick<MessageItem, 'id'>,
   { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
@@ -249,7 +249,7 @@ export interface SentKeys {
   messageId: string | undefined;
   /** See {@link referenceOf}. */
   reference: string;
-  /** The keys of the handsets that got the message, or might have got it, by their numbers. */
+  /** Keys of the handsets that have received the message, or might have, by number. */
   handsets: ReadonlyMap<string, string>;
 }
 

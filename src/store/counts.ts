@@ -1,7 +1,7 @@
 /** Number of messages at one time, or at several merged times, in ms since 1970. */
 export type Counted = [at: number, number: number];
 
-/** Messages that a commit counts under a key, and the limits that must hold before it does. */
+/** Messages that a commit counts under a key, and the limits that must not be reached before. */
 export interface Count {
   /** The current time, in ms since 1970. */
   now: number;
@@ -48,7 +48,7 @@ export function storedMs(windowMs: number): number {
   return Math.ceil(windowMs) + spareMs;
 }
 
-/** Returns whether the limits of a count hold. */
+/** Returns whether a count stays within its limits. */
 export function areLimitsKept(value: string | undefined, { limits }: Count): boolean {
   const counted = limits.length > 0 ? parseCounts(value) : [];
   return limits.every(({ since, max }) => sumAfter(counted, since) <= max);

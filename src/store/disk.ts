@@ -137,7 +137,7 @@ export class DiskStore implements Store {
     this.#undo = new UndoFile(location);
   }
 
-  /** Without stored data, an account does not load a database. */
+  /** Returns whether the folder of the database exists, without loading the database. */
   get mayHold(): boolean {
     return existsSync(this.#location);
   }

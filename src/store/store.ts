@@ -370,8 +370,7 @@ export async function readItems(
 }
 
 /**
- * Describes a failure by the name that the operating system or the database gives it, such as `ENOSPC` or
- * `LEVEL_LOCKED`.
+ * Describes a failure by its code from the operating system or the database, such as `ENOSPC` or `LEVEL_LOCKED`.
  */
 export function describeStoreFailure(error: unknown): string {
   const codes: string[] = [];
@@ -394,7 +393,7 @@ export function asStoreError(cause: unknown): SmsError {
 export const idTimeLength = 11;
 
 /**
- * Returns the time at which an item got its id, in ms since 1970. If many items arrived together, the time is slightly
+ * Returns the time at which an item was created, in ms since 1970. If many items arrived together, the time is slightly
  * late.
  */
 export function timeOf({ id }: Pick<Item, 'id'>): number {

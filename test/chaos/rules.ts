@@ -516,7 +516,7 @@ const rules: readonly Rule[] = [
           const from = first(world, feed);
           const attempts = world.texts.get(feed.body)?.attempts ?? [];
           const isTroubled = attempts.some(({ end, why }) => end === 'unclear' && troubles.some((one) => one === why));
-          // A duplicate gets the outcome of the earlier message with its key, however old that outcome is.
+          // A duplicate repeats the outcome of the earlier message with its key, however old that outcome is.
           const since = feed.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
           const isDisturbed = world
             .happened(/^(service|refused)$/, since, at)
@@ -568,7 +568,7 @@ const rules: readonly Rule[] = [
                 one.word === 'START' &&
                 one.handset === handset &&
                 one.event.created < at &&
-                // A word that was received before counts again if its identifier was forgotten.
+                // An opt-out word counts again if the account had forgotten the identifier of the earlier message.
                 (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
             );
             const isHeldUp = world.happened(/suspend|redis/, heardAt - leavingMs, at).length > 0;

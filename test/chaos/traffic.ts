@@ -84,7 +84,7 @@ export class Traffic {
 
   async #repeat(begin: () => void, minMs: number, maxMs: number): Promise<void> {
     while (!this.#ended) {
-      // Sometimes many messages come at the same time.
+      // Sometimes many messages arrive at the same time.
       for (let count = this.#random.chance(0.03) ? 10 : 1; count > 0; count--) begin();
       await sleep(this.#random.between(minMs, maxMs));
     }

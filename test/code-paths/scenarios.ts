@@ -71,7 +71,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 /** Runs each scenario in its own flow, with a store on disk, and returns its path through the library. */
 export async function runScenarios(): Promise<Map<string, CodePath>> {
   reportFunctions();
-  // It is loaded here so that the functions of src/ report.
+  // The module is loaded here so that the functions of src/ report their calls.
   const { RunningFlow, account, catcher, sink, startService, stopEverything } =
     require('../nodes/running-flow') as typeof import('../nodes/running-flow');
   const folder = mkdtempSync(join(tmpdir(), 'sms-code-paths-'));

@@ -379,7 +379,7 @@ describe('a form in the editor', function () {
     await form.locator('#sms-account-same', { hasText: /^Same login as Second: [^.]*\.$/ }).waitFor();
   });
 
-  it('explains wrong values of an account, and takes environment variables', async () => {
+  it('explains wrong values of an account, and accepts environment variables', async () => {
     await openEditor(node('sms-feed'));
     await editor.openForm('sms-feed');
     const form = await editor.addAccount();

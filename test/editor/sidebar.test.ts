@@ -493,7 +493,7 @@ describe('the sidebar tab SMS', function () {
     await says(shelf('optOuts', 251), 'Opt-out is off in this account: messages are sent to these numbers.');
   });
 
-  it('continues if an entry is gone when a user acts on it', async () => {
+  it('continues if a user acts on an entry that no longer exists', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
@@ -661,7 +661,7 @@ describe('the sidebar tab SMS', function () {
       assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar *'), [], theme);
       assert.deepEqual(await findBarriers(editor.page, '.sms-sidebar'), [], theme);
     }
-    // Installed themes set such colours.
+    // Installed themes of the editor set colours like these.
     const dark = {
       'primary-background': '#1e1e1e',
       'secondary-background': '#121212',

@@ -3,7 +3,7 @@ import type { NodeAPI } from 'node-red';
 import { AccountNews } from '../../nodes/runtime/account-node';
 import { VirtualClock } from '../virtual-clock';
 
-describe('the event that editors get about accounts', () => {
+describe('the event that the server sends to editors about accounts', () => {
   let clock: VirtualClock;
   let news: AccountNews;
   let told: unknown[][];
@@ -15,13 +15,13 @@ describe('the event that editors get about accounts', () => {
     news = new AccountNews({ comms }, clock);
   });
 
-  it('reports only that something changed, because all users get it', async () => {
+  it('reports only that something changed, because all users receive it', async () => {
     news.changed();
     await clock.advance(100);
     assert.deepEqual(told, [['sms-account/changed', {}, false]]);
   });
 
-  it('comes at most once per second, and always after the last change', async () => {
+  it('is sent at most once per second, and always after the last change', async () => {
     for (let ms = 0; ms < 10_000; ms++) {
       news.changed();
       await clock.advance(1);

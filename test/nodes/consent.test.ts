@@ -152,7 +152,7 @@ describe('consent', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('is complete and can be changed as soon as another login is deployed', async () => {
+  it('lists all numbers, and can change, immediately after a new login', async () => {
     const userDir = createUserDir();
     const settings = { optOut: true, store: 'disk' };
     const flow = await RunningFlow.start(nodes(settings, receiver), { settings: { userDir } });

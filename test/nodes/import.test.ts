@@ -213,7 +213,7 @@ describe('an account node whose login or store changes', () => {
     assert.ok(warnings(running)[0]?.includes(folder), warnings(running)[0]);
   });
 
-  it('starts without the former data if a user gives it up', async () => {
+  it('starts without the former data if a user abandons the import', async () => {
     await startRedis();
     const before = await start(nodes(redis));
     await until(() => sim.polling('incoming') === 1);

@@ -953,7 +953,7 @@ describe('sms-account', () => {
   });
 
   describe('two account nodes with one login', () => {
-    it('polls once for two account nodes, whose nodes both get every message', async () => {
+    it('polls once for two account nodes, and delivers messages to both', async () => {
       let most = 0;
       sim.on('change', () => {
         most = Math.max(most, sim.polling('incoming'));

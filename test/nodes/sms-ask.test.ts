@@ -277,7 +277,7 @@ describe('sms-ask', () => {
     assert.equal((answer?.big as string | undefined)?.length, 300 * 1024);
   });
 
-  it('gets the answer once after its account alone is redeployed', async () => {
+  it('receives the answer once after its account alone is redeployed', async () => {
     const flow = await start({ keep: true });
     await ask(flow, { custom: Buffer.from('x') });
     await flow.deploy(nodes({ keep: true }, { timeout: '20' }), 'nodes');
@@ -287,7 +287,7 @@ describe('sms-ask', () => {
     assert.deepEqual([sim.messages.length, flow.received('noAnswer')], [1, []]);
   });
 
-  it('gets the answer through another account node of the login', async () => {
+  it('receives the answer through another account node of the login', async () => {
     const second: FlowNode[] = [
       { ...account(sim, { pause: 0 }), id: 'account2' },
       { ...(nodes()[1] as FlowNode), id: 'ask2', account: 'account2' },

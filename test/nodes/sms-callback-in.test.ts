@@ -441,7 +441,7 @@ describe('sms-callback-in', () => {
   });
 
   describe('a callback that the store must save', () => {
-    it('gets 503 if the store fails, and 200 after the cause is gone', async function () {
+    it('gets 503 while the store fails, and 200 afterwards', async function () {
       this.timeout(40_000);
       const userDir = createUserDir();
       writeFileSync(join(userDir, 'sms-inbox'), 'in the way');

@@ -180,7 +180,7 @@ describe('sms-feed', () => {
       ['out', 'out', 1],
       ['reply', 'reply', 1],
     ] as const) {
-      it(`asks for type ${type} with ${messages}`, async () => {
+      it(`requests type ${type} with ${messages}`, async () => {
         await fill();
         const flow = await start({ messages });
         await trigger(flow);
@@ -197,7 +197,7 @@ describe('sms-feed', () => {
       ['wanted', 'msg', '17'],
       ['20', undefined, '20'],
     ] as const) {
-      it(`asks for ${expected} with ${size || 'a blank'} of type ${sizeType}`, async () => {
+      it(`requests ${expected} with ${size || 'a blank'} of type ${sizeType}`, async () => {
         const flow = await start({ size, ...(sizeType && { sizeType }) });
         await trigger(flow, { wanted: 17 });
         assert.equal(params()[0]?.size, expected);
@@ -205,7 +205,7 @@ describe('sms-feed', () => {
     }
 
     for (const size of [0, 301, 1.5, 'many']) {
-      it(`refuses ${size}, and asks for nothing`, async () => {
+      it(`refuses ${size}, and does not send a request`, async () => {
         const flow = await start({ size: 'wanted', sizeType: 'msg' });
         await trigger(flow, { wanted: size, topic: 'kept' });
         const caught = await flow.messages('caught', 1);

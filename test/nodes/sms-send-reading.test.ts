@@ -61,7 +61,7 @@ describe('sms-send with a body in a slow context store', () => {
   ): Promise<RunningFlow> {
     const settings = { contextStorage: { default: { module: store.module } } };
     const flow = await RunningFlow.start([account(sim, of), send(properties), ...others], { settings });
-    // The test helper does not do this.
+    // The test helper does not load the context stores.
     const context = createRequire(nodeRed)('@node-red/runtime/lib/nodes/context') as { load(): Promise<void> };
     await context.load();
     return flow;

@@ -54,7 +54,7 @@ describe('sms-send', () => {
     try {
       begin();
       await until(() => failures > 0, 'it fails to connect');
-      // The client gets the failure in this turn of the event loop, and starts its wait in the next.
+      // The client receives the failure in this turn of the event loop, and starts its wait in the next.
       await new Promise(setImmediate);
     } finally {
       unsubscribe('undici:client:connectError', count);

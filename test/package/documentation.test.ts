@@ -117,7 +117,7 @@ describe('the documentation', () => {
     assert.deepEqual(relative, [], `write ${repository}/blob/main/…`);
   });
 
-  it('reaches every page from docs/README.md', () => {
+  it('links to every page from docs/README.md', () => {
     const linked = links(read('docs/README.md')).map((target) => join('docs', target).replace(/#.*/, ''));
     const own = pages.filter((page) => /^docs\/(reference\/)?[\w-]+\.md$/.test(page) && page !== 'docs/README.md');
     assert.deepEqual(

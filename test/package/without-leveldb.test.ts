@@ -104,7 +104,7 @@ describe('the package without LevelDB', function () {
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
       const process = await start();
       await process.waitForLog(/no LevelDB, no SQLite\).*Run Node-RED on Node\.js 22\.13 or later/);
-      // This is longer than the account waits before it retries the store.
+      // This pause is longer than the account waits before it retries the store.
       await new Promise((resolve) => setTimeout(resolve, 6_000));
       assert.equal(process.log.match(/no LevelDB/g)?.length, 1);
       assert.equal(simulator.requests.length, before);

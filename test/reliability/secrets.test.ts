@@ -33,7 +33,7 @@ interface Login {
   authType: 'bearer' | 'basic' | 'form';
   method: 'POST' | 'GET';
   simulator: Simulator;
-  /** Suffixes of the node ids. */
+  /** Suffixes of the ids of the nodes whose account has the right and wrong credentials. */
   right: string;
   wrong: string;
 }
@@ -409,7 +409,7 @@ describe('secrets', function () {
     }
   }
 
-  /** Receives the events that an open editor gets. */
+  /** Connects as an editor does, to receive its events. */
   async function listenToComms(): Promise<WebSocket> {
     const socket = new WebSocket(`${nodeRed.url.replace('http', 'ws')}/comms`);
     await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }));

@@ -118,7 +118,7 @@ describe('a shutdown or a redeploy', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   });
 
-  it('gives each message an output or SMS_CLOSED if sms-send is redeployed', async () => {
+  it('ends each message with an outcome or SMS_CLOSED if sms-send redeploys', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     await pressWhileOneIsInFlight(sim, nodeRed);
@@ -201,7 +201,7 @@ async function sendAfterwards(simulator: Simulator, nodeRed: NodeRedProcess): Pr
   );
 }
 
-/** Waits for a poll that comes after this call. */
+/** Waits for a poll that starts after this call. */
 async function waitForNextPoll(simulator: Simulator): Promise<void> {
   const before = simulator.requests.length;
   await simulator.until(() => simulator.requests.length > before, 60_000);

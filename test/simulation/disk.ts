@@ -151,7 +151,7 @@ class Folder {
     if (pendingWrites !== undefined && this.pendingWrites.delete(key)) this.#copies.count(pendingWrites, -1);
   }
 
-  /** Whether a message is held here. */
+  /** Whether a message is in one of the held answers. */
   holds(message: Message): boolean {
     return this.#copies.isIn([...this.pendingWrites.values()], message);
   }
@@ -241,10 +241,10 @@ class DiskModel implements Store, PlaceStore {
   hasFailed = false;
   readonly readiness: Readiness;
   #isOpen = false;
-  /** Number of files that no longer hold anything. Even a full disk has room in them. */
+  /** Number of files without content. Even a full disk has room in these files. */
   #freeFiles = 0;
   readonly #held = new Map<Kind, number>();
-  /** Answers that this process holds. Its store does not recall them. */
+  /** Held answers of this process. The store does not return them when it opens. */
   readonly #own = new Set<number>();
   #running: Call | undefined;
   #committing: Changes | undefined;

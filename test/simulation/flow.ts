@@ -104,7 +104,7 @@ export class Flow {
     }
   }
 
-  /** Checks the reason that the library gives for failed polls. */
+  /** Checks the error code that the library reports for failed polls. */
   examineFailureCode(code: string): void {
     const { world, name, hasStoreFailed, isImporting } = this.#process;
     if (code === 'SMS_STORE' && !hasStoreFailed && !isImporting)
@@ -167,7 +167,7 @@ export class Flow {
     world.settle(message, id, this.#process);
   }
 
-  /** Whether the library knows that a node has taken a message. */
+  /** Whether the library knows that a node has finished with a message. */
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
     const { life, era } = this.#process;
     const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;

@@ -39,7 +39,7 @@ export interface Input {
   isAbandoned: boolean;
   /** True if the outcome was not flushed when its process ended. */
   mayRepeat: boolean;
-  /** True if the reply request was only in a memory that is gone. */
+  /** True if the reply request was only in the memory of a process that has ended. */
   hasLostRequest: boolean;
   /** Earliest time at which the message may leave, in ms. */
   readonly dueMs: number;
@@ -181,7 +181,7 @@ export class OutgoingModel {
     // If the store might have written this word earlier, the model does not know which word is the last.
     const isUnsure = isLate || this.#unwantedStops.has(message);
     const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
-    // Another word may have come since the first delivery of this one.
+    // Another consent word may have arrived since the first delivery of this word.
     const place = this.#consentChanges.findIndex((one) => one.message === message);
     if (place >= 0) this.#consentChanges[place] = change;
     else this.#consentChanges.unshift(change);
@@ -232,7 +232,7 @@ export class OutgoingModel {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
-      // A message that no node wants gets no entry, so the model cannot see its commit.
+      // A message that no node wants has no entry, so the model cannot see its commit.
       const isUnwanted = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
       else if (isUnwanted) this.#unwantedStops.add(message);
@@ -627,7 +627,7 @@ export class OutgoingModel {
     );
   }
 
-  /** True if the memory or store that knew the reply request is gone. */
+  /** True if the memory or the store with the reply request no longer exists. */
   get #isForgotten(): boolean {
     const isLost = this.#world.plan.plannedEvents.some((one) =>
       ['power failure', 'clock', 'emptied'].includes(one.what),

@@ -36,7 +36,7 @@ export interface Place {
   createStore(login: string, circumstances: Circumstances): Store & PlaceStore;
 }
 
-/** Surroundings of a store. */
+/** The process and login that use a simulated store, and callbacks for its events. */
 export interface Circumstances {
   process: Owner;
   /** Index of the login that owns the store. */
@@ -127,7 +127,7 @@ export class Copies {
     if (reply) outgoing?.noteConsent(reply, true);
   }
 
-  /** The messages in a stored or held item. */
+  /** Returns the messages in a stored item or a held answer. */
   in(text: string): Message[] {
     if (isUndecided(text)) return [];
     const item = JSON.parse(text) as { part?: string; text?: string };

@@ -35,7 +35,7 @@ export class SendingNode {
     await this.#node?.close();
   }
 
-  /** Notes that the process has died. Its messages get no outcome. */
+  /** Notes that the process has died. Its messages will have no outcome. */
   die(): void {
     for (const text of this.#texts) if (text.outcomes.length === 0) text.isAbandoned = true;
   }

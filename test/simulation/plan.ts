@@ -40,7 +40,7 @@ export type FlowTrouble = (typeof flowTroubles)[number];
 
 export type Format = 'form' | 'xml';
 
-/** An event of a plan, at a given time. */
+/** An event of a plan, with its time. */
 export type PlannedEvent = { atMs: number } & (
   | { what: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
   | { what: 'status'; count: number; callback?: Format; polled: boolean }

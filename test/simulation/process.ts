@@ -25,7 +25,7 @@ const maxDeploymentMs = 20_000;
 const answeredOnly = 'it answered a question, or was reported, and no node took it besides';
 /** Upper bound of the duration of one step, even if the store is slow. */
 const stepMs = 10_000;
-/** Maximum number of polls in 10 s that bring nothing, for all endpoints together. */
+/** Maximum number of polls without a message in 10 s, for all endpoints together. */
 const maxPolls = 100;
 const logins = 2;
 

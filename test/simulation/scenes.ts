@@ -42,7 +42,7 @@ const inward: readonly Scene[] = [
       retryUncertain: random.chance(0.7),
     })),
   ],
-  // A flow throws when one of two nodes sends.
+  // The flow sometimes throws when a node sends messages to it.
   (_plan, random, process) => [
     flow(random, process, 'throws', 2_000),
     ...several(3, () => messages(random, random.below(2_000), 3)),

@@ -401,7 +401,7 @@ class ServerModel implements Store, PlaceStore {
     try {
       if (this.#random.chance(0.5)) this.#writing?.();
     } catch {
-      // Another instance committed first.
+      // No error, because another instance has committed first.
     }
     this.#session = undefined;
   }

@@ -44,7 +44,7 @@ export class Service {
   readonly #fed: string[] = [];
   /** Time of the last status or reply to an outgoing message. */
   lastArrivalMs = 0;
-  /** True if it does not mark the messages of its answers as read. */
+  /** True if the service does not mark the messages of its answers as read. */
   isForgetful = false;
   /** Makes the callback for a message that arrives. The simulation sets it. */
   onCallback: (message: Message, format: 'form' | 'xml') => void = () => {};
@@ -135,7 +135,7 @@ export class Service {
     });
   }
 
-  /** Forgets a waiting request, because its connection is gone. */
+  /** Forgets a waiting request, because its connection was closed. */
   abandon(request: ServiceRequest): void {
     request.isGone = true;
     for (const waiting of Object.values(this.#waiting)) {

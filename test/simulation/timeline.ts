@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../src/clock';
 import type { Random } from './random';
 
-/** The owner of events. None of its events happens after its death. */
+/** The owner of events, such as a process. After the owner has died, none of its events happens. */
 export interface Owner {
   readonly name: string;
   isAlive: boolean;

@@ -122,7 +122,7 @@ export class ModelDispatcher {
     return true;
   }
 
-  /** Lets running requests finish. */
+  /** Waits until running requests have finished. */
   close(): Promise<void> {
     this.#isClosed = true;
     if (this.#running.size === 0) return Promise.resolve();
@@ -208,7 +208,7 @@ class Exchange {
     this.#abort(createError('UND_ERR_DESTROYED'));
   }
 
-  /** Ends the exchange, because the process is gone. */
+  /** Ends the exchange, because the process has ended. */
   break(): void {
     this.#isOver = true;
     this.#leaveService();

@@ -21,9 +21,9 @@ export interface Message {
   reachedAs: number | undefined;
   /** Number of processes that died while they had the message. Each may have lost one count of a delivery attempt. */
   deaths: number;
-  /** Time of the last such death, in ms. */
+  /** Time of the last death of a process with the message, in ms. */
   diedAtMs?: number;
-  /** Number of times that the message came to a process, by poll or callback. */
+  /** Number of times that a process received the message, by poll or callback. */
   arrivals: number;
   /** Names of the logins under which the message arrived. */
   readonly logins: Set<string>;
@@ -59,15 +59,15 @@ export interface Message {
   mayBeWithTwo: boolean;
   /** True if two logins have the message, because a process died between the commits of an import. */
   isLeftWithTwo: boolean;
-  /** True if a node gave up the message. */
+  /** True if the message became unhandled after its last attempt at a node. */
   isGivenUp: boolean;
   /**
    * True if the flow received the message before it was stored. The store or the held copy then records that attempt.
    */
   mustBeMarked: boolean;
   /**
-   * True if the message was committed when its process died. The next process finds it, and writes the attempt when
-   * it delivers it.
+   * True if the store had the message when the process died. The next process finds the message in the store, and
+   * stores the attempt when it delivers the message.
    */
   isFound: boolean;
   /** True if the message may come later than messages that were read after it. */

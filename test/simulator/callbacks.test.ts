@@ -113,7 +113,7 @@ describe('simulator: §6 callbacks', () => {
     });
   });
 
-  describe('§6 which URL', () => {
+  describe('the choice of the callback URL (§6)', () => {
     it('prefers the URL of the message to that of the organisation', async () => {
       simulator.setOrganisation({
         callbackUrl: client.url('/default'),

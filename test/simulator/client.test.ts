@@ -119,7 +119,7 @@ describe('simulator: the client', () => {
     assert.equal((await client.texts(handset)).texts[0]?.statusCode, 'RCV');
   });
 
-  it('waits for a value, and names a value that did not come', async () => {
+  it('waits for a value, and names a value that did not arrive', async () => {
     const seen = client.until(async (it) => (await it.texts(handset)).texts.find(({ body }) => body === 'late'));
     await calls.send({ to: handset, body: 'late' });
     assert.equal((await seen).body, 'late');

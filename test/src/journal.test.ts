@@ -603,7 +603,7 @@ describe('Journal', () => {
       assert.deepEqual(kept(), ['1', '2', '3']);
     });
 
-    it('reach their part before any step is taken', async () => {
+    it('reach their part before any step runs', async () => {
       let finish = () => {};
       const order: string[] = [];
       const found = async () => {
@@ -621,7 +621,7 @@ describe('Journal', () => {
       assert.deepEqual(order, ['found', 'step']);
     });
 
-    it('come after held answers, and unreadable answers are quarantined', async () => {
+    it('come after saved answers, and unreadable answers are quarantined', async () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two', 'not mine']) disk.hold(text);
       store = new FailingStore(disk);
@@ -644,7 +644,7 @@ describe('Journal', () => {
       assert.equal(disk.pendingWrites.size, 0);
     });
 
-    it('include no held answer after its release', async () => {
+    it('do not include a saved answer after its release', async () => {
       const journal = create();
       await journal.ready();
       const hold = journal.saveAhead('text');
@@ -691,7 +691,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('come later from a dead process, unless the store has failed in between', async () => {
+    it('arrive later from a dead process, unless the store has failed', async () => {
       const left: Item[][] = [[], [item('2')]];
       let events: StoreEvents | undefined;
       store.open = async (given?: StoreEvents) => {

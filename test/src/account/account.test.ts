@@ -36,7 +36,7 @@ describe('an account', () => {
   afterEach(() => closing.run());
 
   describe('an account with several members', () => {
-    it('has one poll loop per login, and all members get every message', async () => {
+    it('has one poll loop per login, and all members receive every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       const { apiKey } = joining.simulator.credentials;
       const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });

@@ -122,7 +122,7 @@ describe('the state of an account', () => {
       return { membership, deliveries, id: entry.id };
     }
 
-    it('is an entry with the data for a decision', async () => {
+    it('is listed with the data that a user needs for a decision', async () => {
       const { membership } = await giveUp();
       const { entries, total } = membership.entries('unhandled', 200);
       const [entry] = entries;

@@ -63,7 +63,7 @@ describe('an account whose service is unreachable', () => {
     assert.ok(connections.isClosed);
   });
 
-  it('follows a stored message that has left for 7 s after a stop', async () => {
+  it('waits 7 s for the answer to a stored message when it closes', async () => {
     const clock = new VirtualClock();
     const { membership } = enterAlone(clock);
     const { client } = membership;
@@ -208,7 +208,7 @@ describe('an account whose service is unreachable', () => {
     });
 
     for (const isClaimed of [false, true]) {
-      it(`expires it in the process that ${isClaimed ? 'claimed' : 'stored'} it, in a shared store`, async () => {
+      it(`expires the message in the process that ${isClaimed ? 'claimed' : 'stored'} it`, async () => {
         const [clock, disk] = [new VirtualClock(), new FakeDisk()];
         /** A server that returns the items of this process, and the wanted items of other processes. */
         class Server extends FailingServer {

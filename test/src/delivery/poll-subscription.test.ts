@@ -12,7 +12,7 @@ import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
-/** Lets everything happen that needs no timer. */
+/** Waits for everything that happens without a timer. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }

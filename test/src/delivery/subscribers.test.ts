@@ -63,7 +63,7 @@ class TurningClock extends VirtualClock {
 /** Receives entries, and acknowledges them one turn later. */
 class Node implements InboxSubscriber {
   readonly taken: string[] = [];
-  /** Number of entries per call of `take`. */
+  /** Number of entries in each call of `take`. */
   readonly gifts: number[] = [];
   readonly slices: (BatchSlice | undefined)[] = [];
   onTake: (taken: readonly Entry[]) => void = () => {};

@@ -33,7 +33,7 @@ describe('Client', () => {
       it.close(),
     );
 
-  /** Starts a service that gives every request the same answer. */
+  /** Starts a service that answers every request in the same way. */
   function startAnswering(status: number, reason: string, body = '', contentType = 'text/xml'): Promise<RawService> {
     return startRawService(closing, (incoming, outgoing) => {
       incoming.resume();
@@ -64,7 +64,7 @@ describe('Client', () => {
   describe('every endpoint (§4) with each authentication (§5) and method', () => {
     for (const type of ['bearer', 'basic', 'form'] as const) {
       for (const method of ['POST', 'GET'] as const) {
-        it(`${type}, ${method}`, async () => {
+        it(`works with ${type} and ${method}`, async () => {
           const simulator = await start({ basePath: '/some/path' });
           const { userId, password, apiKey } = simulator.credentials;
           const authentication = type === 'bearer' ? { type, apiKey } : { type, userId, password };
@@ -109,7 +109,7 @@ describe('Client', () => {
       assert.deepEqual(plain, {});
     });
 
-    it('gives polls more time than other calls (§8)', async () => {
+    it('allows polls more time than other calls (§8)', async () => {
       const simulator = await start({ waitMs: 120 });
       const client = createClient(simulator.baseUrl, { timeoutMs: 30 });
       assert.deepEqual(await client.pollIncoming(), []);

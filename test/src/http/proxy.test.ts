@@ -88,7 +88,7 @@ describe('a proxy', () => {
     ['closes the connection', (socket: Socket) => socket.end()],
     ['resets the connection', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    it(`gets one request and is named in the error if it ${how} at CONNECT`, async () => {
+    it(`receives one request and is named in the error if it ${how} at CONNECT`, async () => {
       const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
       const error = await failure(callBehind(proxy.baseUrl));
       assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'ECONNRESET of the proxy']);

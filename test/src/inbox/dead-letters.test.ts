@@ -82,7 +82,7 @@ describe('an unhandled message', () => {
     return next;
   }
 
-  /** Asserts that the message goes within an hour of its time. */
+  /** Asserts that the message is dropped within an hour after its 7 days. */
   async function assertEndsAfter(inbox: Inbox, leftMs: number): Promise<void> {
     await clock.advance(leftMs - 3_600_000);
     assert.equal(inbox.state.unhandled, 1);

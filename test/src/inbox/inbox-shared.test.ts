@@ -165,7 +165,7 @@ describe('Inboxes of several processes on one Redis', () => {
   }
 
   describe('duplicates', () => {
-    it('delivers a record once that several processes get at the same moment', async () => {
+    it('delivers a record once if several processes receive it simultaneously', async () => {
       const instances = [await create(), await create(), await create()];
       for (let index = 0; index < 50; index++) {
         const record = incoming(`m${index}`);
@@ -196,7 +196,7 @@ describe('Inboxes of several processes on one Redis', () => {
   });
 
   describe('a callback that the flow has not acknowledged', () => {
-    it('is a duplicate for another process that gets its retry', async () => {
+    it('is a duplicate in another process that receives the retry', async () => {
       const { holder } = await createHolder();
       const other = await create();
       await holder.callBack(incoming('m'));
@@ -223,7 +223,7 @@ describe('Inboxes of several processes on one Redis', () => {
     });
   });
 
-  it('deliver a callback whose polled copy is left out after its holder died', async () => {
+  it('deliver a callback of a dead process if no node receives its polled copy', async () => {
     const { holder, proxy } = await createHolder();
     const heir = await create({ hasFilter: true });
     await holder.poll(incoming('m'));

@@ -160,7 +160,7 @@ describe('Inbox', () => {
       assert.equal(other.last.kind, 'status');
     });
 
-    it('stores the first attempt before a node gets records that arrived without it', async () => {
+    it('stores the first attempt before it delivers to a node added later', async () => {
       const store = new FailingStore();
       store.turns = 3;
       const inbox = createInbox(store);
@@ -538,7 +538,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 1);
     });
 
-    it('is stored once if it comes while its polled copy becomes unhandled', async () => {
+    it('is stored once if it arrives while its polled copy becomes unhandled', async () => {
       for (let wait = 0; wait <= 10; wait++) {
         const store = new FailingStore();
         store.turns = 3;
@@ -849,7 +849,7 @@ describe('Inbox', () => {
       assert.deepEqual(await after.accept(polled('1')), ['repeated']);
     });
 
-    it('does not deliver a delivered record that is still held', async () => {
+    it('does not deliver a record again whose poll answer is still saved', async () => {
       const disk = await leaveHeld();
       const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
@@ -857,7 +857,7 @@ describe('Inbox', () => {
       assert.equal(disk.pendingWrites.size, 0);
     });
 
-    it('delivers held records only when it can read the store', async () => {
+    it('delivers records of saved poll answers only if it can read the store', async () => {
       const disk = new FakeDisk();
       const before = createInbox(new FailingStore(disk));
       await before.accept(polled('1'));

@@ -206,7 +206,7 @@ describe('unknown outcomes', () => {
     assert.equal(side.service.feedReads, 2);
   });
 
-  it('do not hold up other messages during a search', async () => {
+  it('do not delay other messages during a search', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });

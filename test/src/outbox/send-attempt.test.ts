@@ -273,7 +273,7 @@ describe('a message and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('makes no connection while a limit withholds it', async () => {
+  it('does not open a connection while a limit withholds it', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     for (let index = 0; index < 20; index++) {
       sendText(node, `${index}`, { to: [a] });

@@ -59,7 +59,7 @@ class Bench {
     }
   }
 
-  /** Lets answers arrive, which the loop holds. */
+  /** Simulates answers that are saved but not delivered yet. */
   async hold(count = 1): Promise<void> {
     for (let index = 0; index < count; index++) {
       const poll = this.pending.shift();
@@ -70,7 +70,7 @@ class Bench {
     }
   }
 
-  /** Hands over the oldest held answers. */
+  /** Delivers the oldest held answers. */
   async handOver(...outcomes: PollOutcome[]): Promise<void> {
     for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
     await settle();
@@ -292,8 +292,8 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('hold and resume', () => {
-    it('makes no poll while held, and continues immediately', async () => {
+  describe('PollLoop when it is paused and resumed', () => {
+    it('does not poll while it is paused, and polls when it is resumed', async () => {
       bench.loop.start();
       bench.loop.pause({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
@@ -318,7 +318,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('starts held if it was held before', async () => {
+    it('does not poll at the start if it was paused before', async () => {
       const error = createError('storeUnavailable');
       bench.loop.pause({ name: 'failing', error });
       bench.loop.start();
@@ -342,7 +342,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 1);
     });
 
-    it('does not shorten a back-off if it was not held', async () => {
+    it('does not shorten a back-off if it is resumed without a pause', async () => {
       bench.loop.start();
       await bench.fail();
       bench.loop.resume();
@@ -472,7 +472,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('does not poll while it is held', async () => {
+    it('does not poll while it is paused', async () => {
       bench.loop.start();
       await bench.hold(2);
       bench.loop.pause({ name: 'failing', error: createError('storeUnavailable') });

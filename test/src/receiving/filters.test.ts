@@ -188,7 +188,7 @@ for (const [name, createStore] of [
       });
     }
 
-    it('goes to the callback node called while it was held back', async () => {
+    it('goes to the callback node that the service called before the release', async () => {
       const called = serve();
       const before = listen(() => true);
       await poll('held back');

@@ -39,7 +39,7 @@ describe('a report', () => {
     return receiving;
   }
 
-  it('comes once when all accepted recipients have a final status', async () => {
+  it('is sent once when all accepted recipients have a final status', async () => {
     const { side, node } = await begin();
     assert.deepEqual([side.outbox.admin.state.awaitingReport, side.reporting, side.asking], [1, true, false]);
     await side.status(first, 'SNT', 'm1');
@@ -95,7 +95,7 @@ describe('a report', () => {
   });
 
   for (const error of ['forbidden', 'uncertain'] as const) {
-    it(`does not come without an accepted recipient: ${error}`, async () => {
+    it(`is not sent without an accepted recipient: ${error}`, async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, error: createError(error) });
       await side.send(node, 'hello', { messageId: 'm1', reportMs: hour });
@@ -227,7 +227,7 @@ describe('a report', () => {
     });
   });
 
-  it('comes in addition to answers to reply requests', async () => {
+  it('is sent in addition to answers to reply requests', async () => {
     const { side, node } = await begin({ waitMs: hour });
     assert.deepEqual([side.asking, side.reporting], [true, true]);
     await side.incoming(first, 'yes', { inReplyToId: 'm1' });
@@ -238,7 +238,7 @@ describe('a report', () => {
     assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
   });
 
-  it('does not come again for a duplicate of `once`', async () => {
+  it('is not sent again for a duplicate of `once`', async () => {
     const { side, node } = await begin({ to: [first], once: 'key' });
     await side.send(node, 'hello', { to: [first], once: 'key', reportMs: hour });
     assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport], [2, 1]);

@@ -91,7 +91,7 @@ describe('handsets without an open reply request', () => {
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, stored: { keep }, 'with a key': { once: 'key' } })) {
-    it(`take no reply from before an unknown outcome (${name})`, async () => {
+    it(`do not accept a reply from before an unknown outcome (${name})`, async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });

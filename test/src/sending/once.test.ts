@@ -171,7 +171,7 @@ describe('the option once', () => {
     }
   });
 
-  it('holds for its whole time although the clock is set forward', async () => {
+  it('remembers a key for its whole time although the clock is set forward', async () => {
     const { store, side, node } = beginSending({ dedupeMs: hourMs });
     const other = side.attach('other');
     for (const one of [node, other]) sendText(one, 'hello', once);
@@ -180,7 +180,7 @@ describe('the option once', () => {
     await side.send(node, 'hello', once, 1_799_000);
     await side.send(other, 'hello', once);
     for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
-    // Another process knows only the written data.
+    // The next process has only the stored data.
     const clock = new VirtualClock(side.clock.now());
     const next = new SendingSide({ ...side.options, clock, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();
@@ -304,7 +304,7 @@ describe('the option once', () => {
   });
 
   for (const [what, keep] of Object.entries({ plain: undefined, stored: forever })) {
-    it(`ends a ${what} duplicate that comes during the commit of the first outcome`, async () => {
+    it(`ends a ${what} duplicate that arrives during the commit of the outcome`, async () => {
       const { store, side, node } = beginSending();
       const answer = side.service.holdNext();
       await side.send(node, 'hello', { once: 'a', keep });

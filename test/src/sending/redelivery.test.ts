@@ -3,7 +3,7 @@ import { beginSending, type FakeNode, forever, SendingSide } from './sending-sid
 
 describe('an outcome or an answer', () => {
   for (const what of ['outcome', 'answer'] as const) {
-    /** Closes a node while it gets an outcome or answer that never enters the flow. */
+    /** Closes a node while it receives an outcome or an answer that never enters the flow. */
     async function tellInVain(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
       const side = new SendingSide();
       side.receive();

@@ -182,7 +182,7 @@ describe('the outcome of a message whose node was removed', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
-  it('lets the reply requests of its message end', async () => {
+  it('does not keep the reply requests of the message open', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const [node] = [side.attach(), side.attach('stays')];

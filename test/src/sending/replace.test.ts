@@ -51,7 +51,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second']);
   });
 
-  it('ends a message that waits again after its replacement has come', async () => {
+  it('ends a message that waits again after its replacement was stored', async () => {
     const { side, node } = beginSending();
     let refuse = () => {};
     const after = new Promise<void>((resolve) => (refuse = resolve));

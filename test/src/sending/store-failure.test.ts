@@ -13,7 +13,7 @@ describe('a failure of the store while sending', () => {
 
   beforeEach(() => {
     store = new FailingStore();
-    // The store held data before.
+    // The store has data of an earlier process.
     Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     side = new SendingSide({ store });
   });

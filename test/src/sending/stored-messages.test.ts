@@ -53,7 +53,7 @@ describe('stored messages', () => {
     ]);
   });
 
-  it('are not sent if they were refused although the store wrote them', async () => {
+  it('are not sent if they were refused, even if the store wrote them', async () => {
     const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit');
@@ -122,7 +122,7 @@ describe('stored messages', () => {
     });
   }
 
-  it('end with 403 as an outcome', async () => {
+  it('end with the outcome SMS_FORBIDDEN after a 403', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ error: createError('forbidden') });
     await side.send(node, 'hello', { keep });
@@ -204,7 +204,7 @@ describe('stored messages', () => {
     assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
   });
 
-  it('deliver an outcome of a closing account later', async () => {
+  it('deliver their outcome later if it arrives while the account closes', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     await side.send(node, 'hello', { keep });
@@ -214,7 +214,7 @@ describe('stored messages', () => {
     assert.deepEqual([back.ends, side.outbox.isSettled], [['to 6421555123'], true]);
   });
 
-  it('deliver a missed outcome when the node is back', async () => {
+  it('deliver their outcome later if it arrives while the flow is stopped', async () => {
     const { side, node } = beginSending();
     node.isFlowing = false;
     await side.send(node, 'hello', { keep });

@@ -157,7 +157,7 @@ function testDiskStore(engine: Engine): void {
       await after.database.close();
     });
 
-  describe('poll answers that a disk store holds', () => {
+  describe('poll answers that a disk store saves', () => {
     it('are found in order after crashes, until they are released', async () => {
       const store = createStore();
       await store.open(events);

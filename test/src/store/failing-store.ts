@@ -74,7 +74,7 @@ export class FailingStore implements Store {
   failsAfterwards = false;
   /** Called before each call. */
   onCall: (step: Step) => void = () => {};
-  /** Number of turns of the event loop that every call takes. */
+  /** Duration of every call, in turns of the event loop. */
   turns = 0;
   commits = 0;
   sweeps = 0;

@@ -170,7 +170,7 @@ describe('a callback of a status (§6.5)', () => {
 });
 
 describe('polling, XMLv3 and FORMv1', () => {
-  it('give equal replies, apart from via and fields without a place', () => {
+  it('return equal replies, except via and fields that a format lacks', () => {
     const polled = parseIncoming(Buffer.from(`${formReply}&messageDate=2026-11-01T10%3A00%3A00.000Z`));
     const [byXml] = parse(xmlReply).records;
     const [byForm] = parse(formReply, formType).records;
@@ -181,7 +181,7 @@ describe('polling, XMLv3 and FORMv1', () => {
     assert.deepEqual([messageDate, messageId, to], ['2026-11-01T10:00:00.000Z', 'in-1', '8000']);
   });
 
-  it('give equal statuses, apart from via and fields without a place', () => {
+  it('return equal statuses, except via and fields that a format lacks', () => {
     const [polled] = parseStatuses(Buffer.from(formStatus));
     const [byXml] = parse(xmlStatus).records;
     const [byForm] = parse(formStatus, formType).records;

@@ -45,7 +45,7 @@ describe('parseIncoming (§2.3)', () => {
     assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).contentType, 'text/plain; charset=UTF-16');
   });
 
-  it('matches by name (§1), and takes the first value of a name', () => {
+  it('matches fields by name (§1), and reads the first value of a name', () => {
     const reversed = reply.split('&').reverse().join('&');
     assert.deepEqual(parse(reversed), parse(reply));
     assert.equal(parse('body=first&from=2&body=second').body, 'first');
