@@ -99,7 +99,9 @@ describe('a flow with all six nodes', () => {
         assert.deepEqual([topic, sms?.inReplyToId], [handset, messageId]);
       }
       const [received] = flow.received('replies').filter(({ payload }) => payload !== 'last');
-      assert.equal(received?.sms?.messageDate, reply.messageDate);
+      // The flow receives the copy that arrives first. A FORMv1 callback has no date.
+      const isDated = callbackFormat === 'XMLv3' || received?.sms?.via === 'poll';
+      assert.equal(received?.sms?.messageDate, isDated ? reply.messageDate : undefined);
 
       const [record] = await flow.messages('records', 1);
       assert.deepEqual([record?.sms?.messageId, record?.payload, record?.topic], [messageId, 'Can you come?', handset]);
