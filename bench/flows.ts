@@ -3,7 +3,7 @@ import type { FlowNode } from '../test/node-red-process';
 const tab: FlowNode = { id: 'tab', type: 'tab', label: 'bench' };
 const place = { z: 'tab', x: 100, y: 100 };
 
-/** An account with the defaults of its form, apart from `properties`. */
+/** Creates an account with the defaults of its form, apart from `properties`. */
 function createAccount(baseUrl: string, apiKey: string, properties: object = {}): FlowNode {
   return {
     id: 'account',

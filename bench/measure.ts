@@ -77,7 +77,7 @@ export function createLine(results: Results, read: Reader, unit: string, line: P
   return { ...line, ratios, figures };
 }
 
-/** The two lines that most rows have. */
+/** Returns the two lines that most rows have. */
 export function createCostLines(work: string, results: Results): Line[] {
   return [
     createLine(results, cpuMicrosPerMessage, 'µs', { work, measure: 'CPU time per message' }),
@@ -96,7 +96,7 @@ export function formatTable(lines: readonly Line[]): string {
   ].join('\n');
 }
 
-/** The median of the ratios, with the middle half of the rounds in brackets. */
+/** Returns the median of the ratios, with the middle half of the rounds in brackets. */
 function formatRatios(ratios: readonly number[] | undefined): string {
   if (!ratios) return '';
   const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => formatNumber(percentile(ratios, share)));

@@ -26,7 +26,7 @@ const maxNumber = 1_000_000_000;
 const minAboveZero = 0.000_001;
 
 const maxReportHours = 168;
-/** 30 days. */
+/** Maximum of durations in minutes: 30 days. */
 const maxWaitMinutes = 43_200;
 const daySeconds = 86_400;
 /** 31 days, more than the longest wait of `sms-ask`. */

@@ -26,12 +26,12 @@ const withoutErrorTexts = {
   },
 };
 
-/** The errors of the library by their reasons: code and English text. tsc must have compiled them. */
+/** Returns the errors of the library by their reasons: code and English text. tsc must have compiled them. */
 export function readReasons() {
   return require(join(root, 'dist', 'src', 'reasons.js')).reasons;
 }
 
-/** The English words of badges by groups and names. tsc must have compiled them. */
+/** Returns the English words of badges by groups and names. tsc must have compiled them. */
 export function readBadgeWords() {
   return require(join(root, 'dist', 'nodes', 'badge-words.js')).badgeWords;
 }

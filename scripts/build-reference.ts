@@ -44,7 +44,7 @@ const parts: Readonly<Record<string, () => string>> = {
   metrics: formatMetricTable,
 };
 
-/** A page with all its generated parts up to date. */
+/** Returns a page with all its generated parts up to date. */
 export function buildPage(page: (typeof pages)[number]): string {
   const text = readFileSync(join(folder, page), 'utf8');
   return text.replace(/(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g, (_part, start, name: string, end) => {
@@ -128,7 +128,7 @@ function formatDefault(value: unknown, type: unknown): string {
   return shown === '' || type === 'none' ? `type \`${String(type)}\`` : `${shown}, type \`${String(type)}\``;
 }
 
-/** The numbers that a property accepts, or undefined if it is not a number. */
+/** Returns the numbers that a property accepts, or undefined if it is not a number. */
 const rangeOf = (type: string, name: string): Range | undefined =>
   (limits as Record<string, Record<string, Range>>)[type]?.[name];
 
@@ -144,14 +144,14 @@ function formatRange(type: string, name: string, choices: readonly string[]): st
     : `${start}${end}`;
 }
 
-/** The values of the select element of a property. */
+/** Returns the values of the select element of a property. */
 function choicesOf(template: string, name: string): string[] {
   const [, options = ''] =
     new RegExp(`<select id="node-(?:config-)?input-${name}"[^>]*>([\\s\\S]*?)</select>`).exec(template) ?? [];
   return [...options.matchAll(/<option value="([^"]*)"/g)].map(([, value = '']) => value);
 }
 
-/** The label of a property in the form, or blank if it has none. */
+/** Returns the label of a property in the form, or blank if it has none. */
 function labelOf(template: string, type: string, name: string): string {
   const [, inForm] =
     new RegExp(`<label[^>]*for="node-(?:config-)?input-${name}"(?:(?!</label>)[\\s\\S])*?data-i18n="([^"]+)"`).exec(
@@ -162,7 +162,7 @@ function labelOf(template: string, type: string, name: string): string {
   return find(key) ?? find(`sms-account.label.${name}`) ?? '';
 }
 
-/** The English text of a catalog key such as `sms-send.label.to`. */
+/** Returns the English text of a catalog key such as `sms-send.label.to`. */
 function find(key: string): string | undefined {
   const [name = '', ...path] = key.split('.');
   let found: string | Catalog | undefined = [...types, 'sms-editor'].includes(name)

@@ -44,7 +44,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** The demo flow of `npm start`, connected to a simulator in this process. */
+/** Returns the demo flow of `npm start`, connected to a simulator in this process. */
 function readFlow(simulator: Simulator): FlowNode[] {
   const source = readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8');
   return (JSON.parse(source) as FlowNode[]).map((node) =>
@@ -80,7 +80,7 @@ function createAccount(simulator: Simulator, properties: { id: string; name: str
   };
 }
 
-/** The flow that the README explains first. */
+/** Returns the flow that the README explains first. */
 function createFirstFlow(simulator: Simulator): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'Flow 1' },

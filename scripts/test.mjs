@@ -172,7 +172,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   });
 }
 
-/** The result of a process that did not report any. */
+/** Returns the result of a process that did not report any. */
 const nothing = () => ({ passed: 0, failed: 0, failures: [], skips: [], secondsOf: {} });
 
 /** Runs a command until it ends, writes its output to a file, and returns its exit code or signal. */

@@ -12,7 +12,7 @@ export function isMsisdn(item: string): boolean {
 /** The part of an account that outlives the process. */
 export interface SavedAccount {
   balance: number;
-  /** `null` for no limit. */
+  /** Maximum number of recipients per day. `null`: no limit. */
   dailyLimit: number | null;
   organisation: Organisation;
   handsets: string[];

@@ -30,7 +30,7 @@ export function listLog({ requests, callbacks, mails }: LogSources, { group, lim
     .map(({ kind, record }) => describeEntry(kind, record));
 }
 
-/** One entry of the log, with secrets masked. */
+/** Returns one entry of the log, with secrets masked. */
 export function describeEntry(kind: LogEntry['kind'], record: object): LogEntry {
   const message = messageOf(record);
   const msisdn = message && (isOutbound(message) ? message.recipients[0]?.msisdn : message.from);

@@ -26,7 +26,7 @@ export interface CallbackRetries {
 
 /** Options of a simulator. All are optional. */
 export interface SimulatorOptions {
-  /** Default: 0, any free port. */
+  /** Port of the service. Default: 0, any free port. */
   port?: number;
   /** Default: 127.0.0.1. The control API has no credentials, so use other addresses only in closed networks. */
   host?: string;
@@ -36,13 +36,13 @@ export interface SimulatorOptions {
   basePath?: string;
   /** How long a poll waits if nothing is unread (§8), in ms of real time. Default: 30000. */
   waitMs?: number;
-  /** Default: `demo`, `demo-password`, `demo-api-key`. */
+  /** Credentials that the service accepts. Default: `demo`, `demo-password`, `demo-api-key`. */
   credentials?: Credentials;
   /** Initial credit. One part to one recipient costs 1. Default: 1000000. */
   balance?: number;
-  /** Default: `Prepaid`. */
+  /** Type of the account at the service. Default: `Prepaid`. */
   accountType?: string;
-  /** Default: `EUR`. */
+  /** Currency of the balance. Default: `EUR`. */
   currency?: string;
   /** Maximum number of recipients per UTC day of the clock (§8). Default: no limit. */
   dailyLimit?: number;
@@ -53,7 +53,7 @@ export interface SimulatorOptions {
    * change only manually. Default: 1000.
    */
   statusDelayMs?: number;
-  /** Default: the real time. */
+  /** Clock of the simulator. Default: the real time. */
   clock?: Clock;
   /** Maximum number of status updates in one answer of the status poll. Default: 1. */
   statusBatch?: number;
@@ -178,7 +178,7 @@ export interface IncomingMessage {
   displayName?: string;
   /** Additional parameters that the specification does not define. */
   extra: Record<string, string>;
-  /** Whether polling has returned it (§3). */
+  /** Whether a poll has returned the record (§3). */
   read: boolean;
   /** When polling returned it, ISO 8601 UTC. */
   readAt?: string;

@@ -18,7 +18,7 @@ export function readCatalog(language: string, name: string): Catalog {
   };
 }
 
-/** All texts of a language by their full keys, such as `sms-send.label.to`. */
+/** Returns all texts of a language by their full keys, such as `sms-send.label.to`. */
 export function readTexts(language: string): Map<string, string> {
   const names = readdirSync(join(locales, language)).filter((name) => name.endsWith('.json'));
   return new Map(names.flatMap((name) => [...flatten(readCatalog(language, name.replace('.json', '')))]));

@@ -46,7 +46,7 @@ export interface NodeDefinition {
 export interface EditorNode {
   readonly id: string;
   readonly type: string;
-  /** Id of its flow or subflow. */
+  /** Id of the flow or subflow that contains the node. */
   readonly z?: string;
   /** True for a disabled node. */
   readonly d?: boolean;

@@ -347,7 +347,7 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   };
 }
 
-/** Start of the process in ms, if it started today. */
+/** Returns the start of the process in ms, if it started today. */
 function startedToday(): number | undefined {
   const startedAt = Date.now() - process.uptime() * 1_000;
   return startedAt > new Date().setHours(0, 0, 0, 0) ? startedAt : undefined;

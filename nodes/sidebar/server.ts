@@ -33,7 +33,7 @@ export function readAccounts(): Promise<Answer<AccountsReport>> {
 export interface ListQuery {
   /** `next` of the page before; blank: the first page. */
   after: string;
-  /** Blank: all entries. */
+  /** Search text. Blank: all entries. */
   search: string;
 }
 

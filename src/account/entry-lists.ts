@@ -91,7 +91,7 @@ function searchIn<Item>(
   return { ...page, matches: find && ((item) => find(textsOf(item))) };
 }
 
-/** The texts of a record in which a search looks. */
+/** Returns the texts of a record in which a search looks. */
 function textsOfRecord({ record }: RecordOfKind): readonly unknown[] {
   const { to, from, body, messageId, inReplyToId } = record as Partial<Record<string, unknown>>;
   return [to, from, body, messageId, inReplyToId];

@@ -39,7 +39,7 @@ export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
 export interface UnhandledEntry {
   id: string;
   state: 'unhandled';
-  /** Time at which it became unhandled. */
+  /** Time at which the record became unhandled. */
   at: number;
   /** The node whose flow did not acknowledge the entry. Blank: no node receives it. */
   node: string;

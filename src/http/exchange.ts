@@ -11,7 +11,7 @@ import { createUnreachable, createUnread, describeFailure, ProxyFailure } from '
 
 /** Service, login and connections of requests. */
 export interface Target {
-  /** As {@link parseBaseUrl} returns it. */
+  /** Base URL of the service, as {@link parseBaseUrl} returns it. */
   baseUrl: string;
   authentication: Authentication;
   connections: Pick<Connections, 'dispatch'>;
@@ -31,7 +31,7 @@ export interface CallOptions {
   beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
 
-/** A request. */
+/** A request, with its options. */
 export interface Call extends CallOptions {
   method: 'GET' | 'POST';
   /** Path below the base URL, such as `/api/3/sms/out`. */

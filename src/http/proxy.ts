@@ -23,7 +23,7 @@ export interface ProxyRules {
 
 /** Address of a proxy. */
 export interface ProxyAddress {
-  /** Without user and password. */
+  /** Address of the proxy, without user and password. */
   readonly url: URL;
   /** Value of the header `Proxy-Authorization`, if the proxy needs a login. */
   readonly authorization: string | undefined;

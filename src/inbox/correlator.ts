@@ -7,7 +7,7 @@ import type { Changes, Look } from '../store/store';
 /** A record after it was matched with sent messages. */
 export interface Correlated {
   record: InboxRecord;
-  /** A report used the record. */
+  /** True if a report used the record. */
   isTaken?: true | undefined;
   /** Runs when the step is written, or has run without the store. */
   effect(): void;

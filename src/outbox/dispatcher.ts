@@ -67,7 +67,7 @@ export class Dispatcher implements TurnSource {
     return this.arriving.others + queued + paused;
   }
 
-  /** Time at which a scheduled message can leave, in ms since 1970. */
+  /** Returns the time at which a scheduled message can leave, in ms since 1970. */
   dueAt(id: string): number | undefined {
     const { node = '' } = this.#options.ledger.messages.get(id) ?? {};
     return this.#scheduled.get(node)?.get(id);

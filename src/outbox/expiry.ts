@@ -6,7 +6,7 @@ import { mayLeaveAt, type RuleSettings } from './rules';
 
 /** Times at which a waiting message ends, by {@link Clock.elapsed}. */
 export interface End {
-  /** Time at which it expires. Infinite if it never does. */
+  /** Time at which the item expires. Infinite if the item never expires. */
   endsAt: number;
   /** Time at which the message expires if its node has not been deployed in this process. */
   unclaimedAt: number;

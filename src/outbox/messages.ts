@@ -211,7 +211,7 @@ export class Messages {
     return message && placeOfEntry(message);
   }
 
-  /** Number of messages that a user can decide about. */
+  /** Returns the number of messages that a user can decide about. */
   countEntries(state: TextEntryState): number {
     return this.#listed[state].size;
   }

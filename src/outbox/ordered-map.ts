@@ -37,7 +37,7 @@ export class OrderedMap<Value> {
     return this.#values.has(key);
   }
 
-  /** All keys, in insertion order. */
+  /** Returns all keys, in insertion order. */
   keys(): IterableIterator<string> {
     return this.#values.keys();
   }

@@ -4,10 +4,10 @@ import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, type MessageItem, parseOutcome, type StoredRetryAfter } from './message-item';
 
-/** An outage as users see it. */
+/** An outage, with the facts that users see. */
 export interface SendFailure {
   error: SmsError;
-  /** Time at which it began, in ms. */
+  /** Time at which the outage began, in ms. */
   since: number;
   /** Time of the next try, in ms. Absent: a message tries now. */
   nextTryAt?: number;

@@ -351,7 +351,7 @@ export class Outbox implements Participant {
    * first, and doubles up to 30 s.
    *
    * A try after an unknown outcome takes a new turn. While it waits, it uses no queue place, and a full queue does not
-   * refuse it. The account follows a sent request for as long as a closed node waits for it.
+   * refuse it. If the node closes during a request, the account still waits some seconds for the outcome.
    *
    * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
    * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
@@ -450,7 +450,7 @@ export class Outbox implements Participant {
   }
 }
 
-/** A UUID of version 4. */
+/** Creates a UUID of version 4. */
 function createUuid(clock: Clock): string {
   const digits = (count: number) =>
     Array.from({ length: count }, () => Math.floor(clock.random() * 16).toString(16)).join('');

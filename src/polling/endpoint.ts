@@ -192,7 +192,7 @@ export class Endpoint {
     this.#watchers.set(watcher, { member, receiver });
     this.pauseOrResume();
     if (isFirst) {
-      // The next watcher that starts the loop has not been notified of its failure.
+      // The watcher that starts the loop must be notified of a failure, even if an earlier watcher was.
       this.#notices.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();

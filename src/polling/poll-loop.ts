@@ -124,7 +124,7 @@ export class PollLoop {
   /** Stops polling. A poll in flight continues, and its answer is stored. */
   stop(): void {
     this.#isStarted = false;
-    // The next watcher that starts the loop has not been notified of its failure.
+    // A stopped loop forgets its failure, because the next watcher must be notified of it.
     this.#state = { name: 'connecting' };
     wake(this.#pausing);
     wake(this.#whilePaused);

@@ -80,7 +80,7 @@ export function textOfRequest(request: string): string {
   return request.slice(0, request.lastIndexOf('-'));
 }
 
-/** The fields that all follow-ups of a message share. */
+/** Returns the fields that all follow-ups of a message share. */
 function commonOf(
   text: MessageItem,
   { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>,

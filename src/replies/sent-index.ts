@@ -79,7 +79,7 @@ export function recordKeysOf({ inReplyToId, from }: { inReplyToId?: unknown; fro
   return { sender: recipientDigest(from), reference: id === 'default' ? undefined : digest('messageId', id) };
 }
 
-/** The keys that {@link match} always reads. */
+/** Returns the keys that {@link match} always reads. */
 export function keysOfMatch(kind: 'incoming' | 'status', { reference, sender }: RecordKeys): string[] {
   if (reference !== undefined) return [sentKey(reference), requestKey(reference, sender)];
   return kind === 'incoming' ? [handsetKey(sender)] : [];

@@ -123,8 +123,8 @@ class World {
   }
 
   /**
-   * Latest end of a wait of some seconds. Each process that ends in the meantime can leave the wait to another process,
-   * which first reads the unread events from the service.
+   * Returns the latest end of a wait of some seconds. Each process that ends in the meantime can leave the wait to
+   * another process, which first reads the unread events from the service.
    */
   openUntil(from: number, seconds: number): number {
     return this.story.pids.reduce(
@@ -159,7 +159,7 @@ class World {
     return this.happened(/deleted/, at, until).length > 0;
   }
 
-  /** Time at which a process has run for `ms` since `at`. Suspensions do not count. */
+  /** Returns the time at which a process has run for `ms` since `at`. Suspensions do not count. */
   after(at: number, ms: number): number {
     return this.happened(/suspend/, at, Number.POSITIVE_INFINITY).reduce(
       (end, { from, to }) => (from < end ? end + to - Math.max(from, at) : end),
@@ -183,8 +183,9 @@ class World {
   }
 
   /**
-   * Largest change of the clock that the account does not notice, in ms. Such a change is less than a minute. A wait
-   * that begins at that moment, or that another login or store imports later, can end too early by this time.
+   * Returns the largest change of the clock that the account does not notice, in ms. Such a change is less than a
+   * minute. A wait that begins at that moment, or that another login or store imports later, can end too early by this
+   * time.
    */
   nudgedMs(from: number, to: number): number {
     const until = this.wasMoved(from, to) ? to : from + freshMs;
@@ -246,7 +247,7 @@ class World {
     });
   }
 
-  /** Time at which the service accepted a message. Waits for its replies and statuses begin no earlier. */
+  /** Returns the time at which the service accepted a message. Waits for its replies and statuses begin no earlier. */
   takenAt({ body }: Feed): number {
     return this.texts.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;
   }
@@ -804,7 +805,7 @@ function isInTransit(world: World, event: Event): boolean {
   });
 }
 
-/** Time at which a message was first sent into the flow. */
+/** Returns the time at which a message was first sent into the flow. */
 function first({ story }: World, { body, from }: Feed): number {
   return story.feeds.find((one) => one.body === body)?.from ?? from;
 }

@@ -34,7 +34,7 @@ function parseColour(text: string): number[] {
   return (text.match(/[\d.]+/g) ?? []).map((part, index) => Number(part) * (index < 3 ? scale : 1));
 }
 
-/** Relative luminance as the Web Content Accessibility Guidelines define it. */
+/** Returns the relative luminance as the Web Content Accessibility Guidelines define it. */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = parseColour(colour).map((part) => {
     const value = part / 255;

@@ -49,7 +49,7 @@ function countsOf({ source = '', functions }: Entry): Int32Array {
   return counts;
 }
 
-/** The plugin or the node type that a script registers. */
+/** Returns the plugin or the node type that a script registers. */
 function nameOf(source: string): string | undefined {
   return /RED\.(?:nodes\.registerType|plugins\.registerPlugin)\("(sms-[^"]+)"/.exec(source)?.[1];
 }
@@ -83,7 +83,7 @@ async function addHits(hits: Map<string, Map<number, number>>, source: string, c
   }
 }
 
-/** The path of a source from the root: the plugin names it from `nodes/`. */
+/** Returns the path of a source from the root: the plugin names it from `nodes/`. */
 function pathOf(source: string): string {
   return source.startsWith('nodes/') ? source : join('nodes', source);
 }

@@ -253,7 +253,7 @@ export class Editor {
     await this.page.evaluate((imported) => RED.view.importNodes(imported, { generateIds: true }), nodes);
   }
 
-  /** All nodes of the workspace, deployed or not. */
+  /** Returns all nodes of the workspace, deployed or not. */
   async flows(): Promise<FlowNode[]> {
     return this.page.evaluate(() => RED.nodes.createCompleteNodeSet());
   }
@@ -336,7 +336,7 @@ export class Editor {
     await this.settle();
   }
 
-  /** The form on top. */
+  /** Returns the form on top. */
   async form(): Promise<Locator> {
     const form = this.page.locator('.red-ui-tray').last().locator('.sms-form');
     await form.waitFor();
@@ -401,7 +401,7 @@ export class Editor {
     }, id);
   }
 
-  /** The icon of a node. */
+  /** Returns the icon of a node. */
   async icon(id: string): Promise<string> {
     const address = await this.page
       .locator(`[id="${id}"] .red-ui-flow-node-icon`)
@@ -411,7 +411,7 @@ export class Editor {
     return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }
 
-  /** The text of the badge of a node. It appears when the node shows a badge. */
+  /** Returns the text of the badge of a node. It appears when the node shows a badge. */
   badge(id: string): Locator {
     return this.page.locator(`[id="${id}"] .red-ui-flow-node-status-label`, { hasText: /\S/ });
   }
@@ -420,7 +420,7 @@ export class Editor {
     return (await this.page.locator(`[id="${id}"] .red-ui-flow-node-label`).textContent()) ?? '';
   }
 
-  /** The tooltips of the ports of a node. */
+  /** Returns the tooltips of the ports of a node. */
   async portLabels(id: string): Promise<string[]> {
     const labels: string[] = [];
     const tooltip = this.page.locator('.red-ui-flow-port-tooltip');
@@ -434,7 +434,7 @@ export class Editor {
     return labels;
   }
 
-  /** All text of the page, including the drawn flow. */
+  /** Returns all text of the page, including the drawn flow. */
   async textOnScreen(): Promise<string> {
     const texts = await this.page.locator('#red-ui-workspace-chart svg text').allTextContents();
     return [await this.page.locator('body').innerText(), ...texts].join('\n');
@@ -447,7 +447,7 @@ export class Editor {
     await this.page.locator('.red-ui-sidebar-help-stack').waitFor();
   }
 
-  /** The text of the help in the sidebar. */
+  /** Returns the text of the help in the sidebar. */
   async shownHelp(): Promise<string> {
     const help = this.page.locator('.red-ui-sidebar-help-stack .red-ui-help .red-ui-help');
     await help.waitFor();
@@ -469,7 +469,7 @@ export class Editor {
     return inOneLine(await label.textContent());
   }
 
-  /** The help of a type, as HTML. */
+  /** Returns the help of a type, as HTML. */
   help(type: string): Promise<string> {
     return this.page.evaluate((wanted) => RED.nodes.getNodeHelp(wanted), type);
   }
@@ -495,12 +495,12 @@ export class Editor {
     await this.settle();
   }
 
-  /** The visible line of a TypedInput. */
+  /** Returns the visible line of a TypedInput. */
   typed(property: string): Locator {
     return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
   }
 
-  /** The validation error of a field. Blank if the field is valid. */
+  /** Returns the validation error of a field. Blank if the field is valid. */
   async complaint(property: string, prefix = 'node-input'): Promise<string> {
     const line = this.page.locator(`[id="${prefix}-${property}-error"]`);
     return (await line.isVisible()) ? line.innerText() : '';

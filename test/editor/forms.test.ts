@@ -169,7 +169,7 @@ describe('a form in the editor', function () {
     };
   }
 
-  /** A node on the flow without further properties, as in a hand-written flow. */
+  /** Creates a node on the flow without further properties, as in a hand-written flow. */
   function node(type: string, changes: Record<string, unknown> = {}): FlowNode {
     return { id: type, type, z: 'tab', x: 200, y: 100, wires: [[], []], ...changes };
   }
@@ -1327,7 +1327,7 @@ describe('a form in the editor', function () {
     });
   }
 
-  /** A node with typical properties, for a picture of its form. */
+  /** Creates a node with typical properties, for a picture of its form. */
   function exemplary(type: string, index: number): FlowNode {
     const changes: Record<string, Record<string, unknown>> = {
       'sms-send': {

@@ -17,7 +17,7 @@ const pictured = ['en-US', 'de', 'ja'];
 const paletteTypes = ['sms-send', 'sms-ask', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const allTypes = ['sms-account', ...paletteTypes];
 
-/** A key without the plural suffix of i18next. */
+/** Returns a key without the plural suffix of i18next. */
 function nameOf(key: string): string {
   return key.replace(/_(one|few|many|other)$/, '');
 }

@@ -87,7 +87,7 @@ describe('the sidebar tab SMS', function () {
     },
   ];
 
-  /** A node whose flow acknowledges nothing. */
+  /** Returns a node whose flow acknowledges nothing. */
   const receiving = (): FlowNode => ({
     id: 'in',
     type: 'sms-in',
@@ -750,7 +750,7 @@ describe('the sidebar tab SMS', function () {
     }
   }
 
-  /** Label of the focused element. */
+  /** Returns the label of the focused element. */
   function focused(): Promise<string | undefined> {
     return editor.page.evaluate(() => document.activeElement?.textContent?.trim());
   }

@@ -16,7 +16,7 @@ const root = join(__dirname, '..', '..');
 const first = '6421555123';
 const second = '6421555124';
 
-/** A flow that answers every message. */
+/** Creates a flow that answers every message. */
 function createFlows(simulator: Simulator): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'Auto-reply' },

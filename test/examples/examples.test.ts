@@ -115,7 +115,7 @@ function readExample(name: string): FlowNode[] {
   return JSON.parse(readFileSync(join(folder, files.get(name) ?? name), 'utf8')) as FlowNode[];
 }
 
-/** The error code of a flow message. */
+/** Returns the error code of a flow message. */
 function codeOf(shown: Shown | undefined): unknown {
   return (shown?.sms?.error as { code?: unknown } | undefined)?.code;
 }
@@ -180,7 +180,7 @@ describe('the examples, deployed against the simulator', function () {
     assert.equal(response.status, 200);
   }
 
-  /** The messages sent so far, each with its recipients. */
+  /** Returns the messages sent so far, each with its recipients. */
   function sent(): string[] {
     return simulator.messages.map(({ to, body }) => `${to.join(' ')}: ${body}`);
   }

@@ -240,7 +240,7 @@ describe('FlowSender', () => {
     assert.deepEqual(stage.received, [['a', 1]]);
   });
 
-  it('does not wait for a node that did not exist before', async () => {
+  it('does not wait for a next node that does not exist', async () => {
     const stage = new Stage([['a', 'gone']]);
     stage.start('a');
     stage.stop('other');

@@ -68,7 +68,7 @@ export function createUserDir(): string {
   return folder;
 }
 
-/** Notation of an environment variable in a property. */
+/** Returns the notation of an environment variable in a property. */
 export function variable(name: string): string {
   return `$\{${name}}`;
 }
@@ -87,12 +87,12 @@ export async function startService(options: SimulatorOptions = {}): Promise<Simu
   return sim;
 }
 
-/** The bodies of all messages that a service accepted, in order. */
+/** Returns the bodies of all messages that a service accepted, in order. */
 export function bodiesOf(sim: Pick<Simulator, 'messages'>): string[] {
   return sim.messages.map(({ body }) => body);
 }
 
-/** The payloads of flow messages. */
+/** Returns the payloads of flow messages. */
 export function payloadsOf(messages: readonly FlowMessage[]): unknown[] {
   return messages.map(({ payload }) => payload);
 }
@@ -184,14 +184,14 @@ export class RunningFlow {
     return this.received(id);
   }
 
-  /** All badges that a node has shown. */
+  /** Returns all badges that a node has shown. */
   statuses(id: string): NodeStatus[] {
     const list = this.#statuses.get(id) ?? [];
     this.#statuses.set(id, list);
     return list;
   }
 
-  /** The current badge of a node. */
+  /** Returns the current badge of a node. */
   status(id: string): NodeStatus | undefined {
     return this.statuses(id).at(-1);
   }
@@ -327,7 +327,7 @@ function separateCredentials(flow: FlowNode[]): { nodes: FlowNode[]; credentials
   return { nodes: needsTab ? [{ id: 'tab', type: 'tab', label: 'Test' } as FlowNode, ...nodes] : nodes, credentials };
 }
 
-/** An `sms-account` for a simulator, with a store in memory, that polls without a pause. */
+/** Creates an `sms-account` for a simulator, with a store in memory, that polls without a pause. */
 export function account(
   sim: Pick<Simulator, 'baseUrl' | 'credentials'>,
   properties: Record<string, unknown> = {},
@@ -357,17 +357,17 @@ export function account(
   };
 }
 
-/** A node that records flow messages for the test. */
+/** Creates a node that records flow messages for the test. */
 export function sink(id: string): FlowNode {
   return { id, type: 'helper', wires: [] };
 }
 
-/** A Catch node for all other nodes of the flow, and a sink `caught`. */
+/** Creates a Catch node for all other nodes of the flow, and a sink `caught`. */
 export function catcher(): FlowNode[] {
   return [{ id: 'catch', type: 'catch', name: '', scope: null, uncaught: false, wires: [['caught']] }, sink('caught')];
 }
 
-/** An `sms-ask` node with a sink at each output. */
+/** Creates an `sms-ask` node with a sink at each output. */
 export function askNode(
   sim: Simulator,
   properties: Record<string, unknown> = {},
@@ -382,7 +382,7 @@ export function askNode(
   ];
 }
 
-/** An `sms-send` node with a sink at the end of each wire. */
+/** Creates an `sms-send` node with a sink at the end of each wire. */
 export function sendNode(
   sim: Simulator,
   properties: Record<string, unknown>,

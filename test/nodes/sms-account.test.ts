@@ -618,7 +618,7 @@ describe('sms-account', () => {
   });
 
   describe('a subflow variable that is not a string', () => {
-    /** An account and a node that sends, both in a subflow with a variable `VALUE`. */
+    /** Creates an account and a node that sends, both in a subflow with a variable `VALUE`. */
     function inSubflow(type: string, value: unknown, properties: Record<string, unknown>): FlowNode[] {
       const port = (id: string, index = 0) => ({ id, port: index });
       return [

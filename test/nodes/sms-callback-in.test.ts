@@ -547,7 +547,7 @@ describe('sms-callback-in', () => {
       });
     });
 
-    /** A node in a subflow with a variable `VALUE`, and one that sends its URL to the service. */
+    /** Creates a node in a subflow with a variable `VALUE`, and one that sends its URL to the service. */
     function inSubflow(type: string, value: string, properties: Record<string, unknown>): FlowNode[] {
       const out = [0, 1].map((port) => ({ x: 1, y: 1, wires: [{ id: 'callback', port }] }));
       const into = [{ x: 1, y: 1, wires: [{ id: 'send' }] }];

@@ -8,7 +8,7 @@ const handset = '64215551234';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-/** Time of day in UTC, in the format of the form. */
+/** Returns the time of day in UTC, in the format of the form. */
 const timeOfDay = (ms: number) => new Date(ms).toISOString().slice(11, 16);
 
 describe('sms-send with a time or quiet hours', () => {
@@ -22,7 +22,7 @@ describe('sms-send with a time or quiet hours', () => {
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
     RunningFlow.start(sendNode(sim, properties, of));
-  /** Quiet hours from an hour ago to an hour from now. */
+  /** Returns quiet hours from an hour ago to an hour from now. */
   const quietNow = () => ({
     quietFrom: timeOfDay(Date.now() - hourMs),
     quietTo: timeOfDay(Date.now() + hourMs),

@@ -43,7 +43,7 @@ function readAll(folder: string): SourceFile[] {
     .map((name) => read(join(folder, name)));
 }
 
-/** Folder of a file in `src`, or the name of a file directly in `src`. */
+/** Returns the folder of a file in `src`, or the name of a file directly in `src`. */
 function roomOf(path: string): string {
   const [first = ''] = relative('src', path).split('/');
   return first.replace(/\.ts$/, '');

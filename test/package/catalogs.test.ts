@@ -31,7 +31,7 @@ function placesOf(text: string): string[] {
   return [...text.matchAll(/__(\w+?)__/g)].map(([, name]) => String(name)).sort();
 }
 
-/** Lists the keys in the sources of nodes, and the beginnings of keys that the sources complete. */
+/** Lists the catalog keys in the sources of the nodes, and the constant beginnings of keys that are computed. */
 function readUses(fillTemplate: (template: string) => string) {
   const keys = new Set<string>();
   const candidates = new Set<string>();

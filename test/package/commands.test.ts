@@ -7,7 +7,7 @@ const { name, scripts } = readJson<PackageJson>(join(root, 'package.json'));
 
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-/** Every `npm`, `npx`, `node` and `bash` command in the pages: in shell blocks and in code spans. */
+/** Returns every `npm`, `npx`, `node` and `bash` command in the pages: in shell blocks and in code spans. */
 function listCommands(): string[] {
   const pages = ['', 'docs', 'docs/adr', 'docs/reference', 'test', 'bench'].flatMap((folder) =>
     readdirSync(join(root, folder))

@@ -58,7 +58,7 @@ function isWellFormed(address: string): boolean {
   return protocol === 'https:' && hostname.includes('.') && username === '' && !/[.,;]$/.test(address);
 }
 
-/** The code blocks of a language, in order. */
+/** Returns the code blocks of a language, in order. */
 function codeBlocks(page: string, language: string): string[] {
   return [...page.matchAll(/^ *```(\w*)\n([\s\S]*?)^ *```$/gm)]
     .filter(([, name]) => name === language)

@@ -27,7 +27,7 @@ function readDefinition(type: string): string {
   return definitions[0] ?? '';
 }
 
-/** The literal text or number of a top-level property, which has the smallest indentation of the definition. */
+/** Returns the literal text or number of a top-level property, which has the smallest indentation of the definition. */
 function readLiteral(definition: string, property: string): string | undefined {
   const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);
   const pattern = new RegExp(`^ {${Math.min(...indents)}}${property}: (?:"([^"]*)"|(\\d+)),?$`, 'm');

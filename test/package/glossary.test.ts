@@ -13,7 +13,7 @@ function readHelp(language: string): string {
   return files.map((name) => readFileSync(join(locales, language, name), 'utf8')).join('\n');
 }
 
-/** The cells of a table, without its head. */
+/** Returns the cells of a table, without its head. */
 function readRows(table: string): string[][] {
   const lines = table.split('\n').filter((line) => line.startsWith('| '));
   return lines.slice(1).map((line) => line.slice(2, -2).split(' | '));

@@ -8,7 +8,7 @@ type Simulator = Awaited<ReturnType<typeof startSimulator>>;
 
 const handset = '64215551234';
 
-/** A flow that sends a message for each HTTP request, and answers each incoming message. */
+/** Creates a flow that sends a message for each HTTP request, and answers each incoming message. */
 function createFlows(sim: Simulator): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'Send and answer' },

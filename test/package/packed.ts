@@ -113,7 +113,7 @@ function resolveLocked(packages: PackageLock['packages'], from: string, name: st
   }
 }
 
-/** The files under `folder`, as sorted paths relative to it with `/`. */
+/** Returns the files under `folder`, as sorted paths relative to it with `/`. */
 export function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -94,7 +94,7 @@ describe('acknowledgement by the flow', function () {
     );
   });
 
-  /** A flow in a new user directory. HTTP requests from outside acknowledge its messages. */
+  /** Creates a flow in a new user directory. HTTP requests from outside acknowledge its messages. */
   function createTrial(properties: Partial<FlowNode>) {
     const seen = join(folder, 'seen.jsonl');
     const observed = join(folder, 'observed.jsonl');
@@ -153,7 +153,7 @@ async function acknowledge({ url }: NodeRedProcess, ackIds: unknown[]): Promise<
   assert.equal(response.status, 200);
 }
 
-/** The example as users import it, connected to the simulator, with slow work before it stores a message. */
+/** Returns the example as users import it, connected to the simulator, with slow work before it stores a message. */
 function createSlowExample(simulator: Simulator, seen: string): FlowNode[] {
   const nodes = JSON.parse(readFileSync(exampleFile, 'utf8')) as FlowNode[];
   const flows = nodes.map((node): FlowNode => {

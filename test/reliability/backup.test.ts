@@ -64,7 +64,7 @@ describe('a copy of the user directory', function () {
     return copy;
   }
 
-  /** The `redelivered` marks of the received messages, one for each time that the message entered the flow. */
+  /** Returns the `redelivered` marks of the received messages, one for each time that the message entered the flow. */
   const received = () =>
     readObservations(arrived).flatMap(({ payload, sms }) => (payload === 'Hello' ? [sms?.redelivered === true] : []));
   const sent = () => simulator.messages.map(({ body }) => body).sort();

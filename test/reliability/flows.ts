@@ -6,7 +6,7 @@ import type { FlowNode } from '../node-red-process';
 /** A route without a deployed node never answers. */
 const feedLimitMs = 30_000;
 
-/** An account at a simulator that stores data on disk and polls without a pause. */
+/** Creates an account at a simulator that stores data on disk and polls without a pause. */
 export function createAccount(simulator: Simulator, properties: Partial<FlowNode> = {}): FlowNode {
   return {
     id: 'account',
@@ -20,8 +20,8 @@ export function createAccount(simulator: Simulator, properties: Partial<FlowNode
 }
 
 /**
- * A flow that stores and sends each message posted to `/feed` with `to` and `body`. `send` configures the sending
- * node.
+ * Creates a flow that stores and sends each message posted to `/feed` with `to` and `body`. `send` configures the
+ * sending node.
  */
 export function createFeed(send: Partial<FlowNode>): FlowNode[] {
   const place = { z: 'tab', x: 100, y: 100 };
@@ -58,14 +58,17 @@ export async function feed(url: string, message: { to: string | string[]; body: 
   return response?.status === 200;
 }
 
-/** Number of times that the service received each body. */
+/** Returns the number of times that the service received each body. */
 export function countBodies({ messages }: Simulator): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
   return counts;
 }
 
-/** A function node that writes the body of each message to a file immediately, so that the record survives a kill. */
+/**
+ * Creates a function node that writes the body of each message to a file immediately, so that the record survives a
+ * kill.
+ */
 export function createWriter(id: string, file: string): FlowNode {
   return {
     id,
@@ -80,7 +83,7 @@ export function createWriter(id: string, file: string): FlowNode {
   };
 }
 
-/** Number of times that each body was written. */
+/** Returns the number of times that each body was written. */
 export function readCounts(file: string): Map<string, number> {
   const counts = new Map<string, number>();
   if (!existsSync(file)) return counts;

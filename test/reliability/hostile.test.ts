@@ -273,7 +273,7 @@ function createForm(body: string): string {
   return String(new URLSearchParams({ messageId, from: '64215550001', to: '1', inReplyToId: 'x', body }));
 }
 
-/** A callback node, and two routes (one for each method) that send their input and answer with the outcome. */
+/** Creates a callback node, and two routes (one for each method) that send their input and answer with the outcome. */
 function createFlows(simulator: Simulator, received: string, observed: string): FlowNode[] {
   const typed = Object.fromEntries(
     ['to', 'body', 'from', 'messageId', 'contentType', 'callbackUrl', 'callbackStatusUrl'].flatMap((field) => [
@@ -312,7 +312,7 @@ function createFlows(simulator: Simulator, received: string, observed: string): 
   ];
 }
 
-/** A flow with each node type that polls the service. */
+/** Creates a flow with each node type that polls the service. */
 function createPollingFlow(simulator: Simulator, key: string, file: string): FlowNode[] {
   const account = `account-${key}`;
   const wires = [[`record-${key}`]];
@@ -350,7 +350,7 @@ function createEntityBomb(): string {
   return `<!DOCTYPE feed [<!ENTITY e0 "boom">${entities.join('')}]><feed><title>&e20;</title></feed>`;
 }
 
-/** Peak memory of a process in KiB, if the operating system reports it. */
+/** Returns the peak memory of a process in KiB, if the operating system reports it. */
 function readPeakMemoryKiB(pid: number): number | undefined {
   const file = `/proc/${pid}/status`;
   const peak = existsSync(file) ? /VmHWM:\s+(\d+) kB/.exec(readFileSync(file, 'utf8'))?.[1] : undefined;

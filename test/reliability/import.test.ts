@@ -25,7 +25,7 @@ const events = {
   onFailure() {},
 };
 
-/** A program that imports from one folder into another. */
+/** Creates a program that imports from one folder into another. */
 function createProgram(from: string, to: string): string {
   return `
     const { importStore } = require(${JSON.stringify(join(dist, 'account', 'import.js'))});

@@ -121,8 +121,8 @@ export class RoundRobin {
 }
 
 /**
- * A function node that records every delivery and passes it on for its acknowledgement. `before` is code that can
- * return first.
+ * Creates a function node that records every delivery and passes it on for its acknowledgement. `before` is code that
+ * can return first.
  */
 export function createRecorder(id: string, file: string, wires: string[], before = ''): FlowNode {
   return {
@@ -145,7 +145,7 @@ export function createRecorder(id: string, file: string, wires: string[], before
   };
 }
 
-/** All recorded deliveries by message id, in order. */
+/** Returns all recorded deliveries by message id, in order. */
 export function readDeliveries(file: string): Map<string, Delivered[]> {
   const byId = new Map<string, Delivered[]>();
   if (!existsSync(file)) return byId;

@@ -42,7 +42,7 @@ export interface FlushObserver {
   onFlushed(folder: string, operations: readonly Operation[]): void;
 }
 
-/** A LevelDB engine that reports its flushes. */
+/** Returns a LevelDB engine that reports its flushes. */
 export function observeFlushes(observer: FlushObserver): Engine {
   return {
     ...levelDb,

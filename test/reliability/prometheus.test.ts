@@ -31,7 +31,7 @@ function fillIn(expr: string): string {
   return expr.replaceAll('$account', '.*').replaceAll('$__rate_interval', '10s');
 }
 
-/** The alarm rules in the documentation. */
+/** Returns the alarm rules in the documentation. */
 function readRules(): string {
   const blocks = [...readFileSync(join(docs, 'monitoring.md'), 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)];
   const rules = blocks.map(([, text = '']) => text).find((text) => text.startsWith('groups:'));

@@ -14,7 +14,7 @@ export interface Observation {
 
 const waitLimitMs = 60_000;
 
-/** A function node that writes each whole message to a file immediately, so that the record survives a kill. */
+/** Creates a function node that writes each whole message to a file immediately, so that the record survives a kill. */
 export function createRecorder(id: string, file: string, properties: Partial<FlowNode> = {}): FlowNode {
   return {
     id,
@@ -30,7 +30,7 @@ export function createRecorder(id: string, file: string, properties: Partial<Flo
   };
 }
 
-/** A Catch node and a status node for the whole tab. Their recorder writes to `file`. */
+/** Creates a Catch node and a status node for the whole tab. Their recorder writes to `file`. */
 export function createObservers(file: string): FlowNode[] {
   const wires = [['observed']];
   return [
@@ -40,7 +40,7 @@ export function createObservers(file: string): FlowNode[] {
   ];
 }
 
-/** All observations so far. */
+/** Returns all observations so far. */
 export function readObservations(file: string): Observation[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n');

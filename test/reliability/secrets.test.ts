@@ -442,7 +442,7 @@ function createAccount(name: string, properties: Partial<FlowNode>, credentials:
   return { ...account, ...properties };
 }
 
-/** All node types that use an account. */
+/** Returns all node types that use an account. */
 function createUsers(name: string): FlowNode[] {
   const account = `account-${name}`;
   const wires = [['seen']];
@@ -457,7 +457,7 @@ function createUsers(name: string): FlowNode[] {
   ];
 }
 
-/** The forms that a secret can have in a log, a URL, a header, JSON or HTML. */
+/** Returns the forms that a secret can have in a log, a URL, a header, JSON or HTML. */
 function formsOf(secret: string, userId: string | undefined): Set<string> {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   const forms = [

@@ -167,7 +167,7 @@ function createReceivingFlow(simulator: Simulator, arrived: string, observed?: s
   ];
 }
 
-/** A flow that sends one message at a time. It records sent messages and errors. */
+/** Creates a flow that sends one message at a time. It records sent messages and errors. */
 function createSendingFlow(simulator: Simulator, observed: string, name = ''): FlowNode[] {
   const place = { z: 'tab', x: 100, y: 100 };
   return [

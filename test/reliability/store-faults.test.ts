@@ -360,7 +360,7 @@ function firstWord(body: string): string {
   return body.split(' ')[0] ?? '';
 }
 
-/** The folder where an account at the simulator stores its data. */
+/** Returns the folder where an account at the simulator stores its data. */
 async function findStore(userDir: string, simulator: Simulator): Promise<string> {
   const membership = joinAccount({
     id: 'account',

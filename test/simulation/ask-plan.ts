@@ -32,7 +32,7 @@ export function addAsks(plan: Plan, random: Random): Plan {
   return plan;
 }
 
-/** The answer that a reply gives. */
+/** Returns the answer that a reply gives. */
 export function answerOf(body: string): string | undefined {
   return repliesOfHandsets.find(([reply]) => reply === body)?.[1];
 }

@@ -440,7 +440,7 @@ class DiskModel implements Store, PlaceStore {
   }
 }
 
-/** The items in a value that an import has staged, each as JSON. */
+/** Returns the items in a value that an import has staged, each as JSON. */
 export function stagedIn(key: string, text: string): string[] {
   if (!key.startsWith(`${unsweptPrefix}importPage:`)) return [];
   const items = JSON.parse((JSON.parse(text) as Remembered).value) as Item[];

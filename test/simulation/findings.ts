@@ -252,7 +252,7 @@ const findings: readonly Finding[] = [
   ['in', 9810985, 'model: expected a callback of a dead process to be marked under another login', 10, 'shared'],
 ];
 
-/** The schedules that have found a mistake. */
+/** Returns the schedules that have found a mistake. */
 export function createFoundPlans(): Plan[] {
   return findings.map(([way, seed, , scenes = 0, store]) =>
     createPlan(seed, { way, scenes, ...(store && { stores: [store] }) }),

@@ -120,7 +120,7 @@ export function loadLibrary(mutant?: Mutant): Library {
 }
 
 /**
- * The content of a file of `src/` with the mutation applied.
+ * Returns the content of a file of `src/` with the mutation applied.
  * @throws Error if the code to replace does not occur exactly once
  */
 export function applyMutant({ file, search, replace, name }: Mutant): string {
@@ -192,7 +192,7 @@ function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[num
   };
 }
 
-/** A `crypto` module whose random ids come from the seed. */
+/** Creates a `crypto` module whose random ids come from the seed. */
 function createCrypto(surroundings: Surroundings): typeof nodeCrypto {
   const hex = (length: number) => {
     if (!surroundings.random) throw new Error('src/ asks for random bytes before a simulation has begun');

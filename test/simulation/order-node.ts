@@ -112,7 +112,7 @@ export class OrderNode {
     this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.resetFailed(error.code));
   }
 
-  /** The input of an event: `origin` while its process lives, and afterwards the stored flow message. */
+  /** Returns the input of an event: `origin` while its process lives, and afterwards the stored flow message. */
   #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outgoing?.find(flowMessage);

@@ -442,7 +442,7 @@ export class OutgoingModel {
     return unused && `${unused.message.name} was to answer a question, and has not`;
   }
 
-  /** The input that an item belongs to, if the item is an outgoing message. */
+  /** Returns the input that an item belongs to, if the item is an outgoing message. */
   #inputOf(item: string): Input | undefined {
     return item.includes('"kind":"text"')
       ? this.find((JSON.parse(item) as { flowMessage?: string }).flowMessage)
@@ -692,7 +692,7 @@ function nameOf({ number, text }: Input): string {
   return `${text.name} (input ${number})`;
 }
 
-/** The recipients for which a reply request or a report is open. */
+/** Returns the recipients for which a reply request or a report is open. */
 function acceptedOf({ outcomes }: Input): string[] {
   return outcomes.flatMap(({ outcome, duplicate }) => ('code' in outcome || duplicate ? [] : outcome.accepted));
 }

@@ -106,7 +106,7 @@ export interface PlanLimits {
    * together with consent and due times.
    */
   way?: Way;
-  /** Number of scenes to choose from, counted from the first. Reproduces seeds from a time with fewer scenes. */
+  /** Chooses only among the first `scenes` scenes, to reproduce a seed that was found when there were fewer. */
   scenes?: number;
 }
 

@@ -180,7 +180,7 @@ export class Process implements Callee, Surrounding {
     return 404;
   }
 
-  /** A user of the library sends a message. Does nothing if the flows are not running. */
+  /** Sends a message as a user of the library does. Does nothing if the flows are not running. */
   send(text: PlainMessage): void {
     const sender = this.#senders.at(-1);
     if (!this.isAlive || !this.#membership || this.#isDeploying || !sender) return;

@@ -21,7 +21,7 @@ export class Random {
     for (let round = 0; round < 12; round++) this.next();
   }
 
-  /** A number from 0 to below 1 (generator sfc32). */
+  /** Returns a number from 0 to below 1 (generator sfc32). */
   next(): number {
     const sum = (this.#a + this.#b + this.#counter++) | 0;
     this.#a = this.#b ^ (this.#b >>> 9);
@@ -30,12 +30,12 @@ export class Random {
     return (sum >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 to below `limit`. */
+  /** Returns a whole number from 0 to below `limit`. */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
 
-  /** A whole number from `least` to `most`, both included. */
+  /** Returns a whole number from `least` to `most`, both included. */
   between(least: number, most: number): number {
     return least + this.below(most - least + 1);
   }

@@ -86,7 +86,7 @@ export class ModelDispatcher {
     return this.#running.size;
   }
 
-  /** Number of polls of a path that have started on a connection. */
+  /** Returns the number of polls of a path that have started on a connection. */
   polling(path: string): number {
     return [...this.#running].filter(({ path: at, hasLeft }) => at === path && hasLeft).length;
   }

@@ -285,7 +285,7 @@ export class World {
   }
 
   /**
-   * The last message that a node received. Undefined if the node attached at this moment, because a node that
+   * Returns the last message that a node received. Undefined if the node attached at this moment, because a node that
    * attaches during a delivery receives that message first.
    */
   lastAt(node: string): Message | undefined {
@@ -303,7 +303,7 @@ export class World {
     return this.nodesFor(message).every(({ id }) => message.shares.get(id)?.isDone === true);
   }
 
-  /** The nodes that poll for a message and want it. */
+  /** Returns the nodes that poll for a message and want it. */
   nodesFor({ kind, fields }: Message): NodePlan[] {
     const isReply = fields.inReplyToId !== undefined;
     return this.plan.nodes.filter((node) => node.kind === kind && (isReply || !node.repliesOnly));

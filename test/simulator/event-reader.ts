@@ -40,7 +40,7 @@ export class EventReader {
     return records;
   }
 
-  /** The next settings. */
+  /** Returns the next settings. */
   async settings(): Promise<{ account: Record<string, unknown> }> {
     for (;;) {
       const [event, data] = await this.next();

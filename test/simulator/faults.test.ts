@@ -87,7 +87,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.requests.at(-1)?.aborted, undefined, 'the client did not go away');
   });
 
-  /** Every byte of the answer to a GET, until the connection ends. */
+  /** Returns every byte of the answer to a GET, until the connection ends. */
   const readRaw = (path: string): Promise<string> =>
     new Promise((resolve, reject) => {
       const socket = connect(Number(new URL(simulator.baseUrl).port), '127.0.0.1');

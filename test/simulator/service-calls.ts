@@ -75,7 +75,7 @@ export class ServiceCalls {
   }
 }
 
-/** The form of an answer as an object. */
+/** Returns the form of an answer as an object. */
 export function readForm({ text }: ReadAnswer): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(text));
 }

@@ -13,12 +13,12 @@ export class XmlElement {
     readonly text: string,
   ) {}
 
-  /** All children with this name, including its prefix. */
+  /** Returns all children with this name, including its prefix. */
   all(name: string): XmlElement[] {
     return this.children.filter((child) => child.name === name);
   }
 
-  /** The only child with this name. Throws if there is not exactly one. */
+  /** Returns the only child with this name. Throws if there is not exactly one. */
   child(name: string): XmlElement {
     const [first, ...others] = this.all(name);
     if (first === undefined || others.length > 0) {

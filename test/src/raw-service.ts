@@ -145,7 +145,7 @@ export function createSelfSigned(until = '491231235959Z'): { key: string; cert: 
   };
 }
 
-/** One element of ASN.1 in its distinguished encoding. */
+/** Returns one element of ASN.1 in its distinguished encoding. */
 function der(tag: number, ...contents: Buffer[]): Buffer {
   const content = Buffer.concat(contents);
   const { length } = content;

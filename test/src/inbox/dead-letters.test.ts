@@ -40,7 +40,7 @@ describe('an unhandled message', () => {
     return inbox;
   }
 
-  /** A node with one attempt, whose flow does not acknowledge. */
+  /** Returns a node with one attempt, whose flow does not acknowledge. */
   function attach(inbox: Inbox, id = 'node', ackTimeoutMs = 60_000): FlowDelivery[] {
     const sent: FlowDelivery[] = [];
     new PollSubscription(inbox, 'incoming', {
@@ -74,7 +74,7 @@ describe('an unhandled message', () => {
     return { inbox, sent, id: item.id };
   }
 
-  /** The inbox of the next process. */
+  /** Closes the inbox and opens the inbox of the next process. */
   async function restart(inbox: Inbox): Promise<Inbox> {
     await inbox.journal.close();
     const next = createInbox();

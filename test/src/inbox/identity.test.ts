@@ -43,7 +43,7 @@ class Memory {
     return this.judge(incoming({ messageId, ...fields }), 'poll');
   }
 
-  /** An XMLv3 callback (§6.4). */
+  /** Returns an XMLv3 callback (§6.4). */
   call(fields: Partial<IncomingRecord> = {}): string {
     return this.judge(incoming(fields), 'callback');
   }

@@ -151,7 +151,7 @@ describe('Inboxes of several processes on one Redis', () => {
     }
   }
 
-  /** Number of entries of all processes. */
+  /** Returns the number of entries of all processes. */
   async function countHeld(): Promise<number> {
     let count = 0;
     for (const name of await redis.client.keys(inboxes)) {

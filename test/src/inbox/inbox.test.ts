@@ -13,7 +13,7 @@ import { FailingStore, FakeDisk } from '../store/failing-store';
 import { incoming, polled } from './arrivals';
 import { createInboxOn } from './inbox-on';
 
-/** A clock that is never set. */
+/** Creates a clock that is never set. */
 function createClock(): Clock {
   return { ...systemClock, elapsed: () => Date.now() };
 }
@@ -60,7 +60,7 @@ class Node implements InboxSubscriber {
   }
 }
 
-/** An XMLv3 callback, which has no identifier (§6.4). */
+/** Returns an XMLv3 callback, which has no identifier (§6.4). */
 function called(fields: Partial<IncomingRecord> = {}, node = 'callback', path = '/sms'): Arrival {
   const record = incoming(undefined, { via: 'callback', ...fields });
   return { kind: 'incoming', via: 'callback', records: [record], address: { node, path } };
@@ -107,7 +107,7 @@ describe('Inbox', () => {
     return node;
   }
 
-  /** The disk of a process that has delivered a message. */
+  /** Returns the disk of a process that has delivered a message. */
   async function leaveDelivered(): Promise<FakeDisk> {
     const disk = new FakeDisk();
     const inbox = createInbox(new FailingStore(disk));
@@ -259,7 +259,7 @@ describe('Inbox', () => {
       attach(inbox, new Node('a'));
       await inbox.accept(polled('1'));
       setMs = 10 * dedupeMs;
-      // So many messages start a search for expired identifiers.
+      // A thousand messages make the inbox search for expired identifiers.
       await inbox.accept(polled(...Array.from({ length: 1_000 }, (_, n) => incoming(`2-${n}`))));
       mock.timers.tick(dedupeMs);
       assert.deepEqual(await inbox.accept(called({ messageId: '1' })), ['duplicate']);

@@ -19,7 +19,7 @@ import { FollowUpBook } from '../../../src/replies/follow-up-book';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 
-/** The first two columns of a table in `docs/architecture.md`: names, and the states of each. */
+/** Returns the first two columns of a table in `docs/architecture.md`: names, and the states of each. */
 function readTable(title: string): Record<string, string[]> {
   const page = readFileSync(join(__dirname, '../../../docs/architecture.md'), 'utf8');
   const [, section = ''] = page.split(`## ${title}`);

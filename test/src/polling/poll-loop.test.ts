@@ -161,7 +161,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('waits with jitter after the same error', async () => {
+    it('waits for a random part of the back-off after an error', async () => {
       const delays = new Set<number>();
       for (let index = 0; index < 20; index++) {
         clock.random = () => index / 20;

@@ -8,7 +8,7 @@ import { FailingServer, FailingStore } from '../store/failing-store';
 
 const messageDate = '2026-03-01T10:00:00.123Z';
 
-/** The filter `new` of `sms-in`. */
+/** Returns the filter `new` of `sms-in`. */
 const isNew = (record: InboxRecord) => !(record as IncomingRecord).isReply;
 
 const settled = { undelivered: 0, unhandled: 0 };

@@ -41,7 +41,7 @@ describe('a polled record that no node receives', () => {
     return inbox;
   }
 
-  /** A node whose flow acknowledges everything (`takes`) or nothing. */
+  /** Attaches a node whose flow acknowledges everything (`takes`) or nothing. */
   function attach(inbox: Inbox, id = 'node', kind: 'incoming' | 'status' | 'callback' = 'incoming', takes = true) {
     const sent: string[] = [];
     const node = new PollSubscription(inbox, kind, {
@@ -226,7 +226,7 @@ describe('a polled record that no node receives', () => {
   });
 
   describe('a polled record without a node, on a shared store', () => {
-    /** The items of a dead process. */
+    /** Returns the items of a dead process. */
     async function leave() {
       const inbox = createInbox(new FailingServer(disk));
       await receive(inbox, 'one');

@@ -7,7 +7,7 @@ function createQueue(concurrency: number, queueLimit: number): SendQueue {
   return new SendQueue({ clock: new VirtualClock(), settings: () => ({ concurrency, queueLimit }) });
 }
 
-/** A task that the test ends. */
+/** Creates a task that the test ends. */
 function createTask() {
   let resolve: (value: string) => void = () => {};
   let reject: (error: Error) => void = () => {};
@@ -56,7 +56,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
 describe('SendQueue (perSecond, priority)', () => {
   const { signal } = new AbortController();
 
-  /** A queue that records the start of each task. Tasks end immediately. */
+  /** Creates a queue that records the start of each task. Tasks end immediately. */
   function createPacedQueue(settings: Partial<QueueSettings>) {
     const clock = new VirtualClock();
     const current: QueueSettings = { concurrency: 8, queueLimit: 10_000, ...settings };

@@ -271,7 +271,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('a disk store with a commit that fails but is in the log', () => {
-    /** A store whose flushed commits fail from now on, but are in the log when the database is reopened. */
+    /** Creates a store whose flushed commits fail from now on, but are in the log when the database is reopened. */
     async function createFailing(location: string): Promise<DiskStore> {
       const open = (await engine.load()) ?? assert.fail();
       const failing: Engine = {
@@ -393,7 +393,7 @@ function testDiskStore(engine: Engine): void {
     assert.ok((dropped.damaged ?? 0) > 1_000, String(dropped.damaged));
   });
 
-  it('explains damage that it finds when it reads, with the folder', async () => {
+  it('names the folder in the error if a read finds damage', async () => {
     const location = join(folder, 'store');
     const damaged = Object.assign(new Error('Database failed'), { code: 'LEVEL_CORRUPTION' });
     const open = (await engine.load()) ?? assert.fail();

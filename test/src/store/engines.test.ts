@@ -13,7 +13,7 @@ import { hasSqlite } from '../../has-sqlite';
 import { Closing } from '../closing';
 import { events } from './driver-suite';
 
-/** An engine that records its opened databases. */
+/** Creates an engine that records its opened databases. */
 function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
   const open = () => {
     opened.push(name);
@@ -22,7 +22,7 @@ function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
   return { name, hasWritten, load: () => Promise.resolve(open) };
 }
 
-/** The same engine, but it cannot be loaded. */
+/** Returns the same engine, but it cannot be loaded. */
 function without(engine: Engine): Engine {
   return { ...engine, load: () => Promise.resolve(undefined) };
 }

@@ -38,7 +38,7 @@ export class FakeDisk {
     return this.#lastHeld;
   }
 
-  /** Writes a commit. `undefined` deletes. */
+  /** Writes a commit. The value `undefined` deletes a key. */
   write(
     entries: readonly (readonly [string, string | undefined])[],
     remembered: readonly (readonly [string, string | undefined])[],

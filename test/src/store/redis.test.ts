@@ -29,7 +29,7 @@ const timing: RedisTiming = {
 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
-/** A program that opens a store of the build, and prints the result. */
+/** Creates a program that opens a store of the build, and prints the result. */
 function createOpening(url: string): string {
   return `
     const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
@@ -145,7 +145,7 @@ for (const program of programs) {
       return closing.add(instance, ({ store }) => store.close());
     }
 
-    /** An instance whose connection a proxy can interrupt. */
+    /** Creates an instance whose connection a proxy can interrupt. */
     async function createBehindProxy({
       url = server.url,
       ...times
@@ -183,7 +183,7 @@ for (const program of programs) {
       return count;
     }
 
-    /** The user of docs/deploying.md without one of its rights. */
+    /** Creates the user of docs/deploying.md without one of its rights. */
     async function createUser(name: string, lacks = ''): Promise<string> {
       const documented = /ACL SETUSER node-red (.*)/.exec(
         readFileSync(join(root, 'docs', 'deploying.md'), 'utf8'),

@@ -33,7 +33,7 @@ const xmlStatus = `<status-update>
 const formReply = 'messageId=in-1&to=8000&from=64215551234&inReplyToId=id-1&body=+Yes+%26+%3Cno%3E%0A';
 const formStatus = 'messageId=st-1&to=8000&from=64215551234&statusCode=NRC&inReplyToId=id-1&error=switched+off';
 
-/** A callback with one reply per recipient. */
+/** Returns a callback with one reply per recipient. */
 function manyReplies(recipients: number): Buffer {
   const replies = Array.from({ length: recipients }, (_, index) => `<recipient msisdn="64${index}"/>`).join('');
   return Buffer.from(`<inbound-message>${replies}</inbound-message>`);

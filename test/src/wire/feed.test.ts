@@ -283,7 +283,7 @@ describe('a feed of another server', () => {
     );
   });
 
-  it('has text with elements of RSS as markup', () => {
+  it('returns RSS text that contains elements as markup', () => {
     const item = parseItem('<title>A <i>b</i></title><description>Call <b>now</b> please</description>');
     assert.deepEqual([item?.title, item?.body], ['A <i>b</i>', 'Call <b>now</b> please']);
     assert.equal(parse('<rss><channel><title>A <i>b</i></title></channel></rss>').title, 'A <i>b</i>');
