@@ -56,7 +56,7 @@ export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<U
 /**
  * Returns a page of the entries that wait.
  *
- * @throws SmsError `SMS_STORE` if the store fails, which has the questions of reply requests
+ * @throws SmsError `SMS_STORE` if the store fails, because only the store has the questions of reply requests
  */
 export async function listWaiting(
   data: AccountData,

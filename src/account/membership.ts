@@ -147,7 +147,7 @@ export interface Membership {
   /**
    * Lists received records that wait for a flow, or open reply requests. Both show private bodies.
    *
-   * @throws SmsError `SMS_STORE` if the store fails, which has the questions of reply requests
+   * @throws SmsError `SMS_STORE` if the store fails, because only the store has the questions of reply requests
    */
   waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>>;
   /**

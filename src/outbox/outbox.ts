@@ -403,7 +403,7 @@ export class Outbox implements Participant {
         if (!retryUncertain || further >= retries) return void (await end(uncertain));
         await waitForNext();
       } catch {
-        // The flow stopped.
+        // The flow stopped during the wait, so that there is no further try.
         return void (await end(uncertain));
       }
       const again = await this.#parts.ledger.sendAgain(current, formatOutcome(outcome), {});

@@ -24,9 +24,9 @@ export interface TimeOptions {
 
 /** Settings of the rules, combined from all deployed account nodes. They change when nodes are deployed or removed. */
 export interface RuleSettings {
-  /** Every limit applies. */
+  /** Limits of all account nodes. A message must satisfy each of them. */
   limits: readonly LimitSettings[];
-  /** Every range of quiet hours applies. */
+  /** Quiet hours of all account nodes. A message must satisfy each of them. */
   quietHours: readonly QuietHours[];
   /** Whether any of these account nodes has `optOut`. */
   optOut: boolean;

@@ -92,7 +92,7 @@ export function joinCounts(earlier: Count | undefined, later: Count): Count {
     now: Math.max(earlier.now, later.now),
     windowMs,
     clock: later.clock,
-    // A long outage can count any number of messages.
+    // The number of changes during a long outage has no limit, so they are merged.
     changes: changes.length > maxTimes ? mergeParts(changes, windowMs) : changes,
     limits: [...limits].map(([since, max]) => ({ since, max })),
   };

@@ -85,7 +85,7 @@ function chooseExamples(): string[] {
   return chosen;
 }
 
-describe('The examples in the editor', function () {
+describe('The editor with the examples', function () {
   this.timeout(90_000);
   let simulator: Simulator;
   let browser: Browser;

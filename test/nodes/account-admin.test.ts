@@ -431,7 +431,7 @@ describe('the admin routes of accounts', () => {
     return (body as AccountsReport).accounts.map(({ ids }) => ids);
   };
 
-  it('answers the states of all account nodes by id', async () => {
+  it('answer the states of all account nodes by id', async () => {
     const sim = await startService();
     const broken = { id: 'broken', type: 'sms-account', baseUrl: 'nonsense', credentials: { apiKey: 'key' } };
     await RunningFlow.start([account(sim), account(sim, { id: 'copy' }), broken]);

@@ -22,7 +22,7 @@ function sendNode(properties: Record<string, unknown> = {}): FlowNode {
 
 const receiver: FlowNode = { id: 'in', type: 'sms-in', account: 'account', wires: [['received']] };
 
-describe('consent', () => {
+describe('an account with opt-out and prefixes', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -67,7 +67,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('does not apply while optOut is off, and applies again when it is on', async () => {
+  it('ignores the list while optOut is off, and uses it again when it is on', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP');
     await flow.deploy(nodes({ optOut: false }, receiver));
@@ -127,7 +127,7 @@ describe('consent', () => {
     assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'number not allowed' });
   });
 
-  it('is checked when a stored message leaves', async () => {
+  it('checks a stored message when it leaves', async () => {
     sim.fault('send', { status: 503 });
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'memory' }, receiver, sendNode({ keep: true })));
     flow.send('send', { topic: [one, two], payload: 'news' });
@@ -142,7 +142,7 @@ describe('consent', () => {
     assert.deepEqual(sim.messages.at(-1)?.recipients.map(({ msisdn }) => msisdn) ?? [], [two]);
   });
 
-  it('survives a restart on disk', async () => {
+  it('keeps the list of opted-out numbers on disk over a restart', async () => {
     const userDir = createUserDir();
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'disk' }, receiver), { settings: { userDir } });
     await say(flow, 'STOP');
@@ -152,7 +152,7 @@ describe('consent', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('lists all numbers, and can change, immediately after a new login', async () => {
+  it('lists and changes all numbers immediately after a new login', async () => {
     const userDir = createUserDir();
     const settings = { optOut: true, store: 'disk' };
     const flow = await RunningFlow.start(nodes(settings, receiver), { settings: { userDir } });
@@ -284,7 +284,7 @@ describe('consent', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('stops polling if it is off, or no node sends', async () => {
+  it('stops polling if optOut is off, or no node sends', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }));
     await until(() => sim.requests.some(({ endpoint }) => endpoint === 'incoming'));
     await flow.deploy(nodes({}));
@@ -299,13 +299,13 @@ describe('consent', () => {
     assert.deepEqual([caught?.sms?.error?.code, caught?.sms?.error?.field], ['SMS_CONFIG', 'prefixes']);
   });
 
-  describe('consent of several account nodes of one login', () => {
+  describe('opt-out and prefixes of several account nodes of one login', () => {
     const second = (settings: Record<string, unknown>) => ({
       ...account(sim, { pause: '0', ...settings }),
       id: 'second',
     });
 
-    it('applies to all if one enables it, with the words of all', async () => {
+    it('apply to all nodes if one node enables them, with the words of all', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sendNode(), sendNode({ id: 'other', account: 'second' })),
         second({ optOut: true, optOutWords: 'weg' }),
@@ -319,7 +319,7 @@ describe('consent', () => {
       assert.deepEqual(codes, ['SMS_OPTED_OUT', 'SMS_OPTED_OUT']);
     });
 
-    it('checks each message against the prefixes of its own account node', async () => {
+    it('allow each message the prefixes of its own account node', async () => {
       const flow = await RunningFlow.start([
         ...nodes({ prefixes: '61' }, sendNode(), sendNode({ id: 'other', account: 'second' })),
         second({}),

@@ -543,7 +543,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('baseUrl and allowHttp', () => {
+  describe('sms-account with baseUrl and allowHttp', () => {
     it('allows plain http to another host if allowHttp is set', async () => {
       const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
       const flow = await RunningFlow.start([
@@ -733,7 +733,7 @@ describe('sms-account', () => {
     assert.equal(sim.requests.length, 0);
   });
 
-  describe('tls', () => {
+  describe('sms-account with tls', () => {
     const tls = (properties: Record<string, unknown>) => ({
       id: 'tls',
       type: 'tls-config',
@@ -768,7 +768,7 @@ describe('sms-account', () => {
       assert.equal(service.messages.length, 2);
     });
 
-    it('applies from the remaining account node of a login', async () => {
+    it('uses the tls-config of the remaining account node of a login', async () => {
       const service = await startService({ tls: createSelfSigned() });
       const stays = [account(service), { ...send(), retries: 0 }, sink('sent'), ...catcher()];
       const lax = [tls({ verifyservercert: false }), account(service, { id: 'lax', tls: 'tls' })];
@@ -833,7 +833,7 @@ describe('sms-account', () => {
     }
   });
 
-  describe('proxy', () => {
+  describe('sms-account with a proxy', () => {
     /** Starts a proxy that records the requested addresses and the credentials. */
     async function startProxy(): Promise<{ url: string; asked: (string | undefined)[][] }> {
       const asked: (string | undefined)[][] = [];
@@ -865,7 +865,7 @@ describe('sms-account', () => {
       ...properties,
     });
 
-    it('is no longer used if its account node is removed', async () => {
+    it('does not use the proxy after its account node is removed', async () => {
       const proxy = await startProxy();
       const stays = [account(sim), send(), sink('sent'), ...catcher()];
       const led = [proxyNode(proxy.url, 'p'), account(sim, { id: 'led', proxy: 'proxy' })];
@@ -952,7 +952,7 @@ describe('sms-account', () => {
     }
   });
 
-  describe('two account nodes with one login', () => {
+  describe('sms-account with two nodes of one login', () => {
     it('polls once for two account nodes, and delivers messages to both', async () => {
       let most = 0;
       sim.on('change', () => {
@@ -1023,9 +1023,9 @@ describe('sms-account', () => {
     });
   });
 
-  describe('parallelPolls and pause', () => {
+  describe('sms-account with parallelPolls and pause', () => {
     for (const parallelPolls of [1, 4]) {
-      it(`have at most ${parallelPolls} polls in flight with parallelPolls ${parallelPolls}`, async () => {
+      it(`has at most ${parallelPolls} polls in flight with parallelPolls ${parallelPolls}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         let most = 0;

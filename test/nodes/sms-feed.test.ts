@@ -174,7 +174,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('messages (§4.5 type)', () => {
+  describe('sms-feed with the property messages (§4.5 type)', () => {
     for (const [messages, type, bodies] of [
       ['all', undefined, 2],
       ['out', 'out', 1],
@@ -190,7 +190,7 @@ describe('sms-feed', () => {
     }
   });
 
-  describe('size (§4.5, §8)', () => {
+  describe('sms-feed with the property size (§4.5, §8)', () => {
     for (const [size, sizeType, expected] of [
       ['1', 'num', '1'],
       ['', 'num', '8'],
@@ -219,7 +219,7 @@ describe('sms-feed', () => {
     }
   });
 
-  describe('errors', () => {
+  describe('sms-feed when a read fails', () => {
     for (const [fault, code] of [
       [{ status: 401 }, 'SMS_UNAUTHORIZED'],
       [{ status: 204 }, 'SMS_SERVICE'],
@@ -266,8 +266,8 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('interval', () => {
-    it('reads only on input if it is 0 or blank', async () => {
+  describe('sms-feed with an interval', () => {
+    it('reads only on input if the interval is 0 or blank', async () => {
       for (const interval of ['0', '']) {
         const flow = await start({ interval });
         await flow.testConnection({ id: 'account', baseUrl: sim.baseUrl });
@@ -290,7 +290,7 @@ describe('sms-feed', () => {
       await until(() => flow.received('got').some(({ topic }) => topic === 'asked'));
     });
 
-    it('raises an error for each input if it is not a number', async () => {
+    it('raises an error for each input if the interval is not a number', async () => {
       const flow = await start({ interval: 'soon' });
       const badge = { fill: 'red', shape: 'ring', text: 'not configured' };
       await flow.badge('feed', badge);

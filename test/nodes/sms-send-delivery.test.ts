@@ -241,13 +241,13 @@ describe('sms-send', () => {
     });
   });
 
-  describe('conversations', () => {
+  describe('sms-send (conversations)', () => {
     const receivers: FlowNode[] = [
       { id: 'in', type: 'sms-in', account: 'account', wires: [['in sink']] },
       sink('in sink'),
     ];
 
-    it('add the remembered value to a reply', async () => {
+    it('adds the remembered value to a reply', async () => {
       const flow = await start({ messageIdType: 'uuid', remember: 'order', rememberType: 'msg' }, {}, receivers);
       flow.send('send', { topic: handset, payload: 'Ready?', order: { number: 7 } });
       await flow.messages('sent', 1);

@@ -82,7 +82,7 @@ describe('sms-send', () => {
     assert.equal(flow.received('sent').length + flow.received('failed').length, 0);
   }
 
-  describe('outputs', () => {
+  describe('sms-send (outputs)', () => {
     it('passes the input through output 1 once, with the record of the send', async () => {
       const flow = await start();
       await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
@@ -234,7 +234,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('fields and their types', () => {
+  describe('sms-send (fields and their types)', () => {
     it('uses msg.topic and msg.payload by default', async () => {
       const flow = await start();
       await send(flow, { topic: `+${handset}`, payload: 42 });
@@ -349,7 +349,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('the recipients', () => {
+  describe('sms-send (recipients)', () => {
     it('reads strings and lists, drops formatting, and sends an item once', async () => {
       const flow = await start();
       const cases: [unknown, string][] = [
@@ -372,7 +372,7 @@ describe('sms-send', () => {
     }
   });
 
-  describe('body', () => {
+  describe('sms-send (body)', () => {
     it('accepts strings, numbers, booleans, and a Buffer as UTF-8', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
@@ -406,7 +406,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contentType', () => {
+  describe('sms-send (contentType)', () => {
     const utf16 = 'text/plain; charset=UTF-16';
     for (const [payload, type, sent, encoding, parts] of [
       ['€^{}[]~|\\ Å', 'auto', undefined, 'GSM-7', 1],
@@ -427,7 +427,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('messageId', () => {
+  describe('the messageId of sms-send', () => {
     it('is made by the service with type none, and reported', async () => {
       const flow = await start();
       await send(flow);
@@ -455,7 +455,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('callbackUrl and callbackStatusUrl', () => {
+  describe('callbackUrl or callbackStatusUrl of sms-send', () => {
     const callback: FlowNode = {
       id: 'callback',
       type: 'sms-callback-in',
@@ -564,7 +564,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('errors', () => {
+  describe('sms-send (errors)', () => {
     const root = (attributes: string) => `<outbound-message-delivery messageId="" isError="true" ${attributes}/>`;
     const xml = { contentType: 'text/xml' };
     const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp][] = [
@@ -631,7 +631,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('retries and retryUncertain', () => {
+  describe('sms-send (retries and retryUncertain)', () => {
     it('tries again if the request did not reach the service, and sends once', async () => {
       const flow = await start({ retries: 3 });
       await sim.setOnline(false);
@@ -660,7 +660,7 @@ describe('sms-send', () => {
     assert.deepEqual([sent?.method, sent?.path, sent?.query], ['GET', '/api/3/sms/out', query]);
   });
 
-  describe('queue and badges', () => {
+  describe('sms-send (queue and badges)', () => {
     const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
 
     it('shows the number of sends in flight, and then sent', async () => {

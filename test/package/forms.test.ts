@@ -38,7 +38,7 @@ function readLiteral(definition: string, property: string): string | undefined {
 /** Stands in for the modules of the plugin: every property, at any depth, is a function. */
 const anyModules: object = new Proxy(() => anyModules, { get: () => anyModules });
 
-describe("the forms, as the flow library's scanner reads them", () => {
+describe("each form, as the flow library's scanner reads it", () => {
   for (const type of Object.keys(nodeRed.nodes)) {
     describe(type, () => {
       it('registers its type once in a valid inline script with literal arguments', () => {
@@ -93,7 +93,7 @@ describe("the forms, as the flow library's scanner reads them", () => {
     });
   }
 
-  it('import shared code from the plugin, without English error texts', () => {
+  it('imports shared code from the plugin, without English error texts', () => {
     const [plugin = ''] = readInlineScripts('sms-editor');
     new Script(plugin);
     assert.match(plugin, /RED\.plugins\.registerPlugin\("sms-editor"/);

@@ -38,7 +38,7 @@ const pollutingAnswers: Record<Exclude<Endpoint, 'send'>, string> = {
 };
 const pollingEndpoints = Object.keys(pollutingAnswers) as Exclude<Endpoint, 'send'>[];
 
-describe('hostile input to a real Node-RED', function () {
+describe('a real Node-RED with hostile input', function () {
   this.timeout(180_000);
   let folder: string;
   let received: string;

@@ -17,7 +17,7 @@ describe('simulator: polls', () => {
     await simulator.close();
   });
 
-  describe('polls for incoming messages (§2.3, §4.2)', () => {
+  describe('the endpoint of incoming messages (§2.3, §4.2)', () => {
     it('returns a reply with inReplyToId and without to', async () => {
       await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -125,7 +125,7 @@ describe('simulator: polls', () => {
     });
   });
 
-  describe('polls for statuses (§2.5, §4.4)', () => {
+  describe('the endpoint of statuses (§2.5, §4.4)', () => {
     it('returns one update with its fields', async () => {
       await start({ waitMs: 0 });
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
@@ -170,7 +170,7 @@ describe('simulator: polls', () => {
     });
   });
 
-  describe('polls for outgoing messages (§2.4, §4.3)', () => {
+  describe('the endpoint of outgoing messages (§2.4, §4.3)', () => {
     it('lists messages since the last poll, with every field', async () => {
       await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');

@@ -36,7 +36,7 @@ describe('simulator: send', () => {
     assert.equal(simulator.messages.length, 0);
   };
 
-  describe('§2.1 parameters', () => {
+  describe('the send endpoint (§2.1 parameters)', () => {
     it('accepts every parameter by POST', async () => {
       const params = {
         to: handset,
@@ -88,7 +88,7 @@ describe('simulator: send', () => {
     });
   });
 
-  describe('§2.2 answer', () => {
+  describe('the send endpoint (§2.2 answer)', () => {
     beforeEach(() => {
       simulator.addContact('Anna', '6421555001');
       simulator.addContact('Ben', '6421555002');
@@ -170,7 +170,7 @@ describe('simulator: send', () => {
     });
   });
 
-  describe('§7.1, §8 refusals', () => {
+  describe('the send endpoint (§7.1, §8 refusals)', () => {
     it('answers 403 when no recipient is a number, a contact or a group', async () => {
       const answer = await calls.send({ to: 'Nobody', body: 'x', messageId: 'm' });
       assert.equal(answer.status, 403);
@@ -225,9 +225,9 @@ describe('simulator: send', () => {
     });
   });
 
-  describe('§9 versions', () => {
+  describe('the send endpoint (§9 versions)', () => {
     for (const version of ['1', '2']) {
-      it(`answers 204 on /api/${version} and knows its four parameters only`, async () => {
+      it(`answers 204 on /api/${version} and accepts only its four parameters`, async () => {
         const params = { to: handset, body: 'x', messageId: 'mine', from: 'SHOP', contentType: 'nonsense' };
         const answer = await calls.call(`/api/${version}/sms/out`, params);
         assert.equal(answer.status, 204);

@@ -171,7 +171,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).bytes.toString(), 'ok');
     });
 
-    it('without a length ends with the connection, and not with a reset', async () => {
+    it('ends with the connection if it has no length, but not with a reset', async () => {
       for (const end of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
         const { baseUrl, connections } = await startSocketService(closing, (socket) => {
           socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));

@@ -164,7 +164,7 @@ describe('Inboxes of several processes on one Redis', () => {
     return (await countHeld()) === 0;
   }
 
-  describe('duplicates', () => {
+  describe('Inbox with duplicates in several processes', () => {
     it('delivers a record once if several processes receive it simultaneously', async () => {
       const instances = [await create(), await create(), await create()];
       for (let index = 0; index < 50; index++) {
@@ -286,7 +286,7 @@ describe('Inboxes of several processes on one Redis', () => {
     });
   });
 
-  it('stores its entries again when Redis has lost them, and accepts more', async () => {
+  it('store their entries again if Redis has lost them, and accept more', async () => {
     const holder = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     const another = await create({ isAcknowledgedAtOnce: false });
     await holder.poll(incoming('polled'));

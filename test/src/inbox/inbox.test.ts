@@ -662,7 +662,7 @@ describe('Inbox', () => {
 
   describe('Inbox if the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
-      it(`at ${step}: delivers polled records, refuses callbacks, and recovers`, async () => {
+      it(`delivers polled records, refuses callbacks, and recovers: ${step}`, async () => {
         const store = new FailingStore();
         const inbox = createInbox(store);
         const [a, node] = [attach(inbox, new Node('a')), attach(inbox, new Node('callback'), 'callback')];

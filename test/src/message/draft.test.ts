@@ -118,7 +118,7 @@ describe('checkDraft (§2.1)', () => {
   });
 
   describe('the contentType of a draft', () => {
-    it('auto is UTF-16 if a character is outside GSM 03.38', () => {
+    it('is UTF-16 for auto if a character is outside GSM 03.38', () => {
       assert.equal(check({ body: 'Grüße @£€[]{}~^|\\ ΔΦ\n' }).message.contentType, undefined);
       for (const body of ['ç', '✓', '👍', '“quoted”', 'naïve', '`', '\t']) {
         const checked = check({ body: `x${body}` });

@@ -3,7 +3,7 @@ import { isSmsError } from '../../../src/errors';
 import { parseMsisdn, parseRecipients, refuseSenderName } from '../../../src/message/recipients';
 import fc from '../../fast-check';
 
-describe('recipients (§2.1 to)', () => {
+describe('the parser of recipients (§2.1 to)', () => {
   const accepted: [title: string, to: unknown, recipients: string[]][] = [
     ['a MSISDN', '64215551234', ['64215551234']],
     ['a leading + and drops it', '+64215551234', ['64215551234']],

@@ -375,7 +375,7 @@ describe('unknown outcomes', () => {
       }
     }
 
-    it('search before a retry, although its node was missing', async () => {
+    it('search for evidence before a retry, even without their node', async () => {
       const side = await redeploy(new MemoryStore(), true, true);
       side.outbox.open();
       await side.pass(30_000);

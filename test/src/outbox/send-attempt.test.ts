@@ -58,7 +58,7 @@ describe('a message to the maximum number of recipients', () => {
   }
 });
 
-describe('a message and the limits of its account', () => {
+describe('a message whose account has limits', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
@@ -314,7 +314,7 @@ describe('a message and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('does not use the pace if it is limited', async () => {
+  it('does not count for the pace if a limit withholds it', async () => {
     for (const options of [{}, { keep: forever }]) {
       const { side, node, service } = createSide({ perHandset: 1 }, { perSecond: 1 });
       for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });

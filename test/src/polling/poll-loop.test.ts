@@ -443,7 +443,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 5);
     });
 
-    it('does not poll ahead if the maximum is parallelPolls', async () => {
+    it('does not poll ahead if no answer may wait for its delivery', async () => {
       bench.ahead = 0;
       bench.loop.start();
       await bench.hold();

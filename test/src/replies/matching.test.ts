@@ -81,7 +81,7 @@ describe('the message that a reply or status answers', () => {
     assert.equal(lastSent(next)?.remembered, 1);
   });
 
-  it('is known as soon as a message with a messageId set by the flow leaves', async () => {
+  it('is found before its outcome is known if the flow set its messageId', async () => {
     const { side, node } = beginReceiving();
     side.service.holdNext();
     await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });

@@ -70,7 +70,7 @@ describe('handsets without an open reply request', () => {
     });
   }
 
-  it('delivers an early reply if its message is discarded', async () => {
+  it('deliver an early reply if its message is discarded', async () => {
     const { side, node } = beginReceiving();
     side.service.otherwise = { error: createError('uncertain') };
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });

@@ -347,7 +347,7 @@ describe('stored messages', () => {
     });
   });
 
-  it('does not repeat a delivered outcome after a failure of the store', async () => {
+  it('do not repeat a delivered outcome after a failure of the store', async () => {
     const { store, side, node } = beginSending();
     const take = node.onOutcome.bind(node);
     node.onOutcome = (news) => {

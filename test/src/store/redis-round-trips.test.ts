@@ -87,7 +87,7 @@ describe('round trips to Redis', () => {
     assert.equal(taken.length, messages + 1);
   });
 
-  it('are the same for messages that arrive together', async () => {
+  it('are as many for several messages together as for one message', async () => {
     await accept(...Array.from({ length: messages }, (_, index) => `message ${index}`));
     await inbox.journal.flush();
     assert.deepEqual(await commands.take(), ['mget', 'evalsha', 'evalsha']);

@@ -219,8 +219,8 @@ for (const program of programs) {
       });
     });
 
-    describe('remembered values in RedisStore', () => {
-      it('are visible to all instances until they are forgotten', async () => {
+    describe('RedisStore and its remembered values', () => {
+      it('shows values to all instances until they are forgotten', async () => {
         const [one, other] = [create(), create()];
         await one.open();
         await other.open();
@@ -246,7 +246,7 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a', 'imported:x']), [remembered('A'), remembered('x')]);
       });
 
-      it('uses the time of the server if the machine has another', async () => {
+      it('uses the time of the server if the machine has another time', async () => {
         const hourMs = 3_600_000;
         const clock: Clock = { ...systemClock, now: () => Date.now() + hourMs };
         const instance = create(server.url, { clock });
@@ -275,7 +275,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1')]);
       });
 
-      it('stop a commit if another instance changed the values it depends on', async () => {
+      it('refuses a commit if another instance changed a value it depends on', async () => {
         const [one, other] = [create(), create()];
         await one.open();
         await other.open();
@@ -296,7 +296,7 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a', 'b']), [remembered('mine'), remembered('B')]);
       });
 
-      it('expire on the server, each in its time', async () => {
+      it('lets the server expire each value in its time', async () => {
         const hours = create();
         await hours.open();
         await hours.remember('a', 'A', undefined);
