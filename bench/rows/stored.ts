@@ -8,7 +8,7 @@ import { withBench } from '../node-red';
 const concurrency = 8;
 const latencyMs = 20;
 
-/** Sends stored messages (`keep`). By hand, a flow flushes each message to a file before it sends. */
+/** Sends stored messages (`keep`). The flow without these nodes flushes each message to a file before it sends. */
 export const stored: Row = {
   name: 'stored',
   run: ({ quick }) =>

@@ -88,7 +88,7 @@ class Sender {
       this.#fields.parseSettings();
       this.#attach();
     } catch (error) {
-      // Each input raises the error again.
+      // Only shows the error in the badge, because each input raises the error.
       this.#showError(error);
     }
   }

@@ -250,7 +250,7 @@ function createDeadLetter(
   at: number,
 ): DeadLetter {
   return {
-    // The id is the same if the entry returns because its drop was not written.
+    // The id depends only on entry and node, because the entry can return if the store did not write its removal.
     ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
     ...({ kind, record } as RecordOfKind),
     ...(channel === 'callback' && { address }),

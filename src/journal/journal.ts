@@ -57,7 +57,7 @@ const maxGroupSize = 256;
 type Reading = () => Promise<void>;
 
 /**
- * Takes each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event
+ * Runs each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event
  * loop share a commit. Steps that arrive during a commit share the next one. The journal reopens a failed store, and
  * passes the items in the store to its participants. It does not interpret items or values.
  */

@@ -144,7 +144,7 @@ export class Ledger {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const own = this.followUps.get(item.id);
-        // The commit that stored the result might have seemed to fail.
+        // The store has a result that memory does not have, if the commit of the result seemed to fail.
         return !own || (item.result !== undefined && own.result === undefined);
       });
     for (const text of texts) this.messages.put(text);

@@ -107,8 +107,8 @@ export function requestsOf(text: MessageItem, known: Pick<FollowUpBook, 'get'>, 
 }
 
 /**
- * Returns the reply requests of recipients: the existing ones, and new ones. Recipients that have answered have no new
- * request.
+ * Returns the reply requests of recipients: the existing ones, and new ones. Creates no request for recipients that
+ * have already answered.
  */
 export function createRequests(
   text: MessageItem,

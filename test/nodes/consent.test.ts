@@ -319,7 +319,7 @@ describe('an account with opt-out and prefixes', () => {
       assert.deepEqual(codes, ['SMS_OPTED_OUT', 'SMS_OPTED_OUT']);
     });
 
-    it('allow each message the prefixes of its own account node', async () => {
+    it('allow each message only the prefixes of the account of its sender', async () => {
       const flow = await RunningFlow.start([
         ...nodes({ prefixes: '61' }, sendNode(), sendNode({ id: 'other', account: 'second' })),
         second({}),

@@ -248,7 +248,7 @@ describe('FlowSender', () => {
     assert.deepEqual(stage.received, [['a', 1]]);
   });
 
-  it('reports no delivery after its own node stopped, in either order', async () => {
+  it('does not report a delivery if its own node stopped, in either order', async () => {
     for (const ids of [
       ['a', 'node'],
       ['node', 'a'],

@@ -284,7 +284,7 @@ describe('a failing store', function () {
     });
   }
 
-  it(`notices ${deleted}, and creates it again`, async () => {
+  it(`is reported and recovers: ${deleted}`, async () => {
     check((await stories.get(deleted)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
     assert.match(seen?.error?.message ?? '', /were deleted or moved while Node-RED ran/);

@@ -47,7 +47,7 @@ describe('the library on a virtual clock', function () {
         ['ask', 0.15],
       ] as const) {
         const untilMs = performance.now() + randomMs * share;
-        // `npm run schedules` searches with scenes, because they also find faults that a change did not cause.
+        // Without scenes, because scenes also find old faults. `npm run schedules` searches with scenes.
         const plans = createPlans(first, Number.POSITIVE_INFINITY, { way, scenes: 0 });
         await assertNothingFound(await runCampaign(library, { plans, untilMs }));
       }
@@ -82,7 +82,7 @@ describe('the library on a virtual clock', function () {
     assert.equal(new Set(mutants.map(({ name }) => name)).size, mutants.length);
   });
 
-  // Each with a seed from which a schedule soon finds it.
+  // Each mutant has a seed with which the schedules find the mutant soon.
   for (const [name, seed] of [
     ['a poll answer is not saved before its commit', 1],
     ['a saved poll answer is removed before its commit', 1],

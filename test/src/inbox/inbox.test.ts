@@ -118,7 +118,7 @@ describe('Inbox', () => {
     return disk;
   }
 
-  describe('the delivery by Inbox', () => {
+  describe('Inbox when it delivers records', () => {
     it('delivers each record to every node, in order, after it is stored', async () => {
       const store = new FailingStore();
       store.turns = 1;

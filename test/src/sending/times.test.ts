@@ -112,7 +112,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('does not count for an outage before its time', async () => {
+  it('is not among the waiting messages of an outage before its time', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'later', { ...at(noon + 2 * dayMs), priority: 10 });
