@@ -140,7 +140,7 @@ export interface OptOutsReport {
   next?: string;
 }
 
-/** Number of changed entries of the list. */
+/** Result of a change of the opt-out list, with the number of changed entries. */
 export interface OptOutChangedReport {
   changed: number;
 }

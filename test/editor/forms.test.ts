@@ -1075,7 +1075,7 @@ describe('a form in the editor', function () {
     });
   }
 
-  it('reads at the press of a button of a deployed node', async () => {
+  it('starts a read if a user presses the button of a deployed node', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) =>
       node(type, { account: 'account', interval: 0, y: 100 + 100 * index }),
     );

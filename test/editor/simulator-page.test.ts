@@ -580,7 +580,7 @@ describe("the simulator's page in a browser", function () {
       ['Password', 'demo-password'],
     ] as const) {
       const button = page.getByRole('button', { name: `Copy the ${name}` });
-      // The button says so for a moment only.
+      // The button shows *Copied* only for a moment.
       const copied = button.getByText('Copied').waitFor();
       await button.click();
       await copied;

@@ -155,7 +155,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('is done when the message is accepted, and sends nothing for a duplicate', async () => {
+  it('ends the input when the message is accepted, and sends no duplicate', async () => {
     const flow = await start({ once: 'key', onceType: 'msg' });
     await ask(flow, { key: 'k' });
     await ask(flow, { key: 'k' });

@@ -165,7 +165,7 @@ describe('an incoming message that no node receives', () => {
     assert.deepEqual(warnings(running), []);
   });
 
-  it('can be a status of another message than the reported one', async () => {
+  it('can be a status of a message without a report', async () => {
     const sender: FlowNode = { id: 'other', type: 'sms-send', account: 'account', wires: [['plain'], []] };
     const reporting = (more: FlowNode[] = []) => [
       ...sendNode(sim, { report: 24, reportType: 'num', messageIdType: 'uuid', outputs: 3 }, {}, [

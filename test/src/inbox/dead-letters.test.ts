@@ -40,7 +40,7 @@ describe('an unhandled message', () => {
     return inbox;
   }
 
-  /** Returns a node with one attempt, whose flow does not acknowledge. */
+  /** Attaches a node with one attempt, whose flow does not acknowledge. Returns the deliveries. */
   function attach(inbox: Inbox, id = 'node', ackTimeoutMs = 60_000): FlowDelivery[] {
     const sent: FlowDelivery[] = [];
     new PollSubscription(inbox, 'incoming', {
