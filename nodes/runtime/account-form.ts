@@ -178,8 +178,8 @@ function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): u
 
 function evaluateDeclared(RED: NodeAPI, { id, name, type = 'str', value }: Declaration): unknown {
   const credentials = (RED.nodes.getCredentials(id) ?? {}) as Record<string, unknown>;
-  const formValue = type === 'cred' ? credentials[name] : value;
-  return isBlank(formValue) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(formValue), type);
+  const declared = type === 'cred' ? credentials[name] : value;
+  return isBlank(declared) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(declared), type);
 }
 
 /** Evaluates a value. Returns `undefined` if the evaluation fails. */
