@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { allMutants, plantMutant, promiseMutants, type SourceMutant } from '../test/mutants';
+import { allMutants, promiseMutants } from '../test/mutants';
 import { promises } from '../test/promises';
+import { applyMutant, type Mutant } from '../test/simulation/library';
 import { readCommand } from './command-line';
 
 const usage = `Usage: npm run mutants -- [options] [folders or files below test/]
@@ -41,7 +42,7 @@ async function run(copy: string, args: readonly string[], env: NodeJS.ProcessEnv
 }
 
 /** Returns the files to run, and a pattern for the titles of their tests. */
-function chooseTests({ name }: SourceMutant): { files: string[]; titles: string } {
+function chooseTests({ name }: Mutant): { files: string[]; titles: string } {
   if (folders.length > 0) return { files: folders.map((folder) => `test/${folder}`), titles: '' };
   const tests = (promises['npm test']?.[name] ?? []).map((test) => test.split(/: (.*)/s));
   const files = new Set(tests.map(([file = '']) => file));
@@ -52,12 +53,12 @@ function chooseTests({ name }: SourceMutant): { files: string[]; titles: string 
 }
 
 /** Returns the tests that fail because of a mistake. */
-async function findFailures(copy: string, mutant: SourceMutant): Promise<string[]> {
+async function findFailures(copy: string, mutant: Mutant): Promise<string[]> {
   const path = join(copy, mutant.file);
   const resultFile = join(copy, 'result.json');
   const { files, titles } = chooseTests(mutant);
   rmSync(resultFile, { force: true });
-  writeFileSync(path, plantMutant(mutant));
+  writeFileSync(path, applyMutant(mutant, root));
   try {
     await run(copy, ['scripts/build.mjs']);
     const mocha = ['node_modules/mocha/bin/mocha.js', '--exit', '--grep', titles, ...files];

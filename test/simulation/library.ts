@@ -7,10 +7,10 @@ import { transformSync } from 'esbuild';
 import type { Way } from './plan';
 import type { Random } from './random';
 
-/** A mutation of one line in `src/`. */
+/** A mutation of one line. */
 export interface Mutant {
   name: string;
-  /** Path below `src/`. */
+  /** Path below `src/`, or below the folder that {@link applyMutant} gets. */
   file: string;
   /** Code that the mutation replaces. Must occur exactly once. */
   search: string;
@@ -120,11 +120,13 @@ export function loadLibrary(mutant?: Mutant): Library {
 }
 
 /**
- * Returns the content of a file of `src/` with the mutation applied.
+ * Returns the content of a file with the mutation applied.
+ *
+ * @param folder folder that contains the file; default: `src/`
  * @throws Error if the code to replace does not occur exactly once
  */
-export function applyMutant({ file, search, replace, name }: Mutant): string {
-  const text = readFileSync(join(source, file), 'utf8');
+export function applyMutant({ file, search, replace, name }: Mutant, folder = source): string {
+  const text = readFileSync(join(folder, file), 'utf8');
   const parts = text.split(search);
   if (parts.length !== 2) throw new Error(`mutant "${name}": its line is ${parts.length - 1} times in ${file}`);
   return parts.join(replace);
