@@ -281,14 +281,11 @@ function withoutCache(response: Response): Response {
   return response.set('Cache-Control', 'no-store');
 }
 
-const formatting = /[()./\s+-]/g;
-
 /** Answers with a page of opted-out numbers as JSON, or with the whole list as CSV if the request accepts CSV. */
 async function readOptOuts(membership: Membership, request: Request, response: Response): Promise<object | undefined> {
   const { search, next } = Object(request.query) as Record<string, unknown>;
-  const part = typeof search === 'string' ? search.replace(formatting, '') : '';
   const query: OptOutQuery = {
-    ...(part === '' ? undefined : { search: part }),
+    ...(typeof search === 'string' ? { search } : undefined),
     ...(typeof next === 'string' && next !== '' ? { after: next } : undefined),
   };
   const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';

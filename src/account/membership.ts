@@ -14,6 +14,7 @@ import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Page } from '../page';
 import type { Endpoints, Watcher } from '../polling/endpoint';
+import { removeFormatting } from '../wire/fields';
 import type { AccountData } from './account-data';
 import { type EntryQuery, listUnhandled, listWaiting, type WaitingEntry, type WaitingListName } from './entry-lists';
 import type { ReadQueue } from './read-queue';
@@ -165,7 +166,7 @@ export interface Membership {
   /** Updates the number of opted-out numbers in {@link state}. */
   refresh(): Promise<void>;
   /**
-   * Lists opted-out numbers, the latest first.
+   * Lists opted-out numbers, the latest first. The search can contain formatting characters.
    *
    * @throws SmsError `SMS_STORE` if the store fails
    */
@@ -349,8 +350,9 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.refresh();
   }
 
-  async optOuts(query?: OptOutQuery): Promise<OptOutPage> {
-    return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
+  async optOuts(query: OptOutQuery = {}): Promise<OptOutPage> {
+    const search = removeFormatting(query.search ?? '');
+    return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, { ...query, search })));
   }
 
   async changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number> {

@@ -3,6 +3,7 @@ import type { ConsentChange, ReadConsentChange } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
+import { removeFormatting } from '../wire/fields';
 
 /** A record after it was matched with sent messages. */
 export interface Correlated {
@@ -50,7 +51,6 @@ export interface Consent {
   change(look: Look, changes: Changes): () => void;
 }
 
-const formatting = /[()./\s+-]/g;
 const digits = /^\d{1,20}$/;
 
 /** Reads an opt-out or an opt-in from a message. `undefined`: the record is neither. */
@@ -59,7 +59,7 @@ export function readConsent(
   event: RecordOfKind,
 ): Consent | undefined {
   const optOut = event.kind === 'incoming' ? readConsentChange(event.record.body) : undefined;
-  const msisdn = optOut && String(event.record.from ?? '').replace(formatting, '');
+  const msisdn = optOut && removeFormatting(String(event.record.from ?? ''));
   if (!optOut || !msisdn || !digits.test(msisdn)) return undefined;
   const change: OptOutChange = { msisdns: [msisdn], change: optOut, at: now(), via: 'message' };
   return {

@@ -1,4 +1,5 @@
 import { SmsError } from '../errors';
+import { removeFormatting } from '../wire/fields';
 
 /** Maximum number of different recipients of one message (contract §4). */
 const maxRecipients = 5_000;
@@ -11,7 +12,6 @@ const segmentSeparators = /[,;\r\n]+/;
 const invisibleMarks = /\p{Cf}/gu;
 /** Digits with optional formatting characters, or formatting characters alone. */
 const numberLike = /^\+?[\d()./\s-]*$/;
-const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
 /**
  * Decimal numbers such as `64211234567.0` and `6.42e10`. Without the point, such a text would be another person's
@@ -67,7 +67,7 @@ export function parseRecipients(to: unknown): string[] {
 export function parseMsisdn(text: string): string | undefined {
   const plain = toAscii(text.replace(invisibleMarks, '')).trim();
   if (decimalNumber.test(plain)) return undefined;
-  const digits = plain.replace(formatting, '');
+  const digits = removeFormatting(plain);
   return msisdn.test(digits) ? digits : undefined;
 }
 

@@ -36,6 +36,11 @@ export function normaliseRecipient(recipient: unknown): string {
     .replace(/^\+/, '');
 }
 
+/** Removes the formatting characters of a number, such as spaces, brackets and `+`. */
+export function removeFormatting(text: string): string {
+  return text.replace(/[()./\s+-]/g, '');
+}
+
 /** Whether a name must not become a key of a record, because it could change the record's prototype. */
 export function isUnsafeKey(name: string): boolean {
   return unsafeKeys.has(name);
