@@ -6,7 +6,7 @@
  */
 
 export { joinAccount, keyOfLogin } from './account/accounts';
-export type { EntryQuery, WaitingEntry, WaitingListName } from './account/entry-lists';
+export type { WaitingEntry, WaitingListName } from './account/entry-lists';
 export type { WaitingImport } from './account/import';
 export type {
   CallbackSubscriber,
@@ -78,7 +78,7 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/sender-registrations';
-export type { Page } from './page';
+export type { EntryQuery, Page } from './page';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export { reasons } from './reasons';

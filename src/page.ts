@@ -1,4 +1,14 @@
-/** Selects a page of a list. */
+/** Selects a page of a list, the oldest entry first. */
+export interface EntryQuery {
+  /** Maximum number of entries. */
+  limit: number;
+  /** `next` of an earlier page; absent: the first page. */
+  after?: string | undefined;
+  /** Part of a number, a body or an id, without regard to case; blank: all entries. */
+  search?: string | undefined;
+}
+
+/** Selects a page of a list by a function. */
 export interface PageQuery<Item> {
   /** Maximum number of items. */
   limit: number;
@@ -48,4 +58,13 @@ export function createSearch(search: string): ((texts: readonly unknown[]) => bo
       if (typeof text !== 'string') return false;
       return text.toLowerCase().includes(searched) || (digits !== '' && text.includes(digits));
     });
+}
+
+/** Turns a search for entries into a query. `textsOf` returns the texts of an item in which the search looks. */
+export function searchIn<Item>(
+  { search = '', ...page }: EntryQuery,
+  textsOf: (item: Item) => readonly unknown[],
+): PageQuery<Item> {
+  const find = createSearch(search);
+  return { ...page, matches: find && ((item) => find(textsOf(item))) };
 }

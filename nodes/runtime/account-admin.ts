@@ -122,8 +122,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     answerOfEntries(async ({ membership }, { query }) => {
       const state = oneOf(entryStates, query.state);
       if (!state) return 400;
-      const { limit, after, search } = parseQuery(query);
-      const { entries, ...rest } = membership.entries(state, limit, after, search);
+      const { entries, ...rest } = membership.entries(state, parseQuery(query));
       return { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest } satisfies EntriesReport;
     }),
   );
@@ -268,7 +267,7 @@ function oneOf<T extends string>(choices: readonly T[], value: unknown): T | und
 }
 
 /** Reads the page that a request asks for. An invalid limit means the maximum. */
-function parseQuery({ limit: requested, after, search }: Request['query']): EntryQuery & { limit: number } {
+function parseQuery({ limit: requested, after, search }: Request['query']): EntryQuery {
   const limit = Math.floor(Number(requested ?? maxEntries));
   return {
     limit: limit >= 1 ? Math.min(limit, maxEntries) : maxEntries,

@@ -2,7 +2,7 @@ import { SmsError } from '../errors';
 import type { DeadLetter, Pending } from '../inbox/entries';
 import { ClockSkew } from '../journal/clock-skew';
 import type { RecordOfKind } from '../model';
-import { createSearch, type Page, type PageQuery, pageOf } from '../page';
+import { type EntryQuery, type Page, pageOf, searchIn } from '../page';
 import type { ReplyRequest } from '../replies/reply-request';
 import { createBodyReading } from '../replies/sent-index';
 import { timeOf } from '../store/store';
@@ -34,22 +34,11 @@ export type WaitingListName = 'undelivered' | 'awaitingReply';
 /** The lists of entries that wait. */
 export const waitingLists: readonly WaitingListName[] = ['undelivered', 'awaitingReply'];
 
-/** Selects a page of a list, the oldest entry first. */
-export interface EntryQuery {
-  /** Maximum number of entries. */
-  limit: number;
-  /** `next` of an earlier page; absent: the first page. */
-  after?: string | undefined;
-  /** Part of a number, a body or an id, without regard to case; blank: all entries. */
-  search?: string | undefined;
-}
-
 const maxShownBody = 1_000;
 
 /** Returns a page of unhandled records. */
 export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<UnhandledEntry> {
-  const { limit, after, matches } = searchIn(query, textsOfRecord);
-  const { items, ...rest } = inbox.deadLetters.page(limit, after, matches);
+  const { items, ...rest } = inbox.deadLetters.page(searchIn(query, textsOfRecord));
   return { items: items.map(createUnhandledEntry), ...rest };
 }
 
@@ -81,14 +70,6 @@ async function listRequests({ outbox, journal }: AccountData, query: EntryQuery)
     return { id, node, to: [recipient], body, ...present({ at, endsAt, unclear: unclear?.slice(0, maxShownBody) }) };
   };
   return { items: items.map(format), ...rest };
-}
-
-function searchIn<Item>(
-  { search = '', ...page }: EntryQuery,
-  textsOf: (item: Item) => readonly unknown[],
-): PageQuery<Item> {
-  const find = createSearch(search);
-  return { ...page, matches: find && ((item) => find(textsOf(item))) };
 }
 
 /** Returns the texts of a record in which a search looks. */

@@ -12,11 +12,11 @@ import { createReading } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
-import type { Page } from '../page';
+import type { EntryQuery, Page } from '../page';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import { removeFormatting } from '../wire/fields';
 import type { AccountData } from './account-data';
-import { type EntryQuery, listUnhandled, listWaiting, type WaitingEntry, type WaitingListName } from './entry-lists';
+import { listUnhandled, listWaiting, type WaitingEntry, type WaitingListName } from './entry-lists';
 import type { ReadQueue } from './read-queue';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState, Stats } from './stats';
@@ -138,13 +138,8 @@ export interface Membership {
    * Whether {@link entries} lists everything in the store. `false` only for a moment, while the store is being opened.
    */
   knowsEntries(): boolean;
-  /**
-   * Lists at most `limit` entries of a state, the oldest first. Entries show private bodies.
-   *
-   * @param after `next` of an earlier list; absent: from the first entry
-   * @param search part of a number, a body or an id, without regard to case; blank: all entries
-   */
-  entries(state: EntryState, limit: number, after?: string, search?: string): EntryList;
+  /** Lists entries of a state, the oldest first. Entries show private bodies. */
+  entries(state: EntryState, query: EntryQuery): EntryList;
   /**
    * Lists received records that wait for a flow, or open reply requests. Both show private bodies.
    *
@@ -307,11 +302,11 @@ export class JoinedMembership implements Membership, Member {
     return this.inbox.journal.find();
   }
 
-  entries(state: EntryState, limit: number, after?: string, search = ''): EntryList {
+  entries(state: EntryState, query: EntryQuery): EntryList {
     const { data } = this.#host;
     if (!data) return { entries: [], total: 0 };
-    if (state !== 'unhandled') return data.outbox.admin.entries(state, limit, after, search);
-    const { items, ...more } = listUnhandled(data, { limit, after, search });
+    if (state !== 'unhandled') return data.outbox.admin.entries(state, query);
+    const { items, ...more } = listUnhandled(data, query);
     return { entries: items, ...more };
   }
 
@@ -336,7 +331,7 @@ export class JoinedMembership implements Membership, Member {
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
     // Entries that arrive later are not included, because the user has not seen them.
-    const { entries } = this.entries(state, Number.POSITIVE_INFINITY);
+    const { entries } = this.entries(state, { limit: Number.POSITIVE_INFINITY });
     const decisions: Decision[] = [];
     for (let start = 0; start < entries.length; start += actedOnTogether) {
       const together = entries.slice(start, start + actedOnTogether);

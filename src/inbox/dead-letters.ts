@@ -4,7 +4,7 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
-import { type Page, pageOf } from '../page';
+import { type Page, type PageQuery, pageOf } from '../page';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxParts } from './context';
 import { addressTo, type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
@@ -51,9 +51,9 @@ export class DeadLetters {
   }
 
   /** Returns a page, in the order in which the records became unhandled. See {@link pageOf}. */
-  page(limit: number, after?: string, matches?: (item: DeadLetter) => boolean): Page<DeadLetter> {
+  page(query: PageQuery<DeadLetter>): Page<DeadLetter> {
     const items = [...this.#records.values()].map(({ item }) => item);
-    return pageOf(items, keyOf, { limit, after, matches });
+    return pageOf(items, keyOf, query);
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { SmsError } from '../errors';
-import { createSearch } from '../page';
+import { type EntryQuery, searchIn } from '../page';
 import type { ReplyRequest } from '../replies/reply-request';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
@@ -101,17 +101,17 @@ export class Admin {
     };
   }
 
-  /**
-   * Returns a page of entries: the first page, or the page after the `next` of an earlier page.
-   *
-   * @param search part of a number, a body or an id, without regard to case; blank: all entries
-   */
-  entries(state: TextEntryState, limit: number, after?: string, search = ''): TextEntryList {
+  /** Returns a page of the entries of a state. */
+  entries(state: TextEntryState, query: EntryQuery): TextEntryList {
     const { dispatcher, ledger } = this.#options;
-    const find = createSearch(search);
-    const matches = ({ message, options }: MessageItem) =>
-      find?.([...message.to, message.from, message.body, message.messageId, options.replaceKey]) ?? true;
-    const { page, ...more } = ledger.messages.page(state, limit, after, find && matches);
+    const textsOf = ({ message: { to, from, body, messageId }, options }: MessageItem) => [
+      ...to,
+      from,
+      body,
+      messageId,
+      options.replaceKey,
+    ];
+    const { page, ...more } = ledger.messages.page(state, searchIn(query, textsOf));
     return { entries: page.map(({ text, place }) => formatEntry(text, place, dispatcher.dueAt(text.id))), ...more };
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
-import { pageOf } from '../page';
+import { type PageQuery, pageOf } from '../page';
 import { DueTimes } from './due-times';
 import type { End } from './expiry';
 import { isKept, isTracked, type MessageItem, type MessageState } from './message-item';
@@ -222,20 +222,20 @@ export class Messages {
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
-  page(state: TextEntryState, limit: number, after?: string, matches?: (text: MessageItem) => boolean) {
+  page(state: TextEntryState, { matches, ...page }: PageQuery<MessageItem>) {
     const listed = this.#listed[state];
     const isListed = (order: string): boolean => {
       const text = this.get(listed.get(order) ?? '');
       return text !== undefined && matches?.(text) === true;
     };
-    const query = { limit, after, matches: matches && isListed };
+    const query = { ...page, matches: matches && isListed };
     const { items, ...rest } = pageOf(listed.keys(), (order) => order, query);
-    const page = items.flatMap((order) => {
+    const found = items.flatMap((order) => {
       const message = this.#messages.get(listed.get(order) ?? '');
       const place = message && placeOfEntry(message);
       return place ? [{ text: message.text, place }] : [];
     });
-    return { page, ...rest };
+    return { page: found, ...rest };
   }
 
   #count(message: OutgoingMessage): void {

@@ -75,9 +75,9 @@ function createNode(id: string, key: string, isStoreRead = () => true): AccountN
     key,
     state: () => state,
     countsToday: () => ({ ...counts, sent: 7 }),
-    entries: (wanted: EntryState, most: number, after = '0') => {
+    entries: (wanted: EntryState, { limit, after = '0' }: { limit: number; after?: string }) => {
       const entries = wanted === 'kept' ? Array.from({ length: 300 }, () => kept) : [];
-      const end = Number(after) + most;
+      const end = Number(after) + limit;
       const next = end < entries.length ? { next: String(end) } : undefined;
       return { entries: entries.slice(Number(after), end), total: entries.length, ...next };
     },

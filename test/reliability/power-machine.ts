@@ -122,7 +122,7 @@ function send(body: string, isOnce: boolean): void {
 }
 
 async function discard(body: string): Promise<void> {
-  const entry = membership.entries('kept', 10_000).entries.find((one) => one.body === body);
+  const entry = membership.entries('kept', { limit: 10_000 }).entries.find((one) => one.body === body);
   const decision = entry && (await membership.act(entry.id, 'discard'));
   if (decision === 'done') write({ what: 'discarded', body });
 }

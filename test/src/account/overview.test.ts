@@ -117,14 +117,14 @@ describe('the state of an account', () => {
       const deliveries = listen(membership);
       receive('hello');
       await until(() => membership.state().inbox.unhandled === 1);
-      const [entry] = membership.entries('unhandled', 200).entries;
+      const [entry] = membership.entries('unhandled', { limit: 200 }).entries;
       assert.ok(entry);
       return { membership, deliveries, id: entry.id };
     }
 
     it('is listed with the data that a user needs for a decision', async () => {
       const { membership } = await giveUp();
-      const { entries, total } = membership.entries('unhandled', 200);
+      const { entries, total } = membership.entries('unhandled', { limit: 200 });
       const [entry] = entries;
       const { id: _, at = 0, error, ...rest } = entry ?? {};
       assert.deepEqual(rest, {
@@ -153,7 +153,7 @@ describe('the state of an account', () => {
       const { membership, id } = await giveUp();
       assert.equal(await membership.act(id, 'discard'), 'done');
       assert.deepEqual(discarded, ['node']);
-      assert.deepEqual(membership.entries('unhandled', 200), { entries: [], total: 0 });
+      assert.deepEqual(membership.entries('unhandled', { limit: 200 }), { entries: [], total: 0 });
       for (const action of ['deliver', 'discard', 'send'] as const)
         assert.equal(await membership.act(id, action), 'gone');
     });
@@ -176,7 +176,7 @@ describe('the state of an account', () => {
   it('has no entries and accepts no action before a node uses the account', async () => {
     const membership = enter();
     for (const state of ['kept', 'uncertain', 'unhandled'] as const) {
-      assert.deepEqual(membership.entries(state, 200), { entries: [], total: 0 });
+      assert.deepEqual(membership.entries(state, { limit: 200 }), { entries: [], total: 0 });
     }
     assert.equal(await membership.act('none', 'send'), 'gone');
   });
@@ -199,7 +199,7 @@ describe('the state of an account', () => {
     const { sender } = attach(membership);
     joining.simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
     for (let each = 0; each < count; each++) sendText(sender, 'hello', { keep: forever });
-    await until(() => membership.entries('kept', 1).total === count);
+    await until(() => membership.entries('kept', { limit: 1 }).total === count);
     await until(() => membership.state().sends.failing !== undefined && membership.state().sends.inFlight === 0);
     return sender;
   }
@@ -210,7 +210,7 @@ describe('the state of an account', () => {
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
     assert.equal(await membership.actOnAll('kept', 'markSent'), 'unfit');
     assert.deepEqual(await membership.actOnAll('kept', 'discard'), { done: 401, left: 0 });
-    assert.deepEqual(membership.entries('kept', 1), { entries: [], total: 0 });
+    assert.deepEqual(membership.entries('kept', { limit: 1 }), { entries: [], total: 0 });
     assert.deepEqual(await membership.actOnAll('unhandled', 'deliver'), { done: 0, left: 0 });
     assert.equal(discarded.length, 401);
   });
@@ -221,9 +221,9 @@ describe('the state of an account', () => {
     joining.simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
     sendText(sender, 'hello', { to: ['6421555001'], keep: forever, replaceKey: 'Pump 2' });
     sendText(sender, 'hello', { to: ['6421555002', '6421555003'], keep: forever });
-    await until(() => membership.entries('kept', 1).total === 2);
+    await until(() => membership.entries('kept', { limit: 1 }).total === 2);
     const find = (search: string) => {
-      const { entries, total } = membership.entries('kept', 10, undefined, search);
+      const { entries, total } = membership.entries('kept', { limit: 10, search });
       return [total, entries.map((entry) => entry.to?.[0])];
     };
     assert.deepEqual(find('+64 21 555 003'), [1, ['6421555002']]);
@@ -294,7 +294,7 @@ describe('the state of an account', () => {
     const membership = enter();
     assert.equal(membership.knowsEntries(), false);
     await until(() => membership.knowsEntries());
-    const { entries, total } = membership.entries('uncertain', 200);
+    const { entries, total } = membership.entries('uncertain', { limit: 200 });
     assert.deepEqual([entries[0]?.body, total], ['hello', 1]);
     await membership.leave();
     disk = new FakeDisk();
@@ -309,9 +309,9 @@ describe('the state of an account', () => {
     for (const left of [2, 1]) {
       const membership = enter(memory);
       await until(() => membership.knowsEntries());
-      const [entry] = membership.entries('kept', 1).entries;
+      const [entry] = membership.entries('kept', { limit: 1 }).entries;
       assert.equal(await membership.act(entry?.id ?? '', 'discard'), 'done');
-      assert.equal(membership.entries('kept', 1).total, left);
+      assert.equal(membership.entries('kept', { limit: 1 }).total, left);
       await membership.leave();
     }
   });
@@ -366,7 +366,10 @@ describe('the state of an account', () => {
     joining.simulator.fault('send', { status: 500 }, 1);
     await send(['6421555001'], { keep: forever });
     await until(() => seen?.sends.uncertain === 1 && seen.sends.inFlight === 0);
-    assert.equal(await membership.act(membership.entries('uncertain', 1).entries[0]?.id ?? '', 'discard'), 'done');
+    assert.equal(
+      await membership.act(membership.entries('uncertain', { limit: 1 }).entries[0]?.id ?? '', 'discard'),
+      'done',
+    );
     await until(() => seen?.sends.uncertain === 0);
     await until(() => looking === undefined);
     const before = changes;

@@ -69,7 +69,7 @@ describe('an unhandled message', () => {
     await receive(inbox, 'hello');
     await clock.advance(60_000);
     await inbox.journal.flush();
-    const [item] = inbox.deadLetters.page(1).items;
+    const [item] = inbox.deadLetters.page({ limit: 1 }).items;
     assert.ok(item);
     return { inbox, sent, id: item.id };
   }
@@ -92,7 +92,7 @@ describe('an unhandled message', () => {
 
   it('is listed with its node and its time', async () => {
     const { inbox } = await giveUp();
-    const { kind, record, node, at, attempts } = inbox.deadLetters.page(200).items[0] ?? {};
+    const { kind, record, node, at, attempts } = inbox.deadLetters.page({ limit: 200 }).items[0] ?? {};
     assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
     assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
   });
@@ -144,7 +144,7 @@ describe('an unhandled message', () => {
     assert.deepEqual([next.state, other], [{ undelivered: 0, unhandled: 1 }, []]);
     const last = await restart(next);
     const sent = attach(last);
-    const [item] = last.deadLetters.page(1).items;
+    const [item] = last.deadLetters.page({ limit: 1 }).items;
     assert.deepEqual([item?.node, last.deadLetters.deliver(item?.id ?? '')], ['node', true]);
     await clock.advance(0);
     assert.deepEqual(
@@ -199,7 +199,7 @@ describe('an unhandled message', () => {
     const listed: unknown[] = [];
     let next: string | undefined;
     do {
-      const page = inbox.deadLetters.page(1, next);
+      const page = inbox.deadLetters.page({ limit: 1, after: next });
       for (const { id, node, record } of page.items) {
         listed.push(`${node} ${record.body}`);
         inbox.deadLetters.discard([id]);
@@ -257,7 +257,7 @@ describe('an unhandled message', () => {
     await clock.advance(60_000);
     await inbox.journal.flush();
     assert.deepEqual([inbox.state.unhandled, timesFull], [10_000, 1]);
-    assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '2');
+    assert.equal(inbox.deadLetters.page({ limit: 1 }).items[0]?.record.body, '2');
     assert.equal(disk.entries.size, 10_000);
   });
 

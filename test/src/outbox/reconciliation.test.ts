@@ -219,7 +219,7 @@ describe('unknown outcomes', () => {
   describe('unknown outcomes during the search for evidence', () => {
     const shown = (side: SendingSide, { state }: { state: SendHandlerState | undefined }) => {
       const { inFlight, waiting, kept, uncertain } = side.outbox.admin.state;
-      const listed = side.outbox.admin.entries('kept', 1).total;
+      const listed = side.outbox.admin.entries('kept', { limit: 1 }).total;
       return { badge: [state?.sending, state?.waiting], inFlight, waiting, kept, uncertain, listed };
     };
     const searching = { badge: [1, 0], inFlight: 1, waiting: 0, kept: 0, uncertain: 0, listed: 0 };

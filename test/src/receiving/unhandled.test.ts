@@ -87,12 +87,13 @@ describe('a polled record that no node receives', () => {
     return next;
   }
 
-  const unhandledBodies = (inbox: Inbox) => inbox.deadLetters.page(200).items.map(({ record }) => record.body);
+  const unhandledBodies = (inbox: Inbox) =>
+    inbox.deadLetters.page({ limit: 200 }).items.map(({ record }) => record.body);
 
   it('is unhandled, without a node and with its time', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one', 'two');
-    const [item] = inbox.deadLetters.page(1).items;
+    const [item] = inbox.deadLetters.page({ limit: 1 }).items;
     assert.deepEqual([item?.node, item?.at, item?.attempts], ['', clock.now(), 0]);
     assert.deepEqual([inbox.state, unhandledBodies(inbox)], [{ undelivered: 0, unhandled: 2 }, ['one', 'two']]);
     assert.equal(disk.entries.size, 2);

@@ -299,7 +299,7 @@ describe('reply requests', () => {
       const fail = side.service.holdNext({ error: createError('uncertain') });
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: [first, second], keep: forever });
       const decide = async (from: SendingSide, action: 'markSent' | 'send' | 'discard') => {
-        const [entry] = from.outbox.admin.entries('uncertain', 1).entries;
+        const [entry] = from.outbox.admin.entries('uncertain', { limit: 1 }).entries;
         await Promise.all([from.outbox.admin.act(entry?.id ?? '', action), from.pass(100)]);
       };
       const end = () => {

@@ -261,7 +261,7 @@ describe('a report', () => {
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });
     await side.status(first, 'RCV', 'm1');
-    const [uncertain] = side.outbox.admin.entries('uncertain', 10).entries;
+    const [uncertain] = side.outbox.admin.entries('uncertain', { limit: 10 }).entries;
     assert.equal(
       uncertain && (await Promise.all([side.outbox.admin.act(uncertain.id, 'markSent'), side.pass(100)]))[0],
       'done',

@@ -45,7 +45,7 @@ describe('the list of messages that a user can decide about', () => {
     let next: string | undefined;
     for (const first of [0, 200, 400]) {
       read = 0;
-      const list = admin.entries('kept', 200, next);
+      const list = admin.entries('kept', { limit: 200, after: next });
       assert.equal(list.total, 100_000);
       assert.deepEqual(
         list.entries.map(({ body }) => body),
@@ -55,17 +55,17 @@ describe('the list of messages that a user can decide about', () => {
       next = list.next;
     }
     read = 0;
-    assert.deepEqual(admin.entries('uncertain', 200), { entries: [], total: 0 });
+    assert.deepEqual(admin.entries('uncertain', { limit: 200 }), { entries: [], total: 0 });
     assert.equal(read, 0);
   });
 
   it('continues after a page whose last message was removed', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
     const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ text }) => text.id);
-    const first = texts.page('kept', 2);
+    const first = texts.page('kept', { limit: 2 });
     assert.deepEqual(ids(first), ['t000001', 't000002']);
     texts.delete('t000002');
-    const second = texts.page('kept', 2, first.next);
+    const second = texts.page('kept', { limit: 2, after: first.next });
     assert.deepEqual([ids(second), second.next], [['t000003', 't000004'], undefined]);
   });
 
@@ -76,7 +76,8 @@ describe('the list of messages that a user can decide about', () => {
     texts.put(createText(3, 'settled'));
     texts.put(createText(4, 'waiting'));
     texts.delete('t000004');
-    const bodies = (state: 'kept' | 'uncertain') => admin.entries(state, 200).entries.map(({ body, at }) => [body, at]);
+    const bodies = (state: 'kept' | 'uncertain') =>
+      admin.entries(state, { limit: 200 }).entries.map(({ body, at }) => [body, at]);
     assert.deepEqual(bodies('kept'), [['text 1', 1]]);
     assert.deepEqual(bodies('uncertain'), [['text 2', 9]]);
     const decisions = ['t000001', 't000002', 't000003'].map((id) => admin.act(id, 'deliver'));
@@ -87,17 +88,17 @@ describe('the list of messages that a user can decide about', () => {
     for (const [index, state] of (['waiting', 'leaving'] as const).entries()) {
       texts.put(createText(index, state, undefined, false));
     }
-    assert.deepEqual(admin.entries('kept', 200), { entries: [], total: 0 });
+    assert.deepEqual(admin.entries('kept', { limit: 200 }), { entries: [], total: 0 });
     assert.equal(await admin.act('t000000', 'deliver'), 'gone');
     texts.put(createText(1, 'uncertain', 9, false));
-    assert.equal(admin.entries('uncertain', 200).total, 1);
+    assert.equal(admin.entries('uncertain', { limit: 200 }).total, 1);
   });
 
   it('lists the oldest unknown outcome first', () => {
     texts.put(createText(1, 'uncertain', 20));
     texts.put(createText(2, 'uncertain', 10));
     assert.deepEqual(
-      admin.entries('uncertain', 200).entries.map(({ body }) => body),
+      admin.entries('uncertain', { limit: 200 }).entries.map(({ body }) => body),
       ['text 2', 'text 1'],
     );
   });

@@ -40,7 +40,7 @@ describe('a user who decides about a waiting message', () => {
     side.service.otherwise = { unreachable: true };
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
     await side.send(node, 'in time', { keep: { expireMs: 2 * minuteMs } }, 40_000);
-    for (const { id } of side.outbox.admin.entries('kept', 2).entries) {
+    for (const { id } of side.outbox.admin.entries('kept', { limit: 2 }).entries) {
       assert.equal(await side.outbox.admin.act(id, 'send'), 'done');
     }
     await side.pass(30_000);
@@ -59,7 +59,7 @@ describe('a user who decides about a waiting message', () => {
       sendText(node, 'first');
       for (const body of ['1', '2']) sendText(node, body, { keep });
       await side.send(node, 'alarm', { keep, priority: 10 });
-      const [, second] = side.outbox.admin.entries('kept', 2).entries;
+      const [, second] = side.outbox.admin.entries('kept', { limit: 2 }).entries;
       assert.equal(await side.outbox.admin.act(second?.id ?? '', 'send'), 'done');
       // A node that is registered again does not send the message a second time.
       side.attach();
@@ -102,7 +102,7 @@ describe('a user who decides about a waiting message', () => {
     const commit = store.commit.bind(store);
     store.commit = async (changes) => {
       const isMark = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
-      if (isMark) decisions.push(admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'discard'));
+      if (isMark) decisions.push(admin.act(admin.entries('kept', { limit: 1 }).entries[0]?.id ?? '', 'discard'));
       await commit(changes);
     };
     await side.send(node, 'hello', { keep });
@@ -114,10 +114,10 @@ describe('a user who decides about a waiting message', () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
     await side.send(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
-    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
     answer();
     await side.pass(10_000);
-    assert.equal(side.outbox.admin.entries('kept', 1).total, 0);
+    assert.equal(side.outbox.admin.entries('kept', { limit: 1 }).total, 0);
     for (const action of ['send', 'discard'] as const) {
       assert.equal(await side.outbox.admin.act(entry?.id ?? '', action), 'unfit');
     }
@@ -162,21 +162,28 @@ describe('a user who decides about a waiting message', () => {
 });
 
 describe('a user who decides about a message with an unknown outcome', () => {
-  const count = ({ outbox: { admin } }: SendingSide) => [admin.state.uncertain, admin.entries('uncertain', 1).total];
+  const count = ({ outbox: { admin } }: SendingSide) => [
+    admin.state.uncertain,
+    admin.entries('uncertain', { limit: 1 }).total,
+  ];
 
   it('can send it again, or discard it for good', async () => {
     const { side, node } = await beginUncertain();
     side.service.script.push({ error: createError('uncertain') });
     await side.send(node, 'other', { keep });
     const { admin } = side.outbox;
-    const { entries } = admin.entries('uncertain', 200);
+    const { entries } = admin.entries('uncertain', { limit: 200 });
     assert.deepEqual(
       entries.map(({ body, error }) => `${body} ${error?.code}`),
       ['hello SMS_UNCERTAIN', 'other SMS_UNCERTAIN'],
     );
     const [first = '', second = ''] = entries.map(({ id }) => id);
     const sent = admin.act(first, 'send');
-    assert.equal(admin.state.uncertain, admin.entries('uncertain', 200).total, 'the number is that of the list');
+    assert.equal(
+      admin.state.uncertain,
+      admin.entries('uncertain', { limit: 200 }).total,
+      'the number is that of the list',
+    );
     assert.deepEqual([await sent, await admin.act(second, 'discard')], ['done', 'done']);
     await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN', 'to 6421555123 again']);
@@ -216,7 +223,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
   it('sends it once if two users decide', async () => {
     const { store, side, node } = await beginUncertain();
     const { admin } = side.outbox;
-    const id = admin.entries('uncertain', 1).entries[0]?.id ?? '';
+    const id = admin.entries('uncertain', { limit: 1 }).entries[0]?.id ?? '';
     store.turns = 2;
     const first = admin.act(id, 'send');
     await new Promise(setImmediate);
@@ -250,7 +257,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
       side.service.otherwise = { unreachable: true };
       assert.equal(await side.act('uncertain', 'send'), 'done');
       await side.pass(100);
-      assert.equal(side.outbox.admin.entries('kept', 1).total, 1);
+      assert.equal(side.outbox.admin.entries('kept', { limit: 1 }).total, 1);
       return sending;
     }
 
@@ -261,7 +268,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
       const next = side.restart(left);
       const node = next.attach();
       await next.pass(100);
-      assert.equal(next.outbox.admin.entries('kept', 1).total, 1);
+      assert.equal(next.outbox.admin.entries('kept', { limit: 1 }).total, 1);
       next.service.otherwise = { takes: true };
       await next.pass(2 * minuteMs);
       assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);

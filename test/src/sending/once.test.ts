@@ -355,7 +355,7 @@ describe('the option once', () => {
     it('sends the duplicate if a user discards the first message', async () => {
       const { side, node, store } = twins();
       await side.pass(100);
-      const [entry] = side.outbox.admin.entries('kept', 2).entries;
+      const [entry] = side.outbox.admin.entries('kept', { limit: 2 }).entries;
       const acted = side.outbox.admin.act(entry?.id ?? '', 'discard');
       side.service.otherwise = { takes: true };
       await side.pass(120_000);

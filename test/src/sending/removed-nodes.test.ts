@@ -144,7 +144,7 @@ describe('the outcome of a message whose node was removed', () => {
     return { side, store };
   }
 
-  const undecided = (side: SendingSide) => side.outbox.admin.entries('uncertain', 9).total;
+  const undecided = (side: SendingSide) => side.outbox.admin.entries('uncertain', { limit: 9 }).total;
 
   it('waits for the node for 7 days, and is then dropped', async () => {
     const { side, store } = await strand({});

@@ -21,7 +21,7 @@ describe('replacing a stored message', () => {
     await side.send(node, 'at ten', { ...order, messageId: 'm2' }, 1_000);
     assert.deepEqual([node.ends, node.outcomes[0]?.message.body], [['SMS_REPLACED'], 'at nine']);
     assert.deepEqual(
-      side.outbox.admin.entries('kept', 5).entries.map(({ body, key }) => [body, key]),
+      side.outbox.admin.entries('kept', { limit: 5 }).entries.map(({ body, key }) => [body, key]),
       [['at ten', replaceKey]],
     );
     side.service.otherwise = { takes: true };

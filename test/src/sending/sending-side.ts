@@ -382,7 +382,7 @@ export class SendingSide {
 
   /** Lets a user decide about the first message of a list. */
   async act(state: 'kept' | 'uncertain', action: 'send' | 'discard' | 'markSent'): Promise<ActResult> {
-    const [entry] = this.outbox.admin.entries(state, 1).entries;
+    const [entry] = this.outbox.admin.entries(state, { limit: 1 }).entries;
     const acted = this.outbox.admin.act(entry?.id ?? '', action);
     await Promise.all([acted, this.pass(0)]);
     return acted;

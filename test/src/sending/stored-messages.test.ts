@@ -373,9 +373,9 @@ describe('stored messages', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     const [news] = node.outcomes;
     assert.ok(news?.outcome instanceof SmsError && news.outcome.messageId === 'mine');
-    assert.equal(side.outbox.admin.entries('uncertain', 200).total, 1);
+    assert.equal(side.outbox.admin.entries('uncertain', { limit: 200 }).total, 1);
     await side.pass(7 * 24 * 3_600_000 + 1_000);
-    assert.equal(side.outbox.admin.entries('uncertain', 200).total, 0);
+    assert.equal(side.outbox.admin.entries('uncertain', { limit: 200 }).total, 0);
     assert.equal(side.outbox.isSettled, true);
   });
 
@@ -392,7 +392,7 @@ describe('stored messages', () => {
 
   it('are dropped from memory if another instance claims them', async () => {
     const { side, node } = await strand();
-    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
     side.outbox.forget(entry?.id ?? '');
     assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
     side.service.otherwise = { takes: true };

@@ -29,7 +29,7 @@ describe('a message with a time', () => {
     assert.equal(store.disk.entries.size, 1);
     assert.deepEqual(side.outbox.admin.state.scheduled, 1);
     assert.deepEqual(side.outbox.admin.state.kept, 1);
-    const { entries } = side.outbox.admin.entries('kept', 10);
+    const { entries } = side.outbox.admin.entries('kept', { limit: 10 });
     assert.deepEqual(
       entries.map(({ body, dueAt }) => [body, dueAt]),
       [['later', noon + 2 * hourMs]],
@@ -136,7 +136,7 @@ describe('a message with a time', () => {
     side.service.otherwise = { unreachable: true };
     await side.pass(100);
     await Promise.all([node.node.close(), side.pass(1_000)]);
-    const left = () => side.outbox.admin.entries('kept', 10).entries.map(({ body }) => body);
+    const left = () => side.outbox.admin.entries('kept', { limit: 10 }).entries.map(({ body }) => body);
     await side.pass(7 * dayMs + minuteMs);
     assert.deepEqual(left(), ['later', 'last']);
     await side.pass(2 * dayMs - 10 * minuteMs);
@@ -152,7 +152,7 @@ describe('a message with a time', () => {
     const { side, node, store } = start();
     side.service.otherwise = { unreachable: true };
     await side.send(node, 'later', at(noon + 20 * dayMs), 2 * hourMs);
-    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
     const [done] = await Promise.all([side.outbox.admin.act(entry?.id ?? '', 'send'), side.pass(100)]);
     assert.equal(done, 'done');
     assert.equal(side.service.tries > 0, true);
