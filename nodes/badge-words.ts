@@ -55,8 +55,8 @@ const status = {
 };
 
 /**
- * The English words of all badges, as in the catalog of `sms-account`. Runtimes use these words whatever the language
- * of the server, and the editor translates them.
+ * The English words of all badges, as in the catalog of `sms-account`. The runtime always sends these words, also on a
+ * server with another language. The editor translates them.
  */
 export const badgeWords = { short, status } as const;
 

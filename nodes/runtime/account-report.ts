@@ -135,7 +135,7 @@ export interface DecidedReport {
 /** A page of opted-out numbers, the latest first. */
 export interface OptOutsReport {
   optouts: { msisdn: string; at: string; via: 'message' | 'person' }[];
-  /** Number of all opted-out numbers, or of those that match the search. */
+  /** Number of opted-out numbers on all pages. If there is a search, only matching numbers count. */
   total: number;
   next?: string;
 }

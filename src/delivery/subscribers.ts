@@ -302,7 +302,7 @@ export class Subscribers {
       return { subscriber, first: pending, deliveries: [{ entry, attempt }], together };
     });
     if (pendingFor.size > 0) return batches;
-    // All other nodes that had to receive the entry are no longer part of the flows, or do not want it.
+    // No node still has to receive the entry: each node has acknowledged it, has left the flows, or does not want it.
     if (acknowledgements > 0) this.#events.onTaken(pending);
     else if (this.#isUnreceived(entry)) this.#events.onUnreceived(pending);
     else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);

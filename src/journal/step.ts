@@ -72,7 +72,7 @@ export interface HeldItem extends Item {
 /** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Receives items of its part, some of which it might already know. The journal takes no step before this method
+   * Receives the items of this participant. It might already have some of them. The journal takes no step before this method
    * returns, or before its promise resolves.
    *
    * @param isOpening true if these are all items that this process has in the store, false if a dead process left them

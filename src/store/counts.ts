@@ -55,7 +55,8 @@ export function areLimitsKept(value: string | undefined, { limits }: Count): boo
 }
 
 /**
- * Counts messages on top of a value. A removed message is one of those at its time, or of those merged with them.
+ * Counts messages on top of a value. Removing a message lowers the number at its time. If that time was merged with
+ * others, it lowers the number at the merged time.
  * Returns the new value, or `undefined` if no message counts any longer.
  *
  * `redis-scripts.ts` has the same rules for the server.

@@ -57,7 +57,7 @@ const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
 ];
 
-/** Wraps a database, so that its errors name the folder and what to do. */
+/** Wraps a database. Its errors then name the folder, and tell the user how to solve the problem. */
 function explaining(database: Database, folder: string): Database {
   return {
     file: database.file,

@@ -1,6 +1,6 @@
 /**
  * A process that sends and receives until its power is cut. It uses the library with one store, and gets its orders
- * as process messages. It writes down what enters its flows, in a file that no cut affects.
+ * as process messages. It writes each event in its flows to a file that no cut affects.
  */
 import { appendFileSync, existsSync } from 'node:fs';
 import { DiskStore, joinAccount } from '../../src';

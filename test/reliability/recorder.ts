@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
 import { until } from '../until';
 
-/** A record of what a flow saw: a message, an error at its Catch node, or the badge of a node. */
+/** One event in a flow: a flow message, an error at the Catch node, or a badge of a node. */
 export interface Observation {
   payload?: unknown;
   topic?: unknown;
@@ -61,7 +61,7 @@ export function badgesOf(file: string, id: string): string[] {
     .map((status) => [status?.fill, status?.shape, status?.text].filter((part) => part).join(' '));
 }
 
-/** Waits until `isTrue` holds. If it does not, the error names `what`. */
+/** Waits until `isTrue` returns true. If the time runs out first, the error quotes `what`. */
 export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
   return until(isTrue, what, { limitMs: waitLimitMs });
 }

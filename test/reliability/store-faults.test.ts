@@ -90,7 +90,7 @@ const fillsUp = 'a disk that fills up';
 const limited = 'a limit on the file size';
 const canMount = tryToMount();
 
-/** What a test observed during one fault. */
+/** The running parts and the observations of a test of one fault. */
 interface Story {
   simulator: Simulator;
   /** Suffix of the node ids. */

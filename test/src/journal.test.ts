@@ -586,7 +586,7 @@ describe('Journal', () => {
   });
 
   describe('items that the journal finds when it opens', () => {
-    it('go to the part that wrote them, and items of unknown parts stay untouched', async () => {
+    it('are given to the part that wrote them, unless no part knows them', async () => {
       const before = create();
       await before.run(
         step(({ keep: items }) => {

@@ -132,7 +132,7 @@ describe('an unhandled message', () => {
     );
   });
 
-  it('is unhandled again if its node is removed before the flow acknowledges it', async () => {
+  it('becomes unhandled again if its node is removed before an acknowledgement', async () => {
     const { inbox, id } = await giveUp();
     assert.equal(inbox.deadLetters.deliver(id), true);
     await clock.advance(0);

@@ -155,7 +155,7 @@ describe('identity (dedupe)', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('is a new message with another date, and the retries of both are recognised', () => {
+    it('counts as new with another date, and then recognises both retries', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);

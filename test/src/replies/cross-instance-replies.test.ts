@@ -147,7 +147,7 @@ describe('replies that other instances have read', () => {
     }
   });
 
-  it('answer their reply request if one commit reads them and stores the outcome', async () => {
+  it('end the request if one commit stores the outcome and reads the reply', async () => {
     const { side, node, store } = beginReceiving(new FailingServer());
     await side.send(node, 'collects replies', { to: ['6421555999'], waitMs: 60_000, keep: forever });
     const accept = side.service.holdNext();

@@ -23,7 +23,7 @@ async function beginWaiting(bodies: readonly string[], options: Parameters<typeo
   return sending;
 }
 
-describe('a user who decides about a waiting message', () => {
+describe('a user with a waiting message', () => {
   it('can discard it, or send it now', async () => {
     const { side, node } = await beginWaiting(['1', '2', '3']);
     await side.pass(20_000);

@@ -13,7 +13,7 @@ import {
 } from '../../../src/store/store';
 import fc from '../../fast-check';
 
-/** Reports of a store that nobody needs. */
+/** Event handlers for tests that need none of the events. */
 export const events: StoreEvents = {
   wantedNames: () => [],
   isReadable: () => true,

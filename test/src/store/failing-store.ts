@@ -216,7 +216,7 @@ export class FailingServer extends FailingStore {
     return super.open(events);
   }
 
-  /** The store cannot know what other processes have left on the server. */
+  /** Undefined, because the server can have data of other processes. */
   override get mayHold(): undefined {
     return undefined;
   }
