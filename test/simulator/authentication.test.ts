@@ -72,12 +72,6 @@ describe('simulator: §4, §9 paths and methods', () => {
     await simulator.close();
   });
 
-  it('answers 401 to an unknown path (§7.1)', async () => {
-    for (const path of ['/', '/api/4/sms/out', '/api/3/sms/in', '/api/3/sms/out/', '/api/1/sms/list']) {
-      assert.equal((await calls.call(path)).status, 401, path);
-    }
-  });
-
   it('answers 405 with Allow to another method', async () => {
     assert.equal((await calls.call('/api/3/sms/out/poll')).status, 405);
     const answer = await calls.call('/api/1/sms/in', {}, { method: 'DELETE' });

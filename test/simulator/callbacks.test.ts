@@ -69,15 +69,6 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(client.received[0]?.path, '/default');
       assert.equal(readXml(client.received[0]?.body ?? '').attributes.messageId, '');
     });
-
-    it('leaves the message unread for polling (§3)', async () => {
-      await send({ callbackUrl: client.url('/in') });
-      const message = simulator.reply({ from: handset, body: 'x' });
-      await simulator.whenIdle();
-      assert.equal(client.received.length, 1);
-      assert.equal(message.read, false);
-      assert.equal((await calls.pollIncoming()).status, 200);
-    });
   });
 
   describe('§6.5 status payload', () => {
@@ -114,7 +105,7 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('the choice of the callback URL (§6)', () => {
-    it('prefers the URL of the message to that of the organisation', async () => {
+    it('prefers the URL of the message, and calls none after its removal', async () => {
       simulator.setOrganisation({
         callbackUrl: client.url('/default'),
         callbackStatusUrl: client.url('/default-status'),
@@ -124,20 +115,14 @@ describe('simulator: §6 callbacks', () => {
       await simulator.whenIdle();
       simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
       await simulator.whenIdle();
+      simulator.setOrganisation({ callbackUrl: null });
+      await send({ messageId: 'next' });
+      simulator.reply({ from: handset, body: 'x' });
+      await simulator.whenIdle();
       assert.deepEqual(
         client.received.map(({ path }) => path),
         ['/own', '/default-status'],
       );
-    });
-
-    it('does not call back without a URL, or after the URL is removed', async () => {
-      simulator.setOrganisation({ callbackUrl: client.url('/default') });
-      simulator.setOrganisation({ callbackUrl: null });
-      await send({});
-      simulator.reply({ from: handset, body: 'x' });
-      await simulator.whenIdle();
-      assert.equal(client.received.length, 0);
-      assert.equal(simulator.callbackLog.length, 0);
     });
   });
 
@@ -160,19 +145,16 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('§6.3 mailto', () => {
-    it('writes an e-mail with the subject and body of the URL', async () => {
+    it('writes an e-mail with the subject and body of the URL, or the default', async () => {
       await send({ callbackUrl: 'mailto:ops%2Bsms@client.example?Subject=Von%20{!recipient.msisdn}&Body=1%0A{!body}' });
       simulator.reply({ from: handset, body: '50% & mehr' });
-      assert.deepEqual(simulator.mailbox, [
-        { to: 'ops+sms@client.example', subject: `Von ${handset}`, body: '1\n50% & mehr' },
-      ]);
-      assert.equal(simulator.callbackLog.length, 0);
-    });
-
-    it('uses RE: and the received body by default', async () => {
       await send({ callbackUrl: 'mailto:ops@client.example' });
       simulator.reply({ from: handset, body: 'Danke' });
-      assert.deepEqual(simulator.mailbox, [{ to: 'ops@client.example', subject: 'RE:', body: 'Danke' }]);
+      assert.deepEqual(simulator.mailbox, [
+        { to: 'ops+sms@client.example', subject: `Von ${handset}`, body: '1\n50% & mehr' },
+        { to: 'ops@client.example', subject: 'RE:', body: 'Danke' },
+      ]);
+      assert.equal(simulator.callbackLog.length, 0);
     });
   });
 

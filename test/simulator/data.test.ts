@@ -113,14 +113,6 @@ describe('simulator: --data', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('limits the number of messages in the folder too', async () => {
-    await restart({ keepTexts: 10 });
-    for (let index = 0; index < 30; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
-    await restart();
-    assert.ok(simulator.incoming.length <= 10);
-    assert.equal(simulator.incoming.at(-1)?.body, '29');
-  });
-
   describe('simulator: --data of the command', () => {
     let child: ChildProcess | undefined;
     /** @param wrap a command that runs the simulator's command, with its arguments */

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type ManualClock, type Simulator, startSimulator } from '../../simulator';
+import {
+  createManualClock,
+  type ManualClock,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../../simulator';
 import { ServiceCalls } from './service-calls';
 import { readXml, type XmlElement } from './xml-element';
 
@@ -9,9 +15,9 @@ describe('simulator: §2.6, §4.5 feed', () => {
   let simulator: Simulator;
   let calls: ServiceCalls;
   let clock: ManualClock;
-  const start = async (): Promise<void> => {
+  const start = async (options: SimulatorOptions = {}): Promise<void> => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
-    simulator = await startSimulator({ clock, balance: 50 });
+    simulator = await startSimulator({ clock, balance: 50, ...options });
     calls = new ServiceCalls(simulator);
   };
   afterEach(async () => {
@@ -31,6 +37,11 @@ describe('simulator: §2.6, §4.5 feed', () => {
       simulator.reply({ from: handset, body: `got-${round}` });
       await clock.advance(60_000);
     }
+  };
+  const assertAccount = (root: XmlElement, balance = '48'): void => {
+    assert.equal(root.child('sms:balance').text, balance);
+    assert.equal(root.child('sms:accountType').text, 'Prepaid');
+    assert.equal(root.child('sms:currency').text, 'EUR');
   };
   const contents = (feed: XmlElement): string[] => feed.all('entry').map((entry) => entry.child('content').text);
 
@@ -52,6 +63,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(sent?.child('updated').text, '2026-03-01T00:02:02.000Z');
     assert.equal(sent?.child('sms:statusCode').text, 'RCV');
     assert.equal(sent?.child('id').text, 'urn:sms:out:id%201');
+    assertAccount(feed);
   });
 
   it('is RSS 2.0 on demand', async () => {
@@ -60,6 +72,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     const rss = await read({ format: 'RSS' });
     assert.deepEqual([rss.name, rss.attributes.version], ['rss', '2.0']);
     const channel = rss.child('channel');
+    assertAccount(channel, '49');
     for (const name of ['title', 'link', 'description']) assert.notEqual(channel.child(name).text, '');
     const [reply, sent] = channel.all('item');
     assert.equal(reply?.child('description').text, 'got-0');
@@ -78,9 +91,13 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(channel.child('item').child('description').text, '<b>&amp; ]]> "\ufffd');
   });
 
-  it('returns 8 messages by default and at most 300 (§8)', async () => {
+  it('returns 8 messages by default, at most 300, of the requested type (§8)', async () => {
     await start();
     await converse(10);
+    assert.deepEqual(contents(await read({ type: 'out', size: '2' })), ['sent-9', 'sent-8']);
+    assert.deepEqual(contents(await read({ type: 'reply', size: '1' })), ['got-9']);
+    for (const params of [{ format: 'atom' }, { type: 'in' }, { size: '0' }, { size: 'x' }, { size: '-1' }])
+      assert.equal((await calls.call('/api/2/sms/list', params)).status, 400, JSON.stringify(params));
     for (let index = 0; index < 300; index += 1) simulator.reply({ from: handset, body: `${index}` });
     assert.equal((await read()).all('entry').length, 8);
     assert.equal((await read({ size: '3' })).all('entry').length, 3);
@@ -88,30 +105,15 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal((await read({ Size: '3' })).all('entry').length, 8, 'names are case sensitive');
   });
 
-  it('returns only the requested type', async () => {
-    await start();
-    await converse(2);
-    assert.deepEqual(contents(await read({ type: 'out' })), ['sent-1', 'sent-0']);
-    assert.deepEqual(contents(await read({ type: 'reply', size: '1' })), ['got-1']);
+  it("has the service's own ids, also in the outbox, if the option says so", async () => {
+    await start({ ownRecordIds: true });
+    assert.match((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text, /messageId="mine"/);
+    const own = String((await calls.pollOutbox())[0]?.messageId);
+    assert.match(own, /^[\da-f-]{36}$/);
+    assert.equal((await read()).child('entry').child('id').text, `urn:sms:out:${own}`);
+    const item = (await read({ format: 'RSS' })).child('channel').child('item');
+    assert.equal(item.child('guid').text, `urn:sms:out:${own}`);
+    assert.equal(simulator.reply({ from: handset, body: 'yes' }).inReplyToId, 'mine');
+    assert.equal(simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' }).inReplyToId, 'mine');
   });
-
-  it('refuses another format, type or size', async () => {
-    await start();
-    for (const params of [{ format: 'atom' }, { type: 'in' }, { size: '0' }, { size: 'x' }, { size: '-1' }]) {
-      assert.equal((await calls.call('/api/2/sms/list', params)).status, 400, JSON.stringify(params));
-    }
-  });
-
-  for (const format of ['ATOM', 'RSS']) {
-    const rootOf = (feed: XmlElement): XmlElement => (format === 'ATOM' ? feed : feed.child('channel'));
-
-    it(`has the account details as elements in ${format}`, async () => {
-      await start();
-      await calls.send({ to: handset, body: 'x' });
-      const root = rootOf(await read({ format }));
-      assert.equal(root.child('sms:balance').text, '49');
-      assert.equal(root.child('sms:accountType').text, 'Prepaid');
-      assert.equal(root.child('sms:currency').text, 'EUR');
-    });
-  }
 });

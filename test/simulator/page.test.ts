@@ -89,7 +89,9 @@ describe('simulator: the page and its events', () => {
       }
     });
 
-    it('refuses other host names and pages of other sites', async () => {
+    it('refuses other host names and pages of other sites, also for controls', async () => {
+      for (const headers of [{ host: 'evil.example:1' }, { origin: 'https://evil.example' }])
+        assert.equal((await calls.control('balance', { balance: 0 }, headers)).status, 403);
       for (const path of ['/', '/control/page/main.mjs', '/control/events']) {
         assert.equal((await get(path, { host: 'evil.example' })).status, 403, path);
         assert.equal((await get(path, { origin: 'https://evil.example' })).status, 403, path);
@@ -178,24 +180,11 @@ describe('simulator: the page and its events', () => {
       assert.match(first?.body ?? '', /to=6421555123&body=x&callbackUrl=http%3A/);
     });
 
-    it('mark a request that a fault aborted', async () => {
-      simulator.fault('send', { drop: 'before' });
-      await assert.rejects(calls.send({ to: handset, body: 'x' }));
-      await simulator.until(() => simulator.requests[0]?.brokenOff === true);
-      assert.equal(simulator.requests[0]?.aborted, undefined);
-    });
-
     it('end when the simulator closes', async () => {
       const reader = await follow();
       await reader.next();
       await simulator.close();
       await reader.ended;
     });
-  });
-
-  it('refuses the next message once if its result is BLOCKED', async () => {
-    simulator.setNextOutcome('BLOCKED');
-    assert.match((await calls.send({ to: handset, body: 'one' })).text, /errorMessage="Number is in the blocked list"/);
-    assert.doesNotMatch((await calls.send({ to: handset, body: 'two' })).text, /errorMessage/);
   });
 });
