@@ -25,7 +25,7 @@ export = (RED: NodeAPI) => {
     let output: 'each' | 'list' = 'each';
     /** The last requested poll, and a requested poll that has not started. */
     let last: Promise<unknown> = Promise.resolve();
-    let waiting: Promise<number> | undefined;
+    let waiting: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
     const stop = new AbortController();
     /** Number of records of the last poll. */
     let count = 0;
@@ -35,14 +35,18 @@ export = (RED: NodeAPI) => {
       this.status(badges.messages(records));
     };
 
-    /** Sends records into the flow. If an input triggered the poll, the flow messages are copies of the input. */
+    /**
+     * Sends records into the flow. If inputs triggered the poll, the flow messages are copies of each of these inputs.
+     */
     const send = ({ records, context, slice }: OutboxBatch): Promise<boolean> => {
-      const trigger = (context ?? {}) as SmsMessage;
+      const triggers = (context ?? [{}]) as SmsMessage[];
       const { index = 0, count = records.length } = slice ?? {};
       showCount(count);
-      if (output === 'list') return sender.send(() => [createList(RED, records, trigger)]);
-      const id = slice ? `${this.id}.${slice.group}` : RED.util.generateId();
-      return sender.send(() => [createEach(RED, records, trigger, { id, count, index })]);
+      if (output === 'list') return sender.send(() => [triggers.map((trigger) => createList(RED, records, trigger))]);
+      const group = slice ? `${this.id}.${slice.group}` : RED.util.generateId();
+      const createCopies = (trigger: SmsMessage, place: number) =>
+        createEach(RED, records, trigger, { id: `${group}.${place}`, count, index });
+      return sender.send(() => [triggers.flatMap(createCopies)]);
     };
 
     const showState = (state: PollState) => {
@@ -69,24 +73,27 @@ export = (RED: NodeAPI) => {
       });
     };
 
-    /** Polls after the current poll has ended. All inputs that wait then share the next poll. */
+    /** Polls after the current poll has ended. All inputs that wait then share the next poll and get its records. */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
-      if (waiting) return waiting.then(() => 0);
+      if (waiting) {
+        waiting.inputs.push(message);
+        return waiting.poll;
+      }
+      const inputs = [message];
       const start = () => {
         waiting = undefined;
         if (stop.signal.aborted) throw new SmsError('closedRead');
         subscription ??= subscribe();
-        return subscription.poll(message);
+        return subscription.poll(inputs);
       };
-      const own = last.then(() => getAccount(RED, config.account).membership.read(async () => start(), stop.signal));
-      own
+      const poll = last.then(() => getAccount(RED, config.account).membership.read(async () => start(), stop.signal));
+      last = poll
         .catch(() => {})
         .finally(() => {
-          if (waiting === own) waiting = undefined;
+          if (waiting?.poll === poll) waiting = undefined;
         });
-      last = own.catch(() => {});
-      waiting = own;
-      return own;
+      waiting = { inputs, poll };
+      return poll;
     };
 
     const poll = async (message: SmsMessage) => {
@@ -95,7 +102,7 @@ export = (RED: NodeAPI) => {
       const recordCount = await pollInTurn(message);
       logMetrics(recordCount);
       if (recordCount > 0) return;
-      if (output === 'list') await send({ records: [], context: message });
+      if (output === 'list') await send({ records: [], context: [message] });
       else showCount(0);
     };
 
@@ -125,8 +132,8 @@ export = (RED: NodeAPI) => {
   serveReadNow(RED, 'sms-outbox');
 };
 
-function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: SmsMessage): SmsMessage[] {
-  return [{ ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) }];
+function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: SmsMessage): SmsMessage {
+  return { ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) };
 }
 
 /** @param first `msg.parts` values of the first record in the slice */

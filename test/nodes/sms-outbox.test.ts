@@ -3,7 +3,16 @@ import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { assertOuterPartsKept } from './outer-parts';
-import { account, catcher, payloadsOf, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import {
+  account,
+  catcher,
+  type FlowMessage,
+  payloadsOf,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+} from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -202,6 +211,30 @@ describe('sms-outbox', () => {
       assert.equal((await flow.done('outbox', 1_000)).length, 1_000);
       assert.equal(polls(), 2);
     });
+
+    for (const output of ['each', 'list'] as const) {
+      it(`gives all records of a poll to each input that shares it, with ${output}`, async () => {
+        await sendElsewhere('1');
+        await sendElsewhere('2');
+        const flow = await start({ output });
+        sim.fault('outbox', { delayMs: 50, status: 200, body: '[]', contentType: 'application/json' }, 1);
+        flow.send('outbox', { topic: 'first' });
+        await until(() => polls() === 1);
+        for (const asked of ['b', 'c']) flow.send('outbox', { asked });
+        await flow.done('outbox', 3);
+        const bodiesOfInput = (wanted: string) => {
+          const copies = flow.received('got').filter(({ asked }) => asked === wanted);
+          if (output === 'list') return copies.map(({ payload }) => payloadsOf(payload as FlowMessage[]).length);
+          const ids = new Set(copies.map(({ parts }) => parts?.id));
+          return [...payloadsOf(copies), ids.size];
+        };
+        const expected = output === 'list' ? [2] : ['1', '2', 1];
+        assert.deepEqual([bodiesOfInput('b'), bodiesOfInput('c')], [expected, expected]);
+        const partIds = new Set(flow.received('got').map(({ parts }) => parts?.id));
+        assert.equal(partIds.size, output === 'list' ? 1 : 2);
+        assert.equal(polls(), 2);
+      });
+    }
 
     it('ends waiting inputs without a poll if the node stops', async () => {
       sim.fault('outbox', { hang: true });
