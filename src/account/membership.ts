@@ -347,7 +347,7 @@ export class JoinedMembership implements Membership, Member {
 
   async optOuts(query: OptOutQuery = {}): Promise<OptOutPage> {
     const search = removeFormatting(query.search ?? '');
-    return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, { ...query, search })));
+    return this.inbox.journal.run(createReading('refuse', (readKey) => listOptOuts(readKey, { ...query, search })));
   }
 
   async changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number> {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import { Notices, type SmsError } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
-import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
+import type { MessageAction, MessageEntry, MessageEntryList, SendState } from '../outbox/admin';
 import { Outage } from '../outbox/outage';
 import { SendCounts } from '../outbox/send-counts';
 import type { PollSummary } from '../polling/endpoint';
@@ -51,7 +51,7 @@ export interface UnhandledEntry {
 }
 
 /** An entry that needs a decision. */
-export type AccountEntry = TextEntry | UnhandledEntry;
+export type AccountEntry = MessageEntry | UnhandledEntry;
 
 /** State of an entry: stored, with an unknown outcome, or unhandled. */
 export type EntryState = AccountEntry['state'];
@@ -60,7 +60,7 @@ export type EntryState = AccountEntry['state'];
  * Action on an entry: `send` fits outgoing messages, `markSent` unknown outcomes, `deliver` unhandled messages, and
  * `discard` all entries.
  */
-export type EntryAction = TextAction | 'deliver';
+export type EntryAction = MessageAction | 'deliver';
 
 /** Result of an action: done, the entry no longer exists, or the action is not possible in the state of the entry. */
 export type Decision = 'done' | 'gone' | 'unfit';
@@ -73,7 +73,7 @@ export interface Decided {
 }
 
 /** Entries, the oldest first, and the total number. */
-export interface EntryList extends Omit<TextEntryList, 'entries'> {
+export interface EntryList extends Omit<MessageEntryList, 'entries'> {
   entries: AccountEntry[];
 }
 

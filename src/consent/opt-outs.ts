@@ -1,4 +1,4 @@
-import { type Changes, foreverMs, type Look, type Remembered, unsweptPrefix } from '../store/store';
+import { type Changes, foreverMs, type ReadKey, type Remembered, unsweptPrefix } from '../store/store';
 import type { ConsentChange } from './words';
 
 /** A number that has opted out. */
@@ -56,15 +56,15 @@ export function keyOfOptOut(msisdn: string): string {
 }
 
 /** Returns whether a number is on the list. */
-export function isOptedOut(msisdn: string, look: Look): boolean {
-  return has(look(keyOfOptOut(msisdn)), msisdn);
+export function isOptedOut(msisdn: string, readKey: ReadKey): boolean {
+  return has(readKey(keyOfOptOut(msisdn)), msisdn);
 }
 
 /** Adds numbers to the list, or removes them. Returns the number of changes. */
-export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, look: Look, changes: Changes): number {
+export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKey: ReadKey, changes: Changes): number {
   let changed = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
-    const lines = linesByNumber(look(key));
+    const lines = linesByNumber(readKey(key));
     // The step must compare the value even if it changes nothing, because another instance might change the value.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
@@ -94,13 +94,13 @@ function byKeyOf(msisdns: Iterable<string>): Map<string, string[]> {
 }
 
 /** Counts the numbers on the list. */
-export function countOptOuts(look: Look): number {
-  return readAll(look).length;
+export function countOptOuts(readKey: ReadKey): number {
+  return readAll(readKey).length;
 }
 
 /** Returns a page of the list. */
-export function listOptOuts(look: Look, { search = '', after, limit = 200 }: OptOutQuery = {}): OptOutPage {
-  const all = readAll(look);
+export function listOptOuts(readKey: ReadKey, { search = '', after, limit = 200 }: OptOutQuery = {}): OptOutPage {
+  const all = readAll(readKey);
   const found = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
   const rest = after === undefined ? found : found.filter((line) => line < after);
   const lines = rest.sort().reverse().slice(0, limit);
@@ -114,8 +114,8 @@ export function mergeOptOuts(own: Remembered, former: Remembered): Remembered {
   return { ...own, value: [...lines.values()].join('\n') };
 }
 
-function readAll(look: Look): string[] {
-  return allKeys.flatMap((key) => linesOf(look(key)));
+function readAll(readKey: ReadKey): string[] {
+  return allKeys.flatMap((key) => linesOf(readKey(key)));
 }
 
 function has(remembered: Remembered | undefined, msisdn: string): boolean {

@@ -1,7 +1,7 @@
 import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
-import { type Changes, dropItem, keepItem, type Look, latest, type PendingWrite } from '../store/store';
+import { type Changes, dropItem, keepItem, latest, type PendingWrite, type ReadKey } from '../store/store';
 import type { InboxParts } from './context';
 import type { Consent, Correlated, Correlating } from './correlator';
 import type { DeadLetters } from './dead-letters';
@@ -75,8 +75,8 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
     keys: candidates.flatMap(({ identity, known }) => [...keysOf(identity), ...(known?.keys ?? [])]),
     // The service repeats a refused callback, but it does not return a polled record again.
     whileFailing: via === 'callback' ? 'refuse' : 'apply',
-    decide(look, changes) {
-      const accepted = candidates.map((candidate) => acceptRecord(context, candidate, look, changes));
+    decide(readKey, changes) {
+      const accepted = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
         // Otherwise, the text is released with a later step, which is written together with the changes made without the
@@ -98,17 +98,17 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
  * reports.
  */
 function createLateMatch(candidates: readonly Candidate[]): Step<void> {
-  const isUnmatched = ({ identity }: Candidate, look: Look) =>
-    Object.keys(recallLeftOut(identity, look) ?? {}).length === 0;
+  const isUnmatched = ({ identity }: Candidate, readKey: ReadKey) =>
+    Object.keys(recallLeftOut(identity, readKey) ?? {}).length === 0;
   return {
     whileFailing: 'postpone',
-    decide(look, changes) {
+    decide(readKey, changes) {
       const matched = candidates
-        .filter((candidate) => isUnmatched(candidate, look))
+        .filter((candidate) => isUnmatched(candidate, readKey))
         .map(({ identity, known }) => {
-          const correlated = known?.correlate(look, changes);
-          const wasLeftOut = recallLeftOut(identity, look) !== undefined;
-          if (correlated && wasLeftOut) noteLeftOut(identity, answerOf(correlated.record), look, changes);
+          const correlated = known?.correlate(readKey, changes);
+          const wasLeftOut = recallLeftOut(identity, readKey) !== undefined;
+          if (correlated && wasLeftOut) noteLeftOut(identity, answerOf(correlated.record), readKey, changes);
           return correlated;
         });
       return () => {
@@ -138,15 +138,15 @@ export function giveTogether(
 function acceptRecord(
   context: InboxContext,
   candidate: Candidate,
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): (fresh: Pending[]) => Verdict {
   const { deadLetters } = context;
   const { event, identity, consent, known, arrival } = candidate;
   const { kind, via, isRecovered = false } = arrival;
-  const verdict = judge(context, { identity, via }, look, changes);
+  const verdict = judge(context, { identity, via }, readKey, changes);
   const isNew = verdict === 'new';
-  const leftOut = isNew ? undefined : recallLeftOut(identity, look);
+  const leftOut = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';
   /** The polled copy, if it is unhandled because no node receives its kind. The called node receives it instead. */
   let unhandled: DeadLetter | undefined;
@@ -154,27 +154,27 @@ function acceptRecord(
     const { address } = arrival;
     unhandled = address && deadLetters.findPolled(kind, identity, changes);
     if (!unhandled) {
-      if (address) noteCallback(identity, { ...address, query: event.record.query }, look, changes);
+      if (address) noteCallback(identity, { ...address, query: event.record.query }, readKey, changes);
       return () => verdict;
     }
   }
   const answer = leftOut ?? (unhandled && answerOf(unhandled.record));
-  const onAccepted = isNew ? consent?.change(look, changes) : undefined;
+  const onAccepted = isNew ? consent?.change(readKey, changes) : undefined;
   const isHeldBack = !answer && known?.outcome !== undefined;
   const correlated: Partial<Correlated> & { record: InboxRecord } = isHeldBack
-    ? { record: event.record, effect: known.noteEvidence?.(look, changes) ?? (() => {}) }
+    ? { record: event.record, effect: known.noteEvidence?.(readKey, changes) ?? (() => {}) }
     : answer
       ? { record: { ...event.record, ...answer }, isTaken: leftOut && true }
-      : (known?.correlate(look, changes) ?? event);
+      : (known?.correlate(readKey, changes) ?? event);
   if (via === 'poll' && !isHeldBack && isLeftOut(context, kind, correlated)) {
-    noteLeftOut(identity, answerOf(correlated.record), look, changes);
+    noteLeftOut(identity, answerOf(correlated.record), readKey, changes);
     return () => {
       onAccepted?.();
       correlated.effect?.();
       return leftOut ? 'repeated' : verdict;
     };
   }
-  if (isCopyOfLeftOut) noteLeftOut(identity, undefined, look, changes);
+  if (isCopyOfLeftOut) noteLeftOut(identity, undefined, readKey, changes);
   if (unhandled) dropItem(changes, unhandled.id, unhandled.part);
   candidate.id ??= context.journal.nextId();
   const entry = createEntry(context, candidate.id, newsOf(event, correlated.record), arrival);
@@ -213,13 +213,13 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
   return {
     keys: [...keysOf(pending.identity), ...(known?.keys ?? [])],
     whileFailing: 'apply',
-    decide(look, changes) {
+    decide(readKey, changes) {
       if (entries.get(id) !== pending || changes.drop.has(id)) return () => {};
       const { isHeldBack: _, ...entry } = latest(pending.entry, changes);
-      const correlated: Partial<Correlated> & { record: InboxRecord } = known?.correlate(look, changes) ?? entry;
+      const correlated: Partial<Correlated> & { record: InboxRecord } = known?.correlate(readKey, changes) ?? entry;
       const isOut = entry.channel !== 'callback' && isLeftOut(context, kind, correlated);
       const matched = { ...entry, record: correlated.record } as Entry;
-      const end = isOut ? createLeaveOut(context, pending, matched)(look, changes) : undefined;
+      const end = isOut ? createLeaveOut(context, pending, matched)(readKey, changes) : undefined;
       if (!end) keepItem(changes, matched);
       return () => {
         correlated.effect?.();
@@ -241,9 +241,9 @@ export function leaveOut(parts: InboxParts, pending: Pending): void {
   parts.run({
     keys: keysOf(pending.identity),
     whileFailing: 'postpone',
-    decide(look, changes) {
+    decide(readKey, changes) {
       const isLeft = parts.entries.get(id) === pending && pending.pendingFor.size === 0;
-      return isLeft ? createLeaveOut(parts, pending, latest(pending.entry, changes))(look, changes) : () => {};
+      return isLeft ? createLeaveOut(parts, pending, latest(pending.entry, changes))(readKey, changes) : () => {};
     },
   });
 }
@@ -254,8 +254,8 @@ export function leaveOut(parts: InboxParts, pending: Pending): void {
  */
 function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
   const { id, record } = entry;
-  return (look: Look, changes: Changes): (() => void) => {
-    const callback = noteLeftOut(pending.identity, answerOf(record), look, changes);
+  return (readKey: ReadKey, changes: Changes): (() => void) => {
+    const callback = noteLeftOut(pending.identity, answerOf(record), readKey, changes);
     if (!callback) {
       dropItem(changes, id, 'inbox');
       return () => void entries.delete(id);

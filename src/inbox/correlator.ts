@@ -2,7 +2,7 @@ import { changeOptOuts, type OptOutChange } from '../consent/opt-outs';
 import type { ConsentChange, ReadConsentChange } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
-import type { Changes, Look } from '../store/store';
+import type { Changes, ReadKey } from '../store/store';
 import { removeFormatting } from '../wire/fields';
 
 /** A record after it was matched with sent messages. */
@@ -25,9 +25,9 @@ export interface Correlating {
   /**
    * Notes that the record is evidence for a message, before the outcome of the message is known. Returns the effect.
    */
-  noteEvidence?(look: Look, changes: Changes): () => void;
+  noteEvidence?(readKey: ReadKey, changes: Changes): () => void;
   /** Adds `sent` and `awaited` to the record, and ends the reply request that the record answers. */
-  correlate(look: Look, changes: Changes): Correlated;
+  correlate(readKey: ReadKey, changes: Changes): Correlated;
 }
 
 /** Prepares the match of a record. */
@@ -48,7 +48,7 @@ export interface Consent {
   /** Value of `optOut` in the record. */
   readonly optOut: ConsentChange;
   /** Changes the list. Returns the effect. */
-  change(look: Look, changes: Changes): () => void;
+  change(readKey: ReadKey, changes: Changes): () => void;
 }
 
 const digits = /^\d{1,20}$/;
@@ -64,9 +64,9 @@ export function readConsent(
   const change: OptOutChange = { msisdns: [msisdn], change: optOut, at: now(), via: 'message' };
   return {
     optOut,
-    change(look, changes) {
+    change(readKey, changes) {
       if (journal.isOpen) {
-        changeOptOuts(change, look, changes);
+        changeOptOuts(change, readKey, changes);
         return onChanged;
       }
       // While the store fails, the list cannot be read and must not be overwritten.
@@ -79,8 +79,8 @@ export function readConsent(
 export function createOptOutStep(change: OptOutChange, whileFailing: 'refuse' | 'postpone') {
   return {
     whileFailing,
-    decide(look: Look, changes: Changes) {
-      const changed = changeOptOuts(change, look, changes);
+    decide(readKey: ReadKey, changes: Changes) {
+      const changed = changeOptOuts(change, readKey, changes);
       return () => changed;
     },
   };

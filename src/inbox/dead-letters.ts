@@ -72,10 +72,10 @@ export class DeadLetters {
     run({
       keys: node === '' ? keysOf(identity) : [],
       whileFailing: 'apply',
-      decide: (look, changes) => {
+      decide: (readKey, changes) => {
         // A callback that was accepted earlier might have replaced the record in the meantime.
         if (!this.#records.has(id) || changes.drop.has(id)) return () => {};
-        const callback = node === '' && !item.address ? recallCallback(identity, look) : undefined;
+        const callback = node === '' && !item.address ? recallCallback(identity, readKey) : undefined;
         const record = callback ? createDeadLetter(addressTo(callback, entry), node, item.at) : item;
         keepItem(changes, record);
         return () => {

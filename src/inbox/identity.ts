@@ -3,7 +3,7 @@ import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
 import type { Versions } from '../journal/step';
 import type { InboxRecord, RecordOfKind, Via } from '../model';
-import { type Changes, digest, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import { type Changes, digest, parseRememberedValue, type ReadKey, type Remembered } from '../store/store';
 import { readInstant } from '../wire/date';
 import { isBlank, isObject, normaliseRecipient, present } from '../wire/fields';
 
@@ -107,12 +107,12 @@ export function keysOf(identity: Identity): string[] {
 export function judge(
   { clock, journal, dedupeMs }: Memory,
   { identity: { id, text }, via }: { identity: Identity; via: Via },
-  look: Look,
+  readKey: ReadKey,
   { remember }: Changes,
 ): Verdict {
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
-    const remembered = look(key);
+    const remembered = readKey(key);
     return remembered && (journal.isShared || remembered.at >= now - forMs) ? remembered : undefined;
   };
   const known = id === undefined ? undefined : recall(id);
@@ -159,18 +159,18 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
 export function noteLeftOut(
   identity: Identity,
   answer: object | undefined,
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): DuplicateCallback | undefined {
-  const seen = recall(identity, look);
+  const seen = recall(identity, readKey);
   if (answer && seen.callback) return seen.callback;
   note({ leftOut: answer }, identity, seen, changes);
   return undefined;
 }
 
 /** Returns the answer that {@link noteLeftOut} noted, or `undefined` if it noted none. */
-export function recallLeftOut(identity: Identity, look: Look): object | undefined {
-  const { seenId, message } = recall(identity, look);
+export function recallLeftOut(identity: Identity, readKey: ReadKey): object | undefined {
+  const { seenId, message } = recall(identity, readKey);
   return (seenId ?? message)?.leftOut;
 }
 
@@ -178,8 +178,13 @@ export function recallLeftOut(identity: Identity, look: Look): object | undefine
  * Notes the first callback that was answered as a duplicate of a polled record. If no node receives the polled record
  * in the end, the called node receives it.
  */
-export function noteCallback(identity: Identity, callback: DuplicateCallback, look: Look, changes: Changes): void {
-  const seen = recall(identity, look);
+export function noteCallback(
+  identity: Identity,
+  callback: DuplicateCallback,
+  readKey: ReadKey,
+  changes: Changes,
+): void {
+  const seen = recall(identity, readKey);
   const { seenId, message } = seen;
   const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
   if (!wasPolled || seen.callback) return;
@@ -189,8 +194,8 @@ export function noteCallback(identity: Identity, callback: DuplicateCallback, lo
 }
 
 /** Returns the callback that {@link noteCallback} noted, or `undefined` if it noted none. */
-export function recallCallback(identity: Identity, look: Look): DuplicateCallback | undefined {
-  return recall(identity, look).callback;
+export function recallCallback(identity: Identity, readKey: ReadKey): DuplicateCallback | undefined {
+  return recall(identity, readKey).callback;
 }
 
 function note(
@@ -208,11 +213,11 @@ function note(
 }
 
 /** Reads everything that is remembered about a record. */
-function recall(identity: Identity, look: Look) {
+function recall(identity: Identity, readKey: ReadKey) {
   const { id, text } = identity;
-  const knownId = id === undefined ? undefined : look(id);
+  const knownId = id === undefined ? undefined : readKey(id);
   const seenId = knownId && parseRememberedValue(knownId, isSeenId);
-  const knownText = text && look(text.key);
+  const knownText = text && readKey(text.key);
   const messages = messagesIn(knownText);
   const message = messages.find((one) => isSeenAs(one, identity));
   return { knownId, seenId, knownText, messages, message, callback: seenId?.callback ?? message?.callback };

@@ -1,4 +1,4 @@
-import type { Changes, Item, Look, RecoveredWrite, Remembered } from '../store/store';
+import type { Changes, Item, ReadKey, RecoveredWrite, Remembered } from '../store/store';
 
 /**
  * How the journal treats a step while the store fails. `refuse` rejects the step with `SMS_STORE`. `postpone` runs it
@@ -13,12 +13,12 @@ export interface Step<Result> {
   /**
    * Adds the changes of the step, without any other effect. The journal calls it again after it has read a further key,
    * or if another process has changed a key. `changes` can contain changes of earlier steps in the same commit, and
-   * `look` includes these.
+   * `readKey` includes these.
    *
    * Returns the effects, which run once after the commit. If the effects throw, the step is rejected, but the store
    * does not count as failed.
    */
-  decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
+  decide(readKey: ReadKey, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
   /** Approximate number of bytes that the step stores, if it is large: a large step ends its commit. Absent: small. */
   readonly bytes?: number | undefined;
@@ -45,11 +45,11 @@ export function createChange(change: (changes: Changes) => void, then = () => {}
 }
 
 /** Creates a step that reads remembered values and changes nothing. */
-export function createReading<Result>(whileFailing: WhileFailing, read: (look: Look) => Result): Step<Result> {
+export function createReading<Result>(whileFailing: WhileFailing, read: (readKey: ReadKey) => Result): Step<Result> {
   return {
     whileFailing,
-    decide(look) {
-      const result = read(look);
+    decide(readKey) {
+      const result = read(readKey);
       return () => result;
     },
   };

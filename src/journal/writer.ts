@@ -6,7 +6,7 @@ import {
   createChanges,
   type Item,
   isNoChange,
-  type Look,
+  type ReadKey,
   type Remembered,
   type Store,
   StoreConflict,
@@ -198,7 +198,7 @@ export class StepWriter {
     const now = this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
-      const look = (key: string) => {
+      const readKey = (key: string) => {
         if (changes.remember.has(key)) return changes.remember.get(key);
         const known = unsaved.remember.has(key) ? unsaved.remember : recalled;
         if (!known.has(key)) recalledKeys?.add(key);
@@ -213,7 +213,7 @@ export class StepWriter {
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
         try {
-          effects.push(decide(task, look, changes));
+          effects.push(decide(task, readKey, changes));
           return false;
         } catch (error) {
           if (!recalledKeys?.size) task.reject(error);
@@ -237,8 +237,8 @@ export class StepWriter {
 }
 
 /** Calls `decide` of a step. Returns the effects, which resolve or reject the task. */
-function decide({ step, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
-  const effects = step.decide(look, changes);
+function decide({ step, resolve, reject }: Task, readKey: ReadKey, changes: Changes): (isWritten: boolean) => void {
+  const effects = step.decide(readKey, changes);
   return (isWritten) => {
     try {
       resolve(effects(isWritten));

@@ -4,7 +4,7 @@ import type { ReplyRequest } from '../replies/reply-request';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import { concernedBy, createResolved, isKept, type MessageItem, parseOutcome } from './message-item';
-import type { TextEntryPlace, TextEntryState } from './messages';
+import type { MessageEntryPlace, MessageEntryState } from './messages';
 import type { SendFailure } from './outage';
 import type { SendCounts } from './send-counts';
 import { stale } from './transitions';
@@ -42,7 +42,7 @@ export const nothingSent: SendState = {
 };
 
 /** A message about which a user can decide. */
-export interface TextEntry extends TextEntryPlace {
+export interface MessageEntry extends MessageEntryPlace {
   id: string;
   /** Time at which a scheduled message can leave, in ms since 1970. */
   dueAt?: number;
@@ -59,11 +59,11 @@ export interface TextEntry extends TextEntryPlace {
 }
 
 /** Decisions of a user. `markSent` means that a message with an unknown outcome has arrived. */
-export type TextAction = 'send' | 'markSent' | 'discard';
+export type MessageAction = 'send' | 'markSent' | 'discard';
 
 /** A page of entries, oldest first, with the total number of entries. */
-export interface TextEntryList {
-  entries: TextEntry[];
+export interface MessageEntryList {
+  entries: MessageEntry[];
   total: number;
   /** The value of `after` for the next page. Absent: this is the last page. */
   next?: string;
@@ -85,9 +85,9 @@ export class Admin {
   }
 
   get state(): SendState {
-    const { ledger, reconciliations, queue, dispatcher } = this.#options;
+    const { repository, reconciliations, queue, dispatcher } = this.#options;
     const { failing } = dispatcher;
-    const { messages } = ledger;
+    const { messages } = repository;
     const kept = messages.countEntries('kept');
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
@@ -95,29 +95,29 @@ export class Admin {
       kept,
       scheduled: messages.counts.scheduled,
       uncertain: messages.countEntries('uncertain'),
-      awaitingReply: ledger.followUps.open.replyRequest.total,
-      awaitingReport: ledger.followUps.open.report.total,
+      awaitingReply: repository.followUps.open.replyRequest.total,
+      awaitingReport: repository.followUps.open.report.total,
       ...present({ oldestKeptAt: messages.oldestKeptAt, failing }),
     };
   }
 
   /** Returns a page of the entries of a state. */
-  entries(state: TextEntryState, query: EntryQuery): TextEntryList {
-    const { dispatcher, ledger } = this.#options;
-    const textsOf = ({ message: { to, from, body, messageId }, options }: MessageItem) => [
+  entries(state: MessageEntryState, query: EntryQuery): MessageEntryList {
+    const { dispatcher, repository } = this.#options;
+    const searchedTextsOf = ({ message: { to, from, body, messageId }, options }: MessageItem) => [
       ...to,
       from,
       body,
       messageId,
       options.replaceKey,
     ];
-    const { page, ...more } = ledger.messages.page(state, searchIn(query, textsOf));
-    return { entries: page.map(({ text, place }) => formatEntry(text, place, dispatcher.dueAt(text.id))), ...more };
+    const { page, ...more } = repository.messages.page(state, searchIn(query, searchedTextsOf));
+    return { entries: page.map(({ item, place }) => formatEntry(item, place, dispatcher.dueAt(item.id))), ...more };
   }
 
   /** The reply requests that have no result yet. */
   get openRequests(): ReplyRequest[] {
-    const followUps = [...this.#options.ledger.followUps.values()];
+    const followUps = [...this.#options.repository.followUps.values()];
     return followUps.filter((followUp) => followUp.kind === 'replyRequest' && !followUp.result) as ReplyRequest[];
   }
 
@@ -129,39 +129,39 @@ export class Admin {
    * @returns `gone` if the entry no longer exists, `unfit` if the action does not fit its state
    * @throws SmsError `SMS_STORE` if the store cannot write the decision now: the entry stays
    */
-  async act(id: string, action: TextAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
-    const { messages } = this.#options.ledger;
-    const text = messages.get(id);
+  async act(id: string, action: MessageAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
+    const { messages } = this.#options.repository;
+    const item = messages.get(id);
     const entry = messages.entry(id);
     // The account might be searching for evidence, after which the message might wait again.
-    if (!entry && !(text?.state === 'leaving' && isKept(text))) return 'gone';
-    if (!text || !entry || action === 'deliver') return 'unfit';
-    return (await this.#decide(text, action, entry.state === 'kept')) ? 'done' : 'unfit';
+    if (!entry && !(item?.state === 'leaving' && isKept(item))) return 'gone';
+    if (!item || !entry || action === 'deliver') return 'unfit';
+    return (await this.#decide(item, action, entry.state === 'kept')) ? 'done' : 'unfit';
   }
 
   /** Returns whether the action fits the state of the message. */
-  async #decide(text: MessageItem, action: TextAction, isKept: boolean): Promise<boolean> {
-    const { clock, dispatcher, ledger, registrations, settlement } = this.#options;
+  async #decide(item: MessageItem, action: MessageAction, isKept: boolean): Promise<boolean> {
+    const { clock, dispatcher, repository, registrations, settlement } = this.#options;
     if (action === 'discard') {
-      if (isKept && !dispatcher.remove(text.id)) return false;
-      const isDiscarded = await settlement.discard(text).catch((error: unknown) => {
-        if (isKept) dispatcher.admit(text);
+      if (isKept && !dispatcher.remove(item.id)) return false;
+      const isDiscarded = await settlement.discard(item).catch((error: unknown) => {
+        if (isKept) dispatcher.admit(item);
         throw error;
       });
       if (!isDiscarded) return false;
     } else if (isKept) {
-      const mayLeave = action === 'send' && registrations.handlerOf(text.node);
-      if (!mayLeave || ledger.messages.find(text.id)?.abort) return false;
-      const isWritten = (await ledger.sendNow(text)) !== stale;
-      return isWritten && dispatcher.sendNow(text.id);
+      const mayLeave = action === 'send' && registrations.handlerOf(item.node);
+      if (!mayLeave || repository.messages.find(item.id)?.abort) return false;
+      const isWritten = (await repository.sendNow(item)) !== stale;
+      return isWritten && dispatcher.sendNow(item.id);
     } else if (action === 'markSent') {
-      const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
-      return settlement.end(text, { by: 'markSent', outcome: sent, change: { isManuallyResent: true } });
+      const sent = createResolved(item.message.messageId, concernedBy(item), 'person');
+      return settlement.end(item, { by: 'markSent', outcome: sent, change: { isManuallyResent: true } });
     } else {
-      const { node, outcome } = text;
+      const { node, outcome } = item;
       if (!registrations.handlerOf(node) || !outcome) return false;
       const change = { isManuallyResent: true, arrivedAt: clock.now() } as const;
-      const again = await ledger.sendAgain(text, outcome, change);
+      const again = await repository.sendAgain(item, outcome, change);
       if (again === stale) return false;
       dispatcher.admit(again);
     }
@@ -169,8 +169,8 @@ export class Admin {
   }
 }
 
-function formatEntry(text: MessageItem, place: TextEntryPlace, dueAt: number | undefined): TextEntry {
-  const { id, node, message, outcome, state, leftAt } = text;
+function formatEntry(item: MessageItem, place: MessageEntryPlace, dueAt: number | undefined): MessageEntry {
+  const { id, node, message, outcome, state, leftAt } = item;
   const error = outcome && (parseOutcome(outcome) as SmsError);
   return {
     id,
@@ -182,7 +182,7 @@ function formatEntry(text: MessageItem, place: TextEntryPlace, dueAt: number | u
       dueAt,
       leftAt: state === 'waiting' ? undefined : leftAt,
       from: message.from,
-      key: text.options.replaceKey,
+      key: item.options.replaceKey,
       error,
     }),
   };

@@ -45,16 +45,16 @@ export class Dispatcher implements TurnSource {
   /** Delays all messages until the next turn of the event loop, so that a later message of this turn can go first. */
   #gathering: Timer | undefined;
   readonly #onDue = (id: string) => {
-    const message = this.#options.ledger.messages.find(id);
+    const message = this.#options.repository.messages.find(id);
     if (!message) return;
-    this.#options.ledger.messages.move(message, 'queued');
+    this.#options.repository.messages.move(message, 'queued');
     this.#queueUp(message);
   };
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#ends = new DueTimes(options.clock, 'elapsed', (id) => {
-      const message = options.ledger.messages.find(id);
+      const message = options.repository.messages.find(id);
       if (message && !this.#endIfOver(message)) this.#awaitEnd(message);
     });
     this.#paused = new DueTimes(options.clock, 'elapsed', this.#onDue);
@@ -63,27 +63,27 @@ export class Dispatcher implements TurnSource {
 
   /** See {@link TurnSource}. Scheduled messages do not count. */
   get waiting(): number {
-    const { queued, paused } = this.#options.ledger.messages.counts;
+    const { queued, paused } = this.#options.repository.messages.counts;
     return this.arriving.others + queued + paused;
   }
 
   /** Returns the time at which a scheduled message can leave, in ms since 1970. */
   dueAt(id: string): number | undefined {
-    const { node = '' } = this.#options.ledger.messages.get(id) ?? {};
+    const { node = '' } = this.#options.repository.messages.get(id) ?? {};
     return this.#scheduled.get(node)?.get(id);
   }
 
   /** The outage that stored messages wait for. */
   get failing(): SendFailure | undefined {
-    const { ledger, outage } = this.#options;
-    const { queued, scheduled, paused, connecting, sending } = ledger.messages.counts;
-    return queued + scheduled + paused + connecting + sending > 0 && !ledger.isClosed ? outage.state : undefined;
+    const { repository, outage } = this.#options;
+    const { queued, scheduled, paused, connecting, sending } = repository.messages.counts;
+    return queued + scheduled + paused + connecting + sending > 0 && !repository.isClosed ? outage.state : undefined;
   }
 
   /** Returns the activity of a node, except for messages that its registration counts. */
   stateOf(node: string): SendHandlerState {
-    const { ledger, outage } = this.#options;
-    const { followUps, messages } = ledger;
+    const { repository, outage } = this.#options;
+    const { followUps, messages } = repository;
     const nextAt = this.#scheduled.get(node)?.first;
     const { error } = outage;
     const { queued, scheduled, paused, connecting, sending, searching } = messages.countsOf(node);
@@ -104,33 +104,33 @@ export class Dispatcher implements TurnSource {
    * @param repeats number of earlier unknown outcomes: if there was any, the message first waits for a while
    * @param isUrgent sends the message before all others
    */
-  admit(text: MessageItem, repeats = 0, isUrgent = false): void {
-    const { clock, ledger, outage, queue, rules } = this.#options;
-    const message = ledger.messages.find(text.id);
-    if (ledger.isClosed || !message) return;
-    const place = message.place ?? placeOf(text.options.priority, queue.arrive());
+  admit(item: MessageItem, repeats = 0, isUrgent = false): void {
+    const { clock, repository, outage, queue, rules } = this.#options;
+    const message = repository.messages.find(item.id);
+    if (repository.isClosed || !message) return;
+    const place = message.place ?? placeOf(item.options.priority, queue.arrive());
     this.#dequeue(message);
-    Object.assign(message, { place, isOwned: false, end: endOf(text, clock, rules) });
-    ledger.messages.move(message, 'queued');
+    Object.assign(message, { place, isOwned: false, end: endOf(item, clock, rules) });
+    repository.messages.move(message, 'queued');
     this.#awaitEnd(message);
-    if (text.retryAfter) outage.recall(text.retryAfter);
+    if (item.retryAfter) outage.recall(item.retryAfter);
     if (this.#schedule(message)) return;
     if (repeats > 0) {
-      ledger.messages.move(message, 'paused');
-      this.#paused.set(text.id, clock.elapsed() + backOffMs(repeats, clock.random()));
+      repository.messages.move(message, 'paused');
+      this.#paused.set(item.id, clock.elapsed() + backOffMs(repeats, clock.random()));
     }
     this.#queueUp(message, isUrgent);
   }
 
   /** Delays the queue until the next turn of the event loop, so that messages that arrive together leave in order. */
   gather(): void {
-    const { clock, ledger, queue, registrations } = this.#options;
+    const { clock, repository, queue, registrations } = this.#options;
     this.#gathering ??= clock.nextTurn(() => {
       this.#gathering = undefined;
       queue.nudge();
       this.#reportOutage();
       for (const node of registrations.nodes) {
-        const { queued, scheduled, paused } = ledger.messages.countsOf(node);
+        const { queued, scheduled, paused } = repository.messages.countsOf(node);
         if (queued + scheduled + paused > 0) registrations.reportState(node);
       }
     });
@@ -138,21 +138,21 @@ export class Dispatcher implements TurnSource {
 
   /** Reschedules messages after a change of quiet hours, because they can leave and expire at other times. */
   quietHoursChanged(): void {
-    const { clock, ledger, rules } = this.#options;
-    for (const message of ledger.messages.values()) {
+    const { clock, repository, rules } = this.#options;
+    for (const message of repository.messages.values()) {
       if (message.place === undefined) continue;
-      message.end = endOf(message.text, clock, rules);
+      message.end = endOf(message.item, clock, rules);
       this.#awaitEnd(message);
       if (message.phase !== 'scheduled' || this.#schedule(message)) continue;
-      this.#scheduledOf(message.text.node).delete(message.id);
+      this.#scheduledOf(message.item.node).delete(message.id);
       this.#onDue(message.id);
     }
   }
 
   /** Updates the messages of a node that was deployed or removed: they can leave, or wait for the node. */
   nodeChanged(node: string): void {
-    for (const message of this.#options.ledger.messages.values()) {
-      if (message.text.node !== node || message.place === undefined) continue;
+    for (const message of this.#options.repository.messages.values()) {
+      if (message.item.node !== node || message.place === undefined) continue;
       this.#awaitEnd(message);
       this.#queueUp(message);
     }
@@ -160,15 +160,15 @@ export class Dispatcher implements TurnSource {
 
   /** Sends a message next. Returns `false` if the message is being tried already, or is not queued in this process. */
   sendNow(id: string): boolean {
-    const message = this.#options.ledger.messages.find(id);
+    const message = this.#options.repository.messages.find(id);
     if (message?.place === undefined || message.abort) return false;
-    this.admit(message.text, 0, true);
+    this.admit(message.item, 0, true);
     return true;
   }
 
   /** Forgets a message that another step ended or removed. Aborts its request if the request has not left. */
   release(id: string): void {
-    const message = this.#options.ledger.messages.find(id);
+    const message = this.#options.repository.messages.find(id);
     if (!message) return;
     this.#dequeue(message);
     message.abort?.abort();
@@ -177,7 +177,7 @@ export class Dispatcher implements TurnSource {
 
   /** Stops a message. Returns `false` if the message cannot be stopped because it is leaving or has an outcome. */
   remove(id: string): boolean {
-    const { isClosed, messages } = this.#options.ledger;
+    const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
     // While the outbox is closed, the queue is empty.
@@ -191,19 +191,19 @@ export class Dispatcher implements TurnSource {
    * the store.
    */
   async close(graceMs: number): Promise<void> {
-    const { clock, ledger, outage, queue } = this.#options;
+    const { clock, repository, outage, queue } = this.#options;
     queue.sources.delete(this);
     this.#gathering?.cancel();
     this.#gathering = undefined;
     outage.close();
     for (const times of [...this.#scheduled.values(), this.#paused, this.#ends]) times.clear();
     const followed = clock.after(graceMs, () => {
-      for (const { abort } of ledger.messages.values()) abort?.abort();
+      for (const { abort } of repository.messages.values()) abort?.abort();
     });
     await this.#tries.idle();
     followed.cancel();
-    if (!ledger.isClosed) return;
-    for (const message of ledger.messages.values()) this.#dequeue(message);
+    if (!repository.isClosed) return;
+    for (const message of repository.messages.values()) this.#dequeue(message);
     this.#scheduled.clear();
   }
 
@@ -231,35 +231,35 @@ export class Dispatcher implements TurnSource {
   async take(first: string, refund: () => void): Promise<void> {
     const message = this.#ready.get(first);
     if (!message || message.abort) return;
-    const { ledger, outage, registrations, onFault } = this.#options;
+    const { repository, outage, registrations, onFault } = this.#options;
     const { id } = message;
-    const { node } = message.text;
+    const { node } = message.item;
     this.#unready(message);
     if (outage.error) outage.probe = id;
     const isTried = await this.#tries.run(() => this.#takeTurn(message)).catch(onFault);
     if (!isTried) refund();
     if (outage.probe === id) outage.probe = undefined;
-    if (ledger.messages.find(id) === message && message.place !== undefined) this.#queueUp(message);
+    if (repository.messages.find(id) === message && message.place !== undefined) this.#queueUp(message);
     registrations.reportState(node);
   }
 
   /** Makes a try for a message. Resolves with `false` if the message could not leave, so that no request was sent. */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
-    const { ledger, outage, queue, registrations, settlement, onFault } = this.#options;
+    const { repository, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;
     this.#endIfOver(message);
-    const { node } = message.text;
+    const { node } = message.item;
     const handler = registrations.handlerOf(node);
-    const isHere = ledger.messages.find(id) === message && message.place !== undefined;
+    const isHere = repository.messages.find(id) === message && message.place !== undefined;
     if (!isHere || !handler || this.#schedule(message)) return false;
     const abort = new AbortController();
     message.abort = abort;
-    ledger.messages.move(message, 'connecting');
+    repository.messages.move(message, 'connecting');
     registrations.reportState(node);
     try {
-      const attempt = await settlement.attempt(message.text, handler.client, abort.signal);
+      const attempt = await settlement.attempt(message.item, handler.client, abort.signal);
       if (attempt === stale) return false;
-      const { text: tried, outcome } = attempt;
+      const { item: tried, outcome } = attempt;
       const error = outcome instanceof SmsError ? outcome : undefined;
       // A rule of the account or a store failure stopped the message, so the service received no request.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
@@ -271,77 +271,77 @@ export class Dispatcher implements TurnSource {
       else {
         if (!isKeptBack && outage.answered(id)) queue.nudge();
         this.#dequeue(message);
-        void this.#end(message.text, { withheld: tried.withheld }, outcome).catch(onFault);
+        void this.#end(message.item, { withheld: tried.withheld }, outcome).catch(onFault);
       }
       return !isKeptBack;
     } finally {
       if (message.abort === abort) message.abort = undefined;
-      if (message.phase === 'connecting') ledger.messages.move(message, 'queued');
+      if (message.phase === 'connecting') repository.messages.move(message, 'queued');
     }
   }
 
   async #continueWaiting(message: OutgoingMessage, error: SmsError): Promise<void> {
-    const { ledger, outage } = this.#options;
-    const { text } = message;
-    if (isOutage(error)) outage.failed(text, error);
-    if (text.state === 'leaving') await ledger.requeue(text, { retryAfter: outage.stored });
+    const { repository, outage } = this.#options;
+    const { item } = message;
+    if (isOutage(error)) outage.failed(item, error);
+    if (item.state === 'leaving') await repository.requeue(item, { retryAfter: outage.stored });
     // The message might have expired while it could not be stopped.
-    if (!ledger.isClosed) this.#endIfOver(message);
+    if (!repository.isClosed) this.#endIfOver(message);
   }
 
-  async #end(text: MessageItem, change: Partial<MessageItem>, outcome: Outcome): Promise<void> {
+  async #end(item: MessageItem, change: Partial<MessageItem>, outcome: Outcome): Promise<void> {
     const { settlement } = this.#options;
-    if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(text, outcome));
-    else await settlement.end(text, { by: 'settle', outcome, change });
+    if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(item, outcome));
+    else await settlement.end(item, { by: 'settle', outcome, change });
   }
 
   /** Queues a message that is sent again after an unknown outcome. */
-  sendAgain(text: MessageItem | undefined): void {
-    if (text) this.admit(text, text.repeats);
+  sendAgain(item: MessageItem | undefined): void {
+    if (item) this.admit(item, item.repeats);
   }
 
-  #awaitEnd({ id, text, end }: OutgoingMessage): void {
-    const { clock, absences, ledger } = this.#options;
-    if (end && !ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(text.node, end));
+  #awaitEnd({ id, item, end }: OutgoingMessage): void {
+    const { clock, absences, repository } = this.#options;
+    if (end && !repository.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(item.node, end));
   }
 
   /** Ends a message if it has expired. Returns whether it has expired. */
   #endIfOver(message: OutgoingMessage): boolean {
     const { clock, absences, registrations, settlement, onFault } = this.#options;
-    const { id, text, end } = message;
-    if (!end || message.place === undefined || absences.leftMs(text.node, end) > 0) return false;
+    const { id, item, end } = message;
+    if (!end || message.place === undefined || absences.leftMs(item.node, end) > 0) return false;
     if (!this.remove(id)) {
       // A message whose leaving mark is being written might soon wait again. A message that has left will get an
       // outcome.
-      if (text.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
+      if (item.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
       return true;
     }
-    if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
-    else void settlement.end(text, { by: 'expire', outcome: createExpired(text) }).catch(onFault);
-    registrations.reportState(text.node);
+    if (!registrations.handlerOf(item.node)) void settlement.abandon(item);
+    else void settlement.end(item, { by: 'expire', outcome: createExpired(item) }).catch(onFault);
+    registrations.reportState(item.node);
     return true;
   }
 
   /** Schedules a message if it cannot leave yet. Returns whether it is scheduled. */
   #schedule(message: OutgoingMessage): boolean {
-    const { clock, ledger, rules, registrations } = this.#options;
-    const { id, text } = message;
+    const { clock, repository, rules, registrations } = this.#options;
+    const { id, item } = message;
     const now = clock.now();
-    const dueAt = mayLeaveAt(text, now, rules.quietHours);
+    const dueAt = mayLeaveAt(item, now, rules.quietHours);
     if (dueAt <= now) return false;
     this.#unready(message);
-    this.#scheduledOf(text.node).set(id, dueAt);
-    ledger.messages.move(message, 'scheduled');
-    registrations.reportState(text.node);
+    this.#scheduledOf(item.node).set(id, dueAt);
+    repository.messages.move(message, 'scheduled');
+    registrations.reportState(item.node);
     return true;
   }
 
   /** Adds a message to the messages that are ready to leave, if it can leave. */
   #queueUp(message: OutgoingMessage, isUrgent = false): void {
-    const { ledger, registrations } = this.#options;
-    const { phase, place, abort, text } = message;
-    const isFree = !ledger.isClosed && !abort && phase === 'queued';
-    if (isFree && place !== undefined && registrations.handlerOf(text.node)) {
+    const { repository, registrations } = this.#options;
+    const { phase, place, abort, item } = message;
+    const isFree = !repository.isClosed && !abort && phase === 'queued';
+    if (isFree && place !== undefined && registrations.handlerOf(item.node)) {
       // An urgent turn stays urgent.
       const turn = isUrgent ? urgent + place : (message.turn ?? place);
       this.#unready(message);
@@ -357,10 +357,10 @@ export class Dispatcher implements TurnSource {
   }
 
   #dequeue(message: OutgoingMessage): void {
-    const { id, text } = message;
+    const { id, item } = message;
     this.#unready(message);
     message.place = undefined;
-    for (const times of [this.#scheduled.get(text.node), this.#paused, this.#ends]) times?.delete(id);
+    for (const times of [this.#scheduled.get(item.node), this.#paused, this.#ends]) times?.delete(id);
   }
 
   #scheduledOf(node: string): DueTimes {
@@ -373,12 +373,12 @@ export class Dispatcher implements TurnSource {
    * Reports an outage once to each node whose messages wait for its end. Failures of the store are reported separately.
    */
   #reportOutage(): void {
-    const { ledger, outage, registrations } = this.#options;
+    const { repository, outage, registrations } = this.#options;
     const { error, notices } = outage;
     if (!error || error.code === 'SMS_STORE') return;
     for (const node of registrations.nodes) {
       const handler = registrations.handlerOf(node);
-      const { queued, paused, connecting, sending } = ledger.messages.countsOf(node);
+      const { queued, paused, connecting, sending } = repository.messages.countsOf(node);
       if (handler && queued + paused > 0 && notices.note(node)) {
         handler.onOutage(createOutage(error, queued + paused + connecting + sending));
       }

@@ -58,23 +58,23 @@ export class Duplicates {
    * @param accept asks the store again
    * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if the wait is aborted; the error of `accept`
    */
-  wait(text: MessageItem, firstId: string, signal: AbortSignal, accept: Accept): Promise<Acceptance> {
-    const [key = ''] = keysOfOnce(text);
+  wait(item: MessageItem, firstId: string, signal: AbortSignal, accept: Accept): Promise<Acceptance> {
+    const [key = ''] = keysOfOnce(item);
     const line = this.#lines.get(key) ?? this.#createLine();
     this.#lines.set(key, line);
     return line.queue
-      .run(() => this.#ask(text, { line, firstId, signal, accept }), { signal })
+      .run(() => this.#ask(item, { line, firstId, signal, accept }), { signal })
       .finally(() => {
         if (line.queue.inFlight === 0) this.#lines.delete(key);
       });
   }
 
   /** Wakes the duplicates of a message that has an outcome or was discarded. */
-  ended(text: MessageItem): void {
-    const [key = ''] = this.#lines.size > 0 ? keysOfOnce(text) : [];
+  ended(item: MessageItem): void {
+    const [key = ''] = this.#lines.size > 0 ? keysOfOnce(item) : [];
     const line = this.#lines.get(key);
     if (!line) return;
-    const { id, outcome } = text;
+    const { id, outcome } = item;
     if (outcome && isSuperseded(outcome)) line.superseded = { id, outcome };
     line.wake();
   }
@@ -84,13 +84,13 @@ export class Duplicates {
     return { queue: new SendQueue({ clock: this.#clock, settings }), superseded: undefined, wake() {} };
   }
 
-  async #ask(text: MessageItem, { line, firstId, signal, accept }: Waiting): Promise<Acceptance> {
+  async #ask(item: MessageItem, { line, firstId, signal, accept }: Waiting): Promise<Acceptance> {
     // Yields to the event loop, because thousands of duplicates might wait for one message.
     await nextTurn(this.#clock);
     for (let id = firstId; ; ) {
       signal.throwIfAborted();
       const { superseded } = line;
-      if (superseded?.id === id) return { verdict: { type: 'ended', outcome: superseded.outcome }, text };
+      if (superseded?.id === id) return { verdict: { type: 'ended', outcome: superseded.outcome }, item };
       const taken = await accept(id);
       const { verdict } = taken;
       if (verdict.type !== 'underway') return taken;

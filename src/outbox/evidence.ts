@@ -1,5 +1,5 @@
 import type { RecordOfKind } from '../model';
-import { type Changes, digest, type Look, parseRememberedValue } from '../store/store';
+import { type Changes, digest, parseRememberedValue, type ReadKey } from '../store/store';
 import { isReconciled, type MessageItem } from './message-item';
 
 /**
@@ -26,22 +26,22 @@ export function evidenceOf({ kind, record }: RecordOfKind): EvidenceRecord {
 }
 
 /** Stores evidence in the same commit as the record, so that it survives a crash during the search. */
-export function storeEvidence(passing: RecordOfKind, now: number, look: Look, changes: Changes): void {
+export function storeEvidence(passing: RecordOfKind, now: number, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(messageIdOf(passing) ?? '');
-  const known = parseRememberedValue(look(key), isEvidence) ?? [];
-  if (known.length >= maxRecords) return;
-  changes.remember.set(key, { at: now, forMs: storedMs, value: JSON.stringify([...known, evidenceOf(passing)]) });
+  const records = parseRememberedValue(readKey(key), isEvidence) ?? [];
+  if (records.length >= maxRecords) return;
+  changes.remember.set(key, { at: now, forMs: storedMs, value: JSON.stringify([...records, evidenceOf(passing)]) });
 }
 
-export function readEvidence({ message }: MessageItem, look: Look): EvidenceRecord[] {
-  return parseRememberedValue(look(keyOf(message.messageId ?? '')), isEvidence) ?? [];
+export function readEvidence({ message }: MessageItem, readKey: ReadKey): EvidenceRecord[] {
+  return parseRememberedValue(readKey(keyOf(message.messageId ?? '')), isEvidence) ?? [];
 }
 
 /** Removes the evidence of a message that now has an outcome. */
-export function forgetEvidence(text: MessageItem, look: Look, changes: Changes): void {
-  if (!isReconciled(text)) return;
-  const key = keyOf(text.message.messageId ?? '');
-  if (look(key)) changes.remember.set(key, undefined);
+export function forgetEvidence(item: MessageItem, readKey: ReadKey, changes: Changes): void {
+  if (!isReconciled(item)) return;
+  const key = keyOf(item.message.messageId ?? '');
+  if (readKey(key)) changes.remember.set(key, undefined);
 }
 
 function keyOf(messageId: string): string {

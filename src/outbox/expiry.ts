@@ -23,13 +23,13 @@ const minAbsenceMs = 3_600_000;
 
 /** Returns when a message ends. Its expiry period begins when it can first leave. */
 export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
-  const { sendNowAt = Number.POSITIVE_INFINITY, ...text } = waiting;
+  const { sendNowAt = Number.POSITIVE_INFINITY, ...item } = waiting;
   const skew = ClockSkew.of(clock);
-  const { expireMs = Number.POSITIVE_INFINITY } = text.options.keep ?? {};
+  const { expireMs = Number.POSITIVE_INFINITY } = item.options.keep ?? {};
   const elapsed = clock.elapsed();
   const now = clock.now();
-  const arrivedAt = skew.timeOf(text.arrivedAt);
-  const dueAt = Math.min(skew.timeOf(sendNowAt), mayLeaveAt(text, arrivedAt, quietHours));
+  const arrivedAt = skew.timeOf(item.arrivedAt);
+  const dueAt = Math.min(skew.timeOf(sendNowAt), mayLeaveAt(item, arrivedAt, quietHours));
   const endAfter = (ms: number) => {
     // The clock might have been changed, so the remaining time is capped at the whole period.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;

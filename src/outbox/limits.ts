@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Counted, clockOfCounts, formatCounts, parseCounts, storedMs, sumAfter } from '../store/counts';
-import { type Changes, countMessages, type Look, type Remembered, rememberValue } from '../store/store';
+import { type Changes, countMessages, type ReadKey, type Remembered, rememberValue } from '../store/store';
 
 /** The limits of an account node. Absent: no limit. */
 export interface LimitSettings {
@@ -30,7 +30,7 @@ export interface Counting {
   rules: { limits: readonly LimitSettings[] };
   time: CountTime;
   /** With `unlimited`, the message counts, but no limit withholds its recipients. */
-  text: { options: { unlimited: boolean } };
+  item: { options: { unlimited: boolean } };
 }
 
 /**
@@ -67,13 +67,13 @@ const maxAheadMs = 60_000;
  * @param isLeaving true to count a message for each of the other recipients, in the step that marks the message as
  * leaving. If the message is not sent to some of them, call {@link releaseCounts} for them
  */
-export function applyLimits(counting: Counting, look: Look, changes: Changes, isLeaving: boolean): Limited[] {
-  const { recipients, text } = counting;
-  const windows = openWindows(counting, look);
+export function applyLimits(counting: Counting, readKey: ReadKey, changes: Changes, isLeaving: boolean): Limited[] {
+  const { recipients, item } = counting;
+  const windows = openWindows(counting, readKey);
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
     const concerned = windows.of(msisdn);
-    const [first, ...rest] = text.options.unlimited ? [] : concerned.flatMap((window) => window.reached());
+    const [first, ...rest] = item.options.unlimited ? [] : concerned.flatMap((window) => window.reached());
     if (first) {
       const last = rest.reduce((last, one) => (last.until >= one.until ? last : one), first);
       limited.push({ msisdn, ...last });
@@ -81,7 +81,7 @@ export function applyLimits(counting: Counting, look: Look, changes: Changes, is
   }
   for (const window of windows.all()) {
     window.writeCorrection(changes);
-    if (isLeaving) window.writeAdded(changes, text.options.unlimited);
+    if (isLeaving) window.writeAdded(changes, item.options.unlimited);
   }
   return limited;
 }
@@ -92,8 +92,8 @@ export function applyLimits(counting: Counting, look: Look, changes: Changes, is
  *
  * @param countedAt the time at which the recipients were counted
  */
-export function releaseCounts(counting: Counting, countedAt: CountTime, look: Look, changes: Changes): void {
-  const windows = openWindows(counting, look);
+export function releaseCounts(counting: Counting, countedAt: CountTime, readKey: ReadKey, changes: Changes): void {
+  const windows = openWindows(counting, readKey);
   for (const msisdn of counting.recipients) for (const window of windows.of(msisdn)) window.added--;
   for (const window of windows.all()) {
     window.writeCorrection(changes);
@@ -102,11 +102,11 @@ export function releaseCounts(counting: Counting, countedAt: CountTime, look: Lo
 }
 
 /** Merges the counts of two logins or stores. Counts of the same time are the same message. */
-export function mergeLimits(own: Remembered, former: Remembered): Remembered {
+export function mergeLimits(own: Remembered, imported: Remembered): Remembered {
   const counts = countByTime(own.value);
-  for (const [at, number] of countByTime(former.value)) counts.set(at, Math.max(number, counts.get(at) ?? 0));
+  for (const [at, number] of countByTime(imported.value)) counts.set(at, Math.max(number, counts.get(at) ?? 0));
   const value = formatCounts(clockOfCounts(own.value), inOrder([...counts]));
-  return { ...own, forMs: Math.max(own.forMs, former.forMs), value };
+  return { ...own, forMs: Math.max(own.forMs, imported.forMs), value };
 }
 
 /** Sums the counts of each time. If the clock was set back, several counts can have the same time. */
@@ -142,10 +142,10 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string,
 }
 
 /** Returns the windows that a step reads and writes, each loaded only once. */
-function openWindows({ rules, time }: Counting, look: Look) {
+function openWindows({ rules, time }: Counting, readKey: ReadKey) {
   const windows = new Map<string, CountWindow>();
   const windowOf = ([key, limits]: [string, LimitOn[]]) => {
-    const window = windows.get(key) ?? new CountWindow(key, limits, look(key)?.value, time);
+    const window = windows.get(key) ?? new CountWindow(key, limits, readKey(key)?.value, time);
     windows.set(key, window);
     return window;
   };
@@ -191,12 +191,12 @@ class CountWindow {
     return this.#limits.flatMap((limit) => {
       const { max, lengthMs } = limit;
       const since = now - lengthMs;
-      let left = sumAfter(counted, since);
-      if (left < max) return [];
+      let remaining = sumAfter(counted, since);
+      if (remaining < max) return [];
       for (const [at, number] of counted) {
         if (at <= since) continue;
-        left -= number;
-        if (left < max) return [{ ...limit, until: at + lengthMs }];
+        remaining -= number;
+        if (remaining < max) return [{ ...limit, until: at + lengthMs }];
       }
       return [];
     });
@@ -230,9 +230,9 @@ class CountWindow {
 }
 
 /** Returns by how many ms a clock was set. 0: it was not set, or its former state is not known. */
-function changeBetween(former: string, current: string): number {
-  const [formerName, formerLead] = former.split('/');
+function changeBetween(earlier: string, current: string): number {
+  const [earlierName, earlierLead] = earlier.split('/');
   const [name, lead] = current.split('/');
-  const byMs = Number(lead) - Number(formerLead);
-  return name === formerName && Math.abs(byMs) >= minSetMs ? byMs : 0;
+  const byMs = Number(lead) - Number(earlierLead);
+  return name === earlierName && Math.abs(byMs) >= minSetMs ? byMs : 0;
 }

@@ -76,7 +76,7 @@ export interface AgainLink {
 /** An outgoing message as the store has it. Plain data. */
 export interface MessageItem extends Item, CheckedDraft {
   part: 'ledger';
-  kind: 'text';
+  kind: 'message';
   state: MessageState;
   /** Id of the sending node. */
   node: string;
@@ -150,8 +150,8 @@ export function asks({ options }: Pick<MessageItem, 'options'>): boolean {
 }
 
 /** Returns whether incoming messages and statuses can belong to the message. */
-export function isFollowed(text: Pick<MessageItem, 'options'>): boolean {
-  return isRemembered(text) || asks(text);
+export function isFollowed(item: Pick<MessageItem, 'options'>): boolean {
+  return isRemembered(item) || asks(item);
 }
 
 /** Returns whether the account searches for evidence if the outcome of the message is unknown. */
@@ -166,23 +166,23 @@ export function submittedOf({ message, withheld }: Pick<MessageItem, 'message' |
 }
 
 /** Returns the message after a try that the service might have accepted. */
-export function afterUnknown(text: MessageItem, outcome: StoredOutcome): MessageItem {
-  return { ...text, previousAttempt: { to: concernedBy(text), outcome } };
+export function afterUnknown(item: MessageItem, outcome: StoredOutcome): MessageItem {
+  return { ...item, previousAttempt: { to: concernedBy(item), outcome } };
 }
 
 /** Returns the recipients for which the message is submitted, and those that an earlier try might have reached. */
-export function concernedBy(text: MessageItem): string[] {
-  const concerned = new Set([...submittedOf(text), ...(text.previousAttempt?.to ?? [])]);
-  return text.message.to.filter((item) => concerned.has(item));
+export function concernedBy(item: MessageItem): string[] {
+  const concerned = new Set([...submittedOf(item), ...(item.previousAttempt?.to ?? [])]);
+  return item.message.to.filter((item) => concerned.has(item));
 }
 
 /**
  * Returns the recipients that were counted for limits although, according to the outcome, the message did not go to
  * them.
  */
-export function uncountedBy(text: MessageItem, outcome: Outcome): string[] {
-  if (!text.countedAt || isUnknown(outcome)) return [];
-  const submitted = submittedOf(text);
+export function uncountedBy(item: MessageItem, outcome: Outcome): string[] {
+  if (!item.countedAt || isUnknown(outcome)) return [];
+  const submitted = submittedOf(item);
   if (outcome instanceof SmsError) return submitted;
   const failed = new Set(outcome.failed.map(({ msisdn }) => normaliseRecipient(msisdn)));
   return submitted.filter((item) => failed.has(item));
@@ -192,8 +192,8 @@ export function uncountedBy(text: MessageItem, outcome: Outcome): string[] {
  * Adds the withheld recipients to the failed recipients of an outcome. The outcome becomes unknown if only an earlier
  * try might have reached a recipient.
  */
-export function withWithheld(outcome: Sent, text: MessageItem): Outcome {
-  const { withheld = [], previousAttempt } = text;
+export function withWithheld(outcome: Sent, item: MessageItem): Outcome {
+  const { withheld = [], previousAttempt } = item;
   const accepted = new Set(outcome.accepted);
   const reached = new Set(previousAttempt?.to);
   const unsent = withheld

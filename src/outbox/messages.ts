@@ -44,7 +44,7 @@ const noMessages = Object.fromEntries(Object.keys(phases).map((phase) => [phase,
 export interface OutgoingMessage {
   readonly id: string;
   /** The message as the store has it, or would have it. */
-  text: MessageItem;
+  item: MessageItem;
   phase: Phase;
   /** Whether the message is stored until it is sent. */
   isKept: boolean;
@@ -66,11 +66,11 @@ const undecidedMs = 7 * 24 * 3_600_000;
 const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'connecting'];
 
 /** The lists that users see: `kept` for stored messages that wait, `uncertain` for messages with an unknown outcome. */
-export type TextEntryState = 'kept' | 'uncertain';
+export type MessageEntryState = 'kept' | 'uncertain';
 
 /** The list on which a user sees a message, and its time in ms: when it arrived, or when its outcome became unknown. */
-export interface TextEntryPlace {
-  state: TextEntryState;
+export interface MessageEntryPlace {
+  state: MessageEntryState;
   at: number;
 }
 
@@ -84,7 +84,7 @@ export class Messages {
   /** The same counts, by node. */
   readonly #countsOf = new Map<string, PhaseCounts>();
   /** Ids of messages that a user can decide about, in the order of {@link orderOf}. */
-  readonly #listed: Readonly<Record<TextEntryState, OrderedMap<string>>> = {
+  readonly #listed: Readonly<Record<MessageEntryState, OrderedMap<string>>> = {
     kept: new OrderedMap(),
     uncertain: new OrderedMap(),
   };
@@ -92,11 +92,11 @@ export class Messages {
   readonly #decisions: DueTimes;
 
   /** @param onUndecided called when no user has decided about a message in time */
-  constructor(clock: Clock, onUndecided: (text: MessageItem) => void) {
+  constructor(clock: Clock, onUndecided: (item: MessageItem) => void) {
     this.#clock = clock;
     this.#decisions = new DueTimes(clock, 'elapsed', (id) => {
-      const text = this.get(id);
-      if (text) onUndecided(text);
+      const item = this.get(id);
+      if (item) onUndecided(item);
     });
   }
 
@@ -106,7 +106,7 @@ export class Messages {
 
   /** Returns the message as of the last commit. */
   get(id: string): MessageItem | undefined {
-    return this.#messages.get(id)?.text;
+    return this.#messages.get(id)?.item;
   }
 
   has(id: string): boolean {
@@ -127,24 +127,24 @@ export class Messages {
   }
 
   /** Adds a message that the caller will process. */
-  begin(text: MessageItem, phase: Phase): OutgoingMessage {
-    const message = this.put(text);
+  begin(item: MessageItem, phase: Phase): OutgoingMessage {
+    const message = this.put(item);
     message.isOwned = true;
     this.move(message, phase);
     return message;
   }
 
   /** Adds or updates a message. If its phase does not fit the new state, the phase changes. */
-  put(text: MessageItem): OutgoingMessage {
-    const former = this.#messages.get(text.id);
-    if (former) this.#uncount(former);
-    const phase = former && fits(former.phase, text) ? former.phase : firstPhaseOf(text);
-    const message: OutgoingMessage = Object.assign(former ?? { id: text.id, isOwned: false }, {
-      text,
+  put(item: MessageItem): OutgoingMessage {
+    const existing = this.#messages.get(item.id);
+    if (existing) this.#uncount(existing);
+    const phase = existing && fits(existing.phase, item) ? existing.phase : firstPhaseOf(item);
+    const message: OutgoingMessage = Object.assign(existing ?? { id: item.id, isOwned: false }, {
+      item,
       phase,
-      isKept: isKept(text),
+      isKept: isKept(item),
     });
-    this.#messages.set(text.id, message);
+    this.#messages.set(item.id, message);
     this.#count(message);
     return message;
   }
@@ -165,15 +165,15 @@ export class Messages {
   async during<T>(id: string, phase: Phase, write: () => Promise<T>): Promise<T> {
     const message = this.#messages.get(id);
     if (!message) return write();
-    const { phase: former, isOwned } = message;
+    const { phase: earlierPhase, isOwned } = message;
     this.move(message, phase);
     message.isOwned = true;
     try {
       return await write();
     } finally {
       message.isOwned = isOwned;
-      const { text } = message;
-      if (message.phase === phase) this.move(message, fits(former, text) ? former : firstPhaseOf(text));
+      const { item } = message;
+      if (message.phase === phase) this.move(message, fits(earlierPhase, item) ? earlierPhase : firstPhaseOf(item));
     }
   }
 
@@ -201,18 +201,18 @@ export class Messages {
     const message = this.#messages.get(id);
     return (
       message !== undefined &&
-      (message.phase === 'reporting' || (message.phase === 'settling' && !isTracked(message.text)))
+      (message.phase === 'reporting' || (message.phase === 'settling' && !isTracked(message.item)))
     );
   }
 
   /** Returns the list entry of a message, or `undefined` if users do not see it. */
-  entry(id: string): TextEntryPlace | undefined {
+  entry(id: string): MessageEntryPlace | undefined {
     const message = this.#messages.get(id);
     return message && placeOfEntry(message);
   }
 
   /** Returns the number of messages that a user can decide about. */
-  countEntries(state: TextEntryState): number {
+  countEntries(state: MessageEntryState): number {
     return this.#listed[state].size;
   }
 
@@ -222,30 +222,30 @@ export class Messages {
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
-  page(state: TextEntryState, { matches, ...page }: PageQuery<MessageItem>) {
+  page(state: MessageEntryState, { matches, ...page }: PageQuery<MessageItem>) {
     const listed = this.#listed[state];
     const isListed = (order: string): boolean => {
-      const text = this.get(listed.get(order) ?? '');
-      return text !== undefined && matches?.(text) === true;
+      const item = this.get(listed.get(order) ?? '');
+      return item !== undefined && matches?.(item) === true;
     };
     const query = { ...page, matches: matches && isListed };
     const { items, ...rest } = pageOf(listed.keys(), (order) => order, query);
     const found = items.flatMap((order) => {
       const message = this.#messages.get(listed.get(order) ?? '');
       const place = message && placeOfEntry(message);
-      return place ? [{ text: message.text, place }] : [];
+      return place ? [{ item: message.item, place }] : [];
     });
     return { page: found, ...rest };
   }
 
   #count(message: OutgoingMessage): void {
-    const { id, text, phase } = message;
-    if (isCounted(message)) this.#add(text.node, phase, 1);
+    const { id, item, phase } = message;
+    if (isCounted(message)) this.#add(item.node, phase, 1);
     const place = placeOfEntry(message);
     if (place) this.#listed[place.state].set(orderOf(place, id), id);
     // A duplicate that waits for its first message is not stored, so nothing replaces it.
-    const isStored = phase !== 'accepting' && text.state === 'waiting';
-    if (isStored && text.options.replaceKey !== undefined) this.replaceable.add(id);
+    const isStored = phase !== 'accepting' && item.state === 'waiting';
+    if (isStored && item.options.replaceKey !== undefined) this.replaceable.add(id);
     if (place?.state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(place.at);
     const leftMs = Math.min(undecidedMs, Math.max(0, since + undecidedMs - this.#clock.now()));
@@ -261,8 +261,8 @@ export class Messages {
   }
 
   #uncount(message: OutgoingMessage): void {
-    const { id, text, phase } = message;
-    if (isCounted(message)) this.#add(text.node, phase, -1);
+    const { id, item, phase } = message;
+    if (isCounted(message)) this.#add(item.node, phase, -1);
     const place = placeOfEntry(message);
     if (place) this.#listed[place.state].delete(orderOf(place, id));
     this.replaceable.delete(id);
@@ -286,14 +286,14 @@ function firstPhaseOf({ state }: MessageItem): Phase {
   return state === 'settled' ? 'reporting' : 'undecided';
 }
 
-function placeOfEntry({ text, phase, isKept }: OutgoingMessage): TextEntryPlace | undefined {
-  const { state, arrivedAt, settledAt } = text;
+function placeOfEntry({ item, phase, isKept }: OutgoingMessage): MessageEntryPlace | undefined {
+  const { state, arrivedAt, settledAt } = item;
   if (phase === 'accepting' || phase === 'searching') return undefined;
   if (state === 'waiting' || state === 'leaving') return isKept ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }
 
 /** Returns a sort key: by time, then by id. */
-function orderOf({ at }: TextEntryPlace, id: string): string {
+function orderOf({ at }: MessageEntryPlace, id: string): string {
   return formatOrder(at) + id;
 }

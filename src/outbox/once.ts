@@ -1,4 +1,4 @@
-import { type Changes, type Duration, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
+import { type Changes, type Duration, digest, foreverMs, parseRememberedValue, type ReadKey } from '../store/store';
 import {
   formatOutcome,
   isAccepted,
@@ -56,31 +56,31 @@ export function keysOfOnce({ node, options }: Pick<MessageItem, 'node' | 'option
  * outcome can be sent again.
  */
 export function judgeOnce(
-  text: MessageItem,
-  { look, now, firstId }: { look: Look; now: number; firstId?: string | undefined },
+  item: MessageItem,
+  { readKey, now, firstId }: { readKey: ReadKey; now: number; firstId?: string | undefined },
 ): OnceVerdict {
-  const guard = read(text, look, now);
-  if (!guard || guard.id === text.id) return { type: 'new' };
-  if (guard.fingerprint !== fingerprintOf(text)) return { type: 'taken' };
+  const guard = read(item, readKey, now);
+  if (!guard || guard.id === item.id) return { type: 'new' };
+  if (guard.fingerprint !== fingerprintOf(item)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };
   // Duplicates that waited for a replaced or withdrawn message end with its outcome. A later input is sent.
   if (isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
-  if ('error' in guard.outcome && !isSuperseded(guard.outcome) && text.options.retryUncertain) return { type: 'new' };
+  if ('error' in guard.outcome && !isSuperseded(guard.outcome) && item.options.retryUncertain) return { type: 'new' };
   return { type: 'ended', outcome: guard.outcome };
 }
 
 /** Reserves the deduplication key until the message has an outcome. */
-export function guard(text: MessageItem, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
-  if (text.options.once === undefined) return;
-  const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
-  const aheadMs = Math.max(0, (text.options.at?.time ?? at) - at);
+export function guard(item: MessageItem, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
+  if (item.options.once === undefined) return;
+  const waitMs = isKept(item) ? (item.options.keep?.expireMs ?? foreverMs) : 0;
+  const aheadMs = Math.max(0, (item.options.at?.time ?? at) - at);
   const forMs = Math.max(dedupeMs(), aheadMs + waitMs + maxEndMs);
-  write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
+  write(item, { fingerprint: fingerprintOf(item), id: item.id }, changes, { at, forMs });
 }
 
 /** Reserves the key again for a message that is sent again, unless another message has the key by now. */
-export function guardAgain(text: MessageItem, look: Look, changes: Changes, memory: KeyMemory): void {
-  if (read(text, look, memory.now)?.id === text.id) guard(text, changes, memory);
+export function guardAgain(item: MessageItem, readKey: ReadKey, changes: Changes, memory: KeyMemory): void {
+  if (read(item, readKey, memory.now)?.id === item.id) guard(item, changes, memory);
 }
 
 /**
@@ -88,31 +88,31 @@ export function guardAgain(text: MessageItem, look: Look, changes: Changes, memo
  * another message has it by now.
  */
 export function noteOutcome(
-  text: MessageItem,
+  item: MessageItem,
   outcome: Outcome,
-  { look, changes }: { look: Look; changes: Changes },
+  { readKey, changes }: { readKey: ReadKey; changes: Changes },
   { now: at, dedupeMs }: KeyMemory,
 ): void {
-  const [key] = keysOfOnce(text);
+  const [key] = keysOfOnce(item);
   if (key === undefined) return;
-  const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
-  if (isSuperseded(noted.outcome)) write(text, noted, changes, { at, forMs: supersededMs });
+  const noted = { fingerprint: fingerprintOf(item), id: item.id, outcome: formatOutcome(outcome) };
+  if (isSuperseded(noted.outcome)) write(item, noted, changes, { at, forMs: supersededMs });
   else if (!isAccepted(outcome) && !isUnknown(outcome)) {
-    const { id } = read(text, look, at) ?? text;
-    if (id === text.id) changes.remember.set(key, undefined);
+    const { id } = read(item, readKey, at) ?? item;
+    if (id === item.id) changes.remember.set(key, undefined);
   } else {
-    write(text, noted, changes, { at, forMs: dedupeMs() });
+    write(item, noted, changes, { at, forMs: dedupeMs() });
   }
 }
 
-function write(text: MessageItem, value: Guard, changes: Changes, duration: Duration): void {
-  const [key] = keysOfOnce(text);
+function write(item: MessageItem, value: Guard, changes: Changes, duration: Duration): void {
+  const [key] = keysOfOnce(item);
   if (key !== undefined) changes.remember.set(key, { ...duration, value: JSON.stringify(value) });
 }
 
-function read(text: MessageItem, look: Look, now: number): Guard | undefined {
-  const [key] = keysOfOnce(text);
-  const remembered = key === undefined ? undefined : look(key);
+function read(item: MessageItem, readKey: ReadKey, now: number): Guard | undefined {
+  const [key] = keysOfOnce(item);
+  const remembered = key === undefined ? undefined : readKey(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
   return parseRememberedValue(remembered, isGuard);
 }

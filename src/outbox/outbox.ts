@@ -7,7 +7,6 @@ import type { Item } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
 import { Absences } from './expiry';
-import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import {
   asks,
   formatOutcome,
@@ -20,6 +19,7 @@ import {
   parseOutcome,
   withMessageId,
 } from './message-item';
+import { isReadableItem, MessageRepository, type OutboxOptions } from './message-repository';
 import { UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, maxScheduled, mayLeaveAt } from './rules';
@@ -43,12 +43,12 @@ const kinds = ['replyRequest', 'report'] as const;
 
 /**
  * The sending side of an account. It accepts messages, sends them as their options say, resolves unknown outcomes,
- * waits for replies, and reports to each node the outcomes of its messages. The {@link Ledger} keeps everything that
+ * waits for replies, and reports to each node the outcomes of its messages. The {@link MessageRepository} keeps everything that
  * must survive the process.
  */
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */
-  readonly isReadable = isLedgerItem;
+  readonly isReadable = isReadableItem;
   /** Shows the activity of the outbox, and carries out the decisions of users. */
   readonly admin: Admin;
   /** The sending nodes. */
@@ -65,13 +65,13 @@ export class Outbox implements Participant {
 
   constructor(options: OutboxOptions) {
     const { journal } = options;
-    const ledger = new Ledger({
+    const repository = new MessageRepository({
       ...options,
-      onSuperseded: (text) => {
-        dispatcher.release(text.id);
-        settlement.superseded(text);
+      onSuperseded: (item) => {
+        dispatcher.release(item.id);
+        settlement.superseded(item);
       },
-      onFound: (texts, followUps) => this.#resume(texts, followUps),
+      onFound: (items, followUps) => this.#resume(items, followUps),
       onCount: (node, kind) => {
         this.#reportOpenRequests(node, kind);
         registrations.reportState(node);
@@ -79,7 +79,7 @@ export class Outbox implements Participant {
     });
     const registrations = new SenderRegistrations({ ...options, stateOf: (node) => dispatcher.stateOf(node) });
     const handlerOf = (node: string) => registrations.handlerOf(node);
-    const base = { ...options, ledger, registrations, origins: new Map<string, unknown>(), handlerOf };
+    const base = { ...options, repository, registrations, origins: new Map<string, unknown>(), handlerOf };
     const absences = new Absences(base);
     const reconciliations = new Reconciliations(base);
     const onAgainDue = (request: ReplyRequest) => void this.#sendAgain(request).catch(options.onFault);
@@ -99,14 +99,14 @@ export class Outbox implements Participant {
     this.#parts.dispatcher.quietHoursChanged();
   }
 
-  /** See {@link Ledger.hasRefused}. */
+  /** See {@link MessageRepository.hasRefused}. */
   get hasRefused(): boolean {
-    return this.#parts.ledger.hasRefused;
+    return this.#parts.repository.hasRefused;
   }
 
   /** Whether the outbox can be forgotten without losing anything, once its store is closed. */
   get isSettled(): boolean {
-    return this.#parts.ledger.isSettled;
+    return this.#parts.repository.isSettled;
   }
 
   /**
@@ -137,7 +137,7 @@ export class Outbox implements Participant {
     registrations.greet(registration);
     return {
       send: (request) => void running.run(() => this.#submit(request, registration)),
-      withdraw: (key) => running.run(() => this.#parts.ledger.withdraw(id, key)),
+      withdraw: (key) => running.run(() => this.#parts.repository.withdraw(id, key)),
       countRefused: () => this.admin.counts.refused++,
       close: async () => {
         stop.abort();
@@ -163,20 +163,20 @@ export class Outbox implements Participant {
    * @param graceMs maximum time to wait for the answers to sent requests
    */
   async close(graceMs = closeGraceMs): Promise<void> {
-    this.#parts.ledger.isClosed = true;
-    this.#parts.ledger.closing.abort();
+    this.#parts.repository.isClosed = true;
+    this.#parts.repository.closing.abort();
     for (const part of [this.#parts.settlement.redelivery, this.replies]) part.close();
     this.#parts.onRequestsRest();
     // Does not wait for nodes that attach while it is closing.
     const running = [...this.#running].map((one) => one.idle());
     await Promise.all([this.#parts.dispatcher.close(graceMs), ...running]);
-    this.#parts.ledger.inTransit.clear();
+    this.#parts.repository.inTransit.clear();
   }
 
   /** Copies the inputs from another outbox whose messages were imported, because the store keeps only JSON. */
-  importOrigins(former: Outbox): void {
-    for (const [id, origin] of former.#parts.origins) this.#parts.origins.set(id, origin);
-    former.#parts.origins.clear();
+  importOrigins(source: Outbox): void {
+    for (const [id, origin] of source.#parts.origins) this.#parts.origins.set(id, origin);
+    source.#parts.origins.clear();
   }
 
   /** See {@link Participant.wantedNames}. */
@@ -187,52 +187,52 @@ export class Outbox implements Participant {
   /** See {@link Participant.found}. */
   found(items: readonly Item[], isOpening: boolean): Promise<void> {
     if (isOpening) void this.registrations.onStore();
-    if (isOpening) void this.#parts.ledger.findRemembered();
-    return this.#parts.ledger.found(items, isOpening);
+    if (isOpening) void this.#parts.repository.findRemembered();
+    return this.#parts.repository.found(items, isOpening);
   }
 
   /** See {@link Participant.itemOf}. */
   itemOf(id: string): Item | undefined {
-    const { messages, followUps } = this.#parts.ledger;
-    const text = messages.get(id);
-    return text && isTracked(text) ? text : followUps.get(id);
+    const { messages, followUps } = this.#parts.repository;
+    const item = messages.get(id);
+    return item && isTracked(item) ? item : followUps.get(id);
   }
 
   /** See {@link Participant.forget}. */
   forget(id: string): void {
-    const { dispatcher, ledger, reconciliations, settlement } = this.#parts;
-    const followUp = ledger.followUps.get(id);
+    const { dispatcher, repository, reconciliations, settlement } = this.#parts;
+    const followUp = repository.followUps.get(id);
     dispatcher.release(id);
     reconciliations.close(id);
-    ledger.messages.delete(id);
-    ledger.followUps.delete(id);
+    repository.messages.delete(id);
+    repository.followUps.delete(id);
     const message = followUp?.text ?? id;
-    if (!ledger.messages.has(message) && !ledger.followUps.hasOf(message)) settlement.forget(message);
+    if (!repository.messages.has(message) && !repository.followUps.hasOf(message)) settlement.forget(message);
   }
 
   /** See {@link Participant.releaseAll}. */
   releaseAll(): void {
-    const { messages, followUps } = this.#parts.ledger;
+    const { messages, followUps } = this.#parts.repository;
     for (const { id, isOwned } of [...messages.values()]) if (!isOwned) messages.delete(id);
     followUps.clear();
   }
 
   /** Continues after {@link close}. */
   #begin(): void {
-    const { dispatcher, ledger } = this.#parts;
-    if (!ledger.isClosed) return;
-    ledger.isClosed = false;
-    ledger.closing = new AbortController();
+    const { dispatcher, repository } = this.#parts;
+    if (!repository.isClosed) return;
+    repository.isClosed = false;
+    repository.closing = new AbortController();
     dispatcher.open();
     // Messages that are not stored are still in memory.
-    const texts = [...ledger.messages.values()].map(({ text }) => text);
-    this.#resume(texts, [...ledger.followUps.values()]);
+    const items = [...repository.messages.values()].map(({ item }) => item);
+    this.#resume(items, [...repository.followUps.values()]);
   }
 
   /** Resumes the messages of an earlier process, or of a dead instance. */
-  #resume(texts: readonly MessageItem[], followUps: readonly FollowUp[]): void {
-    if (texts.length > 0) this.#parts.dispatcher.gather();
-    for (const text of texts) void this.#resumeMessage(text).catch(this.#parts.onFault);
+  #resume(items: readonly MessageItem[], followUps: readonly FollowUp[]): void {
+    if (items.length > 0) this.#parts.dispatcher.gather();
+    for (const item of items) void this.#resumeMessage(item).catch(this.#parts.onFault);
     this.replies.resume(followUps);
     for (const node of new Set(followUps.map((followUp) => followUp.node))) {
       for (const kind of kinds) this.#reportOpenRequests(node, kind);
@@ -240,19 +240,19 @@ export class Outbox implements Participant {
   }
 
   #reportOpenRequests(node: string, kind: FollowUp['kind']): void {
-    this.#parts.onOpenRequests(node, awaitedKindOf[kind], this.#parts.ledger.followUps.open[kind].of(node) > 0);
+    this.#parts.onOpenRequests(node, awaitedKindOf[kind], this.#parts.repository.followUps.open[kind].of(node) > 0);
   }
 
-  async #resumeMessage(text: MessageItem): Promise<void> {
-    const { ledger, dispatcher, settlement } = this.#parts;
-    const message = ledger.messages.find(text.id);
+  async #resumeMessage(item: MessageItem): Promise<void> {
+    const { repository, dispatcher, settlement } = this.#parts;
+    const message = repository.messages.find(item.id);
     if (!message || message.isOwned || message.abort) return;
-    if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
+    if (item.state === 'waiting' && isKept(item)) dispatcher.admit(item);
     // The store had the message only because of its deduplication key. Nothing was sent, so the key becomes free.
-    else if (text.state === 'waiting' && !ledger.isClosed) await ledger.discard(text);
+    else if (item.state === 'waiting' && !repository.isClosed) await repository.discard(item);
     // The message has left, and its outcome is unknown.
-    else if (text.state === 'leaving') dispatcher.sendAgain(await settlement.resume(text));
-    else if (text.state === 'settled') await settlement.redelivery.deliver(text, true);
+    else if (item.state === 'leaving') dispatcher.sendAgain(await settlement.resume(item));
+    else if (item.state === 'settled') await settlement.redelivery.deliver(item, true);
   }
 
   /** Notes that a node was deployed, so that its messages can leave, or was removed, so that they wait for it. */
@@ -265,10 +265,10 @@ export class Outbox implements Participant {
 
   /** Sends the clarifying message (`again`) of a reply request to the remaining handsets, if the node is deployed. */
   async #sendAgain(request: ReplyRequest): Promise<void> {
-    const { clock, registrations, ledger } = this.#parts;
+    const { clock, registrations, repository } = this.#parts;
     const from = registrations.registrationOf(request.node);
     const template = from && (await this.replies.againOf(request));
-    if (!template || from.stopped.aborted || ledger.isClosed) return;
+    if (!template || from.stopped.aborted || repository.isClosed) return;
     const { id, recipient, reference, waitMs, againDue = [] } = request;
     for (const handset of againDue) {
       const key = `${id} ${handset}`;
@@ -277,9 +277,9 @@ export class Outbox implements Participant {
       const { hasOwnId, message, ...draft } = template;
       const messageId = hasOwnId ? { messageId: createUuid(clock) } : undefined;
       const order = { ...draft, message: { ...message, to: [handset], ...messageId } };
-      const text = this.#createText({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
-      text.again = { request: id, recipient, reference, waitMs };
-      const sent = from.running.run(() => this.#submitText(text, { from, origin: undefined }));
+      const item = this.#createText({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
+      item.again = { request: id, recipient, reference, waitMs };
+      const sent = from.running.run(() => this.#submitText(item, { from, origin: undefined }));
       void sent
         .then(() => (from.stopped.aborted ? undefined : this.replies.againEnded(id, handset)))
         .finally(() => this.#againUnderWay.delete(key));
@@ -294,45 +294,47 @@ export class Outbox implements Participant {
    * Processes a new message. Resolves when the message is stored or has ended, at the latest 10 s after its node is
    * closed. Never rejects, because each failure is an outcome.
    */
-  async #submitText(text: MessageItem, source: MessageSource): Promise<void> {
-    const message = isTracked(text) ? this.#parts.ledger.messages.begin(text, 'accepting') : undefined;
+  async #submitText(item: MessageItem, source: MessageSource): Promise<void> {
+    const message = isTracked(item) ? this.#parts.repository.messages.begin(item, 'accepting') : undefined;
     try {
-      const { keep, replaceKey } = text.options;
+      const { keep, replaceKey } = item.options;
       if (replaceKey !== undefined && !keep) throw new SmsError('replaceNotStored', { field: 'replace' });
-      assertAnyAllowed({ recipients: text.message.to, rules: this.#parts.rules, text });
-      if (isTracked(text)) await this.#accept(text, source);
-      else await this.#sendToEnd(text, source);
+      assertAnyAllowed({ recipients: item.message.to, rules: this.#parts.rules, item });
+      if (isTracked(item)) await this.#accept(item, source);
+      else await this.#sendToEnd(item, source);
     } catch (error) {
-      await this.#refuse(text, source, error);
+      await this.#refuse(item, source, error);
     } finally {
       if (message) message.isOwned = false;
-      if (message?.phase === 'accepting') this.#parts.ledger.messages.delete(text.id);
+      if (message?.phase === 'accepting') this.#parts.repository.messages.delete(item.id);
     }
   }
 
   /** Stores a message, or reserves its deduplication key, before anything else happens to it. */
-  async #accept(text: MessageItem, source: MessageSource): Promise<void> {
-    const { clock, rules, ledger, dispatcher, settlement } = this.#parts;
+  async #accept(item: MessageItem, source: MessageSource): Promise<void> {
+    const { clock, rules, repository, dispatcher, settlement } = this.#parts;
     const now = clock.now();
-    const isKept = text.options.keep !== undefined;
-    const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
+    const isKept = item.options.keep !== undefined;
+    const isScheduled = isKept && mayLeaveAt(item, now, rules.quietHours) > now;
     const arriving = isScheduled ? 'scheduled' : 'others';
-    const { once, replaceKey } = text.options;
+    const { once, replaceKey } = item.options;
     const busy = this.#whyBusy(isScheduled);
     // The outcome of a duplicate needs no queue place, and a replacement uses the place of the older message.
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const accept = async () => {
-      const taken = await ledger.accept(text, { busy });
+      const taken = await repository.accept(item, { busy });
       if (taken.verdict.type !== 'underway') return taken;
       const { id } = taken.verdict;
-      return ledger.duplicates.wait(text, id, source.from.stopped, (firstId) => ledger.accept(text, { firstId }));
+      return repository.duplicates.wait(item, id, source.from.stopped, (firstId) =>
+        repository.accept(item, { firstId }),
+      );
     };
-    const { verdict, text: taken } = await accept().finally(() => dispatcher.arriving[arriving]--);
+    const { verdict, item: taken } = await accept().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (verdict.type === 'ended') {
-      await settlement.report(source, text, parseOutcome(verdict.outcome), true);
-      settlement.forget(text.id);
+      await settlement.report(source, item, parseOutcome(verdict.outcome), true);
+      settlement.forget(item.id);
     } else if (isKept) dispatcher.admit(taken);
     else await this.#sendToEnd(taken, source);
   }
@@ -341,7 +343,7 @@ export class Outbox implements Participant {
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, outage, queue } = this.#parts;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
-    const isFull = dispatcher.arriving.scheduled + this.#parts.ledger.messages.counts.scheduled >= maxScheduled;
+    const isFull = dispatcher.arriving.scheduled + this.#parts.repository.messages.counts.scheduled >= maxScheduled;
     return isFull ? new SmsError('busyScheduled', { params: { limit: maxScheduled } }) : undefined;
   }
 
@@ -356,12 +358,12 @@ export class Outbox implements Participant {
    * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
    * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
    */
-  async #sendToEnd(text: MessageItem, source: MessageSource): Promise<void> {
+  async #sendToEnd(item: MessageItem, source: MessageSource): Promise<void> {
     const { clock, queue, reconciliations, settlement } = this.#parts;
     const { handler, stopped: signal, givenUp } = source.from;
     const { client } = handler;
-    const { retries, retryUncertain, resolveMs, priority } = text.options;
-    let current = text;
+    const { retries, retryUncertain, resolveMs, priority } = item.options;
+    let current = item;
     const end = (outcome: Outcome) =>
       settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, source);
     let further = 0;
@@ -372,8 +374,8 @@ export class Outbox implements Participant {
       for (;;) {
         const attempt = await settlement.attempt(current, client, givenUp);
         if (attempt === stale) return stale;
-        const { text, outcome } = attempt;
-        current = text;
+        const { item, outcome } = attempt;
+        current = item;
         if (!(outcome instanceof SmsError)) return outcome;
         if (isWithheldError(outcome)) refund();
         if (!isSmsError(outcome, 'SMS_UNREACHABLE') || further >= retries) return outcome;
@@ -387,7 +389,7 @@ export class Outbox implements Participant {
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
       // Another instance has claimed the message, and will end it.
-      if (outcome === stale) return void settlement.forget(text.id);
+      if (outcome === stale) return void settlement.forget(item.id);
       if (!(outcome instanceof SmsError)) return void (await end(outcome));
       // After an unknown outcome, an unsent try does not make the message unsent.
       if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
@@ -396,7 +398,7 @@ export class Outbox implements Participant {
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
-          const { sent, searched } = await evidence.look(resolveMs, givenUp);
+          const { sent, searched } = await evidence.search(resolveMs, givenUp);
           if (sent) return void (await end(sent));
           uncertain = outcome.with({ searched });
         }
@@ -406,34 +408,34 @@ export class Outbox implements Participant {
         // The flow stopped during the wait, so that there is no further try.
         return void (await end(uncertain));
       }
-      const again = await this.#parts.ledger.sendAgain(current, formatOutcome(outcome), {});
-      if (again === stale) return void settlement.forget(text.id);
+      const again = await this.#parts.repository.sendAgain(current, formatOutcome(outcome), {});
+      if (again === stale) return void settlement.forget(item.id);
       current = again;
     }
   }
 
   /** Ends a message that the outbox did not accept. */
-  async #refuse(text: MessageItem, source: MessageSource, error: unknown): Promise<void> {
+  async #refuse(item: MessageItem, source: MessageSource, error: unknown): Promise<void> {
     // If the store is closed but not failing, the reason is that the flow stopped.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
-    const outcome = withMessageId(asUnsent(text, isStopped ? new SmsError('closed') : asSmsError(error)), text);
+    const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
     // The error of this message already reports the store failure, unless stored messages wait.
-    const { waiting } = this.#parts.dispatcher.stateOf(text.node);
-    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.storeNotices.add(text.node);
-    this.#parts.counts.add(outcome, text.message.to.length);
-    await this.#parts.settlement.report(source, text, outcome);
-    this.#parts.settlement.forget(text.id);
+    const { waiting } = this.#parts.dispatcher.stateOf(item.node);
+    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.storeNotices.add(item.node);
+    this.#parts.counts.add(outcome, item.message.to.length);
+    await this.#parts.settlement.report(source, item, outcome);
+    this.#parts.settlement.forget(item.id);
   }
 
   #createText({ flowMessage, origin, ...request }: SendRequest, node: string): MessageItem {
     const { journal, clock, rules, origins } = this.#parts;
     const arrivedAt = clock.now();
-    const text: MessageItem = {
+    const item: MessageItem = {
       ...request,
       id: journal.nextId(),
       part: 'ledger',
-      kind: 'text',
+      kind: 'message',
       subscribers: [`node ${node}`],
       attempts: 0,
       state: 'waiting',
@@ -442,11 +444,11 @@ export class Outbox implements Participant {
       arrivedAt,
     };
     // Writes the flow message now, because the flow can change it after the call.
-    if (isTracked(text) || asks(text)) {
-      text.flowMessage = flowMessage();
-      origins.set(text.id, origin);
+    if (isTracked(item) || asks(item)) {
+      item.flowMessage = flowMessage();
+      origins.set(item.id, origin);
     }
-    return text;
+    return item;
   }
 }
 
@@ -462,7 +464,7 @@ function createUuid(clock: Clock): string {
  * Replaces the error of the store, which is about polling, with the error of an unsent message. An error that names a
  * remedy stays.
  */
-function asUnsent<End extends Outcome>(text: MessageItem, outcome: End): End | SmsError {
-  if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
+function asUnsent<End extends Outcome>(item: MessageItem, outcome: End): End | SmsError {
+  if (!isTracked(item) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
   return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });
 }

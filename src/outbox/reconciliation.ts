@@ -5,8 +5,8 @@ import type { Feed, RecordOfKind } from '../model';
 import { isHandset } from '../replies/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { type EvidenceRecord, evidenceOf, messageIdOf } from './evidence';
-import type { OutboxOptions } from './ledger';
 import { concernedBy, createResolved, type Evidence, isReconciled, type MessageItem, type Sent } from './message-item';
+import type { OutboxOptions } from './message-repository';
 import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
 
@@ -58,11 +58,11 @@ export class Reconciliations {
    * Starts to collect evidence for a message, or returns the collection that was already started. `undefined` if the
    * message needs no search, or if there is no client.
    */
-  open(text: MessageItem, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
-    const opened = this.get(text.id) ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
+  open(item: MessageItem, client = this.#options.registrations.clientFor(item.node)): Reconciliation | undefined {
+    const opened = this.get(item.id) ?? (client && isReconciled(item) ? this.#create(item, client) : undefined);
     if (!opened) return undefined;
-    this.#opened.set(text.id, opened);
-    opened.to = concernedBy(text);
+    this.#opened.set(item.id, opened);
+    opened.to = concernedBy(item);
     return opened;
   }
 
@@ -138,7 +138,7 @@ export class Reconciliation {
    *
    * @throws the reason of `signal` if it aborts first
    */
-  look(forMs: number, signal: AbortSignal): Promise<Finding> {
+  search(forMs: number, signal: AbortSignal): Promise<Finding> {
     const { clock, searches, sources } = this.#options;
     const complete = this.#complete.signal;
     return searches.run(async () => {

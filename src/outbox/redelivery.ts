@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import { DueTimes } from './due-times';
-import type { Ledger } from './ledger';
 import type { MessageItem } from './message-item';
+import type { MessageRepository } from './message-repository';
 import type { SendHandler } from './sender-registrations';
 
 /** An outcome, or a follow-up that has ended, that still has to enter the flow. */
@@ -13,9 +13,9 @@ export interface RedeliveryOptions<Item extends Ended> {
   /** Looks up the items of the kind. */
   items: { get(id: string): Item | undefined };
   /**
-   * While the ledger is closed, no item enters the flow. If the store is shared, other instances can deliver the items.
+   * While the repository is closed, no item enters the flow. If the store is shared, other instances can deliver the items.
    */
-  ledger: Pick<Ledger, 'isClosed' | 'journal'>;
+  repository: Pick<MessageRepository, 'isClosed' | 'journal'>;
   /** Returns the node that can receive an item now. */
   handlerOf(item: Item): SendHandler | undefined;
   /** Returns how long an item still waits for its node, in ms. Infinite: as long as its node is deployed. */
@@ -56,12 +56,12 @@ export class Redelivery<Item extends Ended> {
    * @param mayBeKnown whether an earlier process might have sent the item into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { items, ledger, handlerOf, report, ended, onFault } = this.#options;
+    const { items, repository, handlerOf, report, ended, onFault } = this.#options;
     const { id } = item;
-    if (ledger.isClosed && ledger.journal.isShared) return;
+    if (repository.isClosed && repository.journal.isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
     this.#waiting.set(id, isKnown);
-    if (ledger.isClosed) return;
+    if (repository.isClosed) return;
     const handler = handlerOf(item);
     if (!handler) this.#wait(item);
     if (!handler || this.#reporting.has(id)) return;
@@ -77,7 +77,7 @@ export class Redelivery<Item extends Ended> {
       this.#reporting.delete(id);
     }
     const current = this.#waiting.has(id) && items.get(id);
-    if (!current || ledger.isClosed) return;
+    if (!current || repository.isClosed) return;
     // A node was deployed or removed in the meantime.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
@@ -97,9 +97,10 @@ export class Redelivery<Item extends Ended> {
    * Stops deliveries. Items that have not entered the flow stay in the store. Items that are not stored stay in memory.
    */
   close(): void {
-    const { items, ledger } = this.#options;
+    const { items, repository } = this.#options;
     this.#deadlines.clear();
-    for (const id of [...this.#waiting.keys()]) if (ledger.journal.isShared || !items.get(id)) this.#waiting.delete(id);
+    for (const id of [...this.#waiting.keys()])
+      if (repository.journal.isShared || !items.get(id)) this.#waiting.delete(id);
   }
 
   #wait(item: Item): void {

@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import { type Changes, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
+import { type Changes, digest, foreverMs, parseRememberedValue, type ReadKey } from '../store/store';
 import { type MessageItem, type Outcome, parseOutcome, withMessageId } from './message-item';
 
 /** The latest message with a `replace` key. It waits, or has started to leave. */
@@ -34,46 +34,46 @@ export function replaceKeyOf(node: string, key: string): string {
  * @param isHere returns whether this process has a message, so that the same commit ends it
  */
 export function takeKey(
-  text: MessageItem,
-  look: Look,
+  item: MessageItem,
+  readKey: ReadKey,
   changes: Changes,
   isHere: (id: string) => boolean,
 ): { id: string; why: Superseding } | undefined {
-  const key = keyOf(text);
+  const key = keyOf(item);
   if (key === undefined) return undefined;
-  const former = readHolder(key, look);
-  const { isLeaving = false, isWithdrawn = false, hasOvertaken } = former ?? {};
-  const isElsewhere = former !== undefined && !isHere(former.id);
+  const older = readHolder(key, readKey);
+  const { isLeaving = false, isWithdrawn = false, hasOvertaken } = older ?? {};
+  const isElsewhere = older !== undefined && !isHere(older.id);
   const mayComeBack = isLeaving || hasOvertaken || isElsewhere;
-  write(key, { id: text.id, ...(mayComeBack && { hasOvertaken: true }) }, text.arrivedAt, changes);
-  if (!former || isLeaving) return undefined;
-  return { id: former.id, why: isWithdrawn ? 'withdrawn' : 'replaced' };
+  write(key, { id: item.id, ...(mayComeBack && { hasOvertaken: true }) }, item.arrivedAt, changes);
+  if (!older || isLeaving) return undefined;
+  return { id: older.id, why: isWithdrawn ? 'withdrawn' : 'replaced' };
 }
 
 /** Returns why a waiting message must not be sent, or `undefined` if it can be sent. */
-export function readSuperseding(text: MessageItem, look: Look): Superseding | undefined {
-  const key = keyOf(text);
-  const holder = key === undefined ? undefined : readHolder(key, look);
+export function readSuperseding(item: MessageItem, readKey: ReadKey): Superseding | undefined {
+  const key = keyOf(item);
+  const holder = key === undefined ? undefined : readHolder(key, readKey);
   if (!holder) return undefined;
-  if (holder.id !== text.id) return 'replaced';
+  if (holder.id !== item.id) return 'replaced';
   return holder.isWithdrawn ? 'withdrawn' : undefined;
 }
 
 /** Notes that a message has started to leave, or waits again. */
-export function noteLeaving(text: MessageItem, isLeaving: boolean, look: Look, changes: Changes): void {
-  const key = keyOf(text);
+export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: ReadKey, changes: Changes): void {
+  const key = keyOf(item);
   if (key === undefined) return;
-  const current = readHolder(key, look);
+  const current = readHolder(key, readKey);
   // While the store fails, the key cannot be read. It then still says that the message is leaving, which is safe.
-  if (!isLeaving && current?.id !== text.id) return;
+  if (!isLeaving && current?.id !== item.id) return;
   const { hasOvertaken } = current ?? {};
-  const holder = { id: text.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
-  write(key, holder, text.arrivedAt, changes);
+  const holder = { id: item.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
+  write(key, holder, item.arrivedAt, changes);
 }
 
 /** Notes a reset for a message that another instance has, or that has started to leave. */
-export function noteWithdrawn(key: string, now: number, look: Look, changes: Changes): void {
-  const holder = readHolder(key, look);
+export function noteWithdrawn(key: string, now: number, readKey: ReadKey, changes: Changes): void {
+  const holder = readHolder(key, readKey);
   if (holder) write(key, { ...holder, isWithdrawn: true }, now, changes);
 }
 
@@ -81,10 +81,10 @@ export function noteWithdrawn(key: string, now: number, look: Look, changes: Cha
  * Frees the key of a message that has ended. The key stays if a newer message has it, or if an older message must still
  * learn that it was replaced.
  */
-export function releaseKey(text: MessageItem, now: number, look: Look, changes: Changes): void {
-  const key = keyOf(text);
-  const holder = key === undefined ? undefined : readHolder(key, look);
-  if (key === undefined || holder?.id !== text.id) return;
+export function releaseKey(item: MessageItem, now: number, readKey: ReadKey, changes: Changes): void {
+  const key = keyOf(item);
+  const holder = key === undefined ? undefined : readHolder(key, readKey);
+  if (key === undefined || holder?.id !== item.id) return;
   if (holder.hasOvertaken) {
     const ended = JSON.stringify({ ...holder, isWithdrawn: true } satisfies Holder);
     changes.remember.set(key, { at: now, forMs: overtakenMs, value: ended });
@@ -95,9 +95,9 @@ export function releaseKey(text: MessageItem, now: number, look: Look, changes: 
  * Creates the outcome of a replaced or withdrawn message. If the service might have accepted an earlier try, the
  * outcome stays unknown.
  */
-export function createSuperseded(text: MessageItem, why: Superseding): Outcome {
-  const { previousAttempt } = text;
-  return withMessageId(previousAttempt ? parseOutcome(previousAttempt.outcome) : createError(why), text);
+export function createSuperseded(item: MessageItem, why: Superseding): Outcome {
+  const { previousAttempt } = item;
+  return withMessageId(previousAttempt ? parseOutcome(previousAttempt.outcome) : createError(why), item);
 }
 
 function createError(why: Superseding): SmsError {
@@ -109,8 +109,8 @@ function keyOf({ node, options: { keep, replaceKey } }: MessageItem): string | u
 }
 
 /** Returns the latest message with a key. */
-export function readHolder(key: string, look: Look): Holder | undefined {
-  return parseRememberedValue(look(key), isHolder);
+export function readHolder(key: string, readKey: ReadKey): Holder | undefined {
+  return parseRememberedValue(readKey(key), isHolder);
 }
 
 function write(key: string, holder: Holder, at: number, changes: Changes): void {

@@ -2,7 +2,7 @@ import { isOptedOut, keyOfOptOut } from '../consent/opt-outs';
 import { isAllowed, isNumber } from '../consent/prefixes';
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
-import { addChanges, type Changes, createChanges, type Look } from '../store/store';
+import { addChanges, type Changes, createChanges, type ReadKey } from '../store/store';
 import { applyLimits, type Counting, type Limited, type LimitSettings } from './limits';
 
 /** Options of a node that decide when a message can leave. */
@@ -37,7 +37,7 @@ export interface RuleSettings {
 /** A message that is about to leave, with the recipients that no earlier rule has withheld. */
 export interface Leaving extends Counting {
   rules: RuleSettings;
-  text: Timed & { node: string; options: { unlimited: boolean } };
+  item: Timed & { node: string; options: { unlimited: boolean } };
 }
 
 /** A recipient that a rule withholds, with the reason and the parameters of its error. Plain data. */
@@ -64,7 +64,7 @@ export interface Verdict {
  *
  * @param isLeaving true if the message leaves in this step, false if the rule is asked before the request
  */
-type Rule = (leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean) => Verdict;
+type Rule = (leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving: boolean) => Verdict;
 
 /** Maximum number of scheduled messages. */
 export const maxScheduled = 100_000;
@@ -81,8 +81,8 @@ interface Timed {
  * Returns the time at which a message can leave, in ms since 1970: `now`, its scheduled time, or the end of quiet
  * hours. Quiet hours do not apply to essential messages. A message that a user sends does not wait.
  */
-export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
-  const { options, sendNowAt, isManuallyResent } = text;
+export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietHours[]): number {
+  const { options, sendNowAt, isManuallyResent } = item;
   if (isManuallyResent || sendNowAt !== undefined) return now;
   const from = Math.max(now, options.at?.time ?? now);
   return options.essential || quietHours.length === 0 ? from : nextAllowed(from, quietHours);
@@ -103,38 +103,38 @@ export function keepUntilDue<Options extends TimeOptions>(options: Options, now:
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 /** Returns the recipients outside the allowed prefixes of the account node. Needs no store. */
-function outsideOf({ recipients, rules, text }: Omit<Leaving, 'time'>): Withheld[] {
-  const allowed = rules.prefixes.get(text.node);
+function outsideOf({ recipients, rules, item }: Omit<Leaving, 'time'>): Withheld[] {
+  const allowed = rules.prefixes.get(item.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }
 
 /** Withholds opted-out numbers, except from essential messages. */
-const consentRule: Rule = (leaving, look, changes, isLeaving) => {
+const consentRule: Rule = (leaving, readKey, changes, isLeaving) => {
   const numbers = askedForConsent(leaving);
   // Another instance might be adding a number to the list now.
   if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
-  const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, look));
+  const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, readKey));
   return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
 /**
  * Returns the numbers to check against the list of opted-out numbers. This check is impossible while the store fails.
  */
-export function askedForConsent({ recipients, rules, text }: Leaving): string[] {
-  return rules.optOut && !text.options.essential ? recipients.filter(isNumber) : [];
+export function askedForConsent({ recipients, rules, item }: Leaving): string[] {
+  return rules.optOut && !item.options.essential ? recipients.filter(isNumber) : [];
 }
 
 /** Delays a stored message until its time, and refuses a message that is not stored. */
-const timeRule: Rule = ({ text, time: { now }, rules }) => {
-  const at = mayLeaveAt(text, now, rules.quietHours);
+const timeRule: Rule = ({ item, time: { now }, rules }) => {
+  const at = mayLeaveAt(item, now, rules.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
 };
 
 /** Withholds recipients over a limit of the account until the limit ends. */
-const limitRule: Rule = (leaving, look, changes, isLeaving) => {
+const limitRule: Rule = (leaving, readKey, changes, isLeaving) => {
   if (leaving.rules.limits.length === 0) return { withheld: [] };
-  return { withheld: applyLimits(leaving, look, changes, isLeaving).map(explainLimited) };
+  return { withheld: applyLimits(leaving, readKey, changes, isLeaving).map(explainLimited) };
 };
 
 /** Describes which limit withholds a recipient, and when the limit ends. */
@@ -163,12 +163,12 @@ export function assertAnyAllowed(leaving: Omit<Leaving, 'time'>): void {
  *
  * @param isLeaving true to count the other recipients; absent: counts nothing
  */
-export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeaving = false): Verdict {
+export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving = false): Verdict {
   const withheld: Withheld[] = [];
   let { recipients } = leaving;
   for (const rule of inOrder) {
     if (recipients.length === 0) break;
-    const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
+    const verdict = rule({ ...leaving, recipients }, readKey, changes, isLeaving);
     withheld.push(...verdict.withheld);
     // Recipients are counted only if the message can leave.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
@@ -182,11 +182,11 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
  * Returns whether a message can leave to all its recipients, and counts them if so. The caller later removes the counts
  * of recipients that were not sent to. If the message cannot leave, nothing changes.
  */
-export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
+export function passRules(leaving: Leaving, readKey: ReadKey, changes: Changes): boolean {
   // Without rules, the message can leave because its scheduled time was reached, even if the clock was set back since.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
-  const { withheld, notBefore } = askRules(leaving, look, counted, true);
+  const { withheld, notBefore } = askRules(leaving, readKey, counted, true);
   const mayLeave = withheld.length === 0 && notBefore === undefined;
   if (mayLeave) addChanges(changes, counted);
   return mayLeave;

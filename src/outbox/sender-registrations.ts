@@ -4,8 +4,8 @@ import type { Client } from '../http/client';
 import type { CheckedDraft } from '../message/draft';
 import type { ReplyResult } from '../replies/reply-request';
 import type { DeliveryReport } from '../replies/report';
-import type { OutboxOptions } from './ledger';
 import type { Outcome, SendOptions } from './message-item';
+import type { OutboxOptions } from './message-repository';
 import type { UnderWay } from './queue';
 
 /** An outcome for a node. */

@@ -2,7 +2,6 @@ import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Replies } from '../replies/replies';
 import { type Absences, endOfOutcome } from './expiry';
-import type { Ledger, OutboxOptions } from './ledger';
 import {
   asks,
   formatOutcome,
@@ -20,6 +19,7 @@ import {
   withMessageId,
   withWithheld,
 } from './message-item';
+import type { MessageRepository, OutboxOptions } from './message-repository';
 import type { Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
 import { createTooEarly, explainWithheld, hasRules } from './rules';
@@ -28,7 +28,7 @@ import { type Ending, type Stale, stale } from './transitions';
 
 /** The components that a settlement uses. */
 export interface SettlementOptions extends OutboxOptions {
-  ledger: Ledger;
+  repository: MessageRepository;
   registrations: SenderRegistrations;
   /**
    * Inputs of the nodes, by message id, as long as the message or its reply requests are open. The store does not have
@@ -57,20 +57,20 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.#options = options;
-    const { clock, ledger, origins, absences, registrations, onAbandoned } = options;
+    const { clock, repository, origins, absences, registrations, onAbandoned } = options;
     this.redelivery = new Redelivery({
       ...options,
-      items: ledger.messages,
+      items: repository.messages,
       handlerOf: ({ node }) => registrations.handlerOf(node),
-      patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
-      report: async (handler, text, mayBeKnown) => {
-        if (text.again) return true;
-        const { id, outcome, isManuallyResent, sendNowAt } = text;
+      patienceMs: (item) => absences.leftMs(item.node, endOfOutcome(item, clock)),
+      report: async (handler, item, mayBeKnown) => {
+        if (item.again) return true;
+        const { id, outcome, isManuallyResent, sendNowAt } = item;
         if (!outcome) throw new Error('not settled');
         const origin = origins.get(id);
         // If this process has the input, the message in memory still has its flow message.
-        const flowMessage = origin === undefined ? await ledger.flowMessageOf(text) : text.flowMessage;
-        const event = createEvent(text, {
+        const flowMessage = origin === undefined ? await repository.flowMessageOf(item) : item.flowMessage;
+        const event = createEvent(item, {
           outcome: parseOutcome(outcome),
           origin,
           flowMessage,
@@ -79,11 +79,11 @@ export class Settlement {
         });
         return handler.onOutcome(event);
       },
-      ended: async (text, isMissed) => {
-        await ledger.delivered(text);
-        this.#delivered(text);
+      ended: async (item, isMissed) => {
+        await repository.delivered(item);
+        this.#delivered(item);
         // A message with an unknown outcome stays on the list, so that a user can decide.
-        if (isMissed && !ledger.messages.has(text.id)) onAbandoned(text.node);
+        if (isMissed && !repository.messages.has(item.id)) onAbandoned(item.node);
       },
     });
   }
@@ -106,18 +106,18 @@ export class Settlement {
    * @returns the outcome and the current message, which might have left; `stale` if another step has moved the message
    */
   async attempt(
-    text: MessageItem,
+    item: MessageItem,
     client: Client,
     signal: AbortSignal,
-  ): Promise<{ text: MessageItem; outcome: Outcome } | Stale> {
-    const { ledger, reconciliations, rules } = this.#options;
-    const isWritten = () => isTracked(text) || isFollowed(text) || hasRules(rules);
-    const isMarked = isReconciled(text) || isWritten();
-    let current = text;
+  ): Promise<{ item: MessageItem; outcome: Outcome } | Stale> {
+    const { repository, reconciliations, rules } = this.#options;
+    const isWritten = () => isTracked(item) || isFollowed(item) || hasRules(rules);
+    const isMarked = isReconciled(item) || isWritten();
+    let current = item;
     try {
-      if (!isMarked && !text.withheld) return { text, outcome: await client.send(text.message, { signal }) };
+      if (!isMarked && !item.withheld) return { item, outcome: await client.send(item.message, { signal }) };
       for (;;) {
-        const { text: judged, notBefore } = await ledger.judge(text);
+        const { item: judged, notBefore } = await repository.judge(item);
         current = judged;
         const to = submittedOf(judged);
         // If no recipient is left, the error of the first rule is the outcome.
@@ -128,7 +128,7 @@ export class Settlement {
         let isOvertaken = false;
         const beforeLeaving = async () => {
           reconciliations.open(judged, client);
-          marking = isWritten() ? ledger.markLeaving(judged) : Promise.resolve(judged);
+          marking = isWritten() ? repository.markLeaving(judged) : Promise.resolve(judged);
           const marked = await marking;
           isOvertaken = marked === undefined;
           if (!marked || marked === stale || marked.state === 'settled') throw new Error('overtaken');
@@ -137,13 +137,13 @@ export class Settlement {
         try {
           const options = isMarked ? { signal, beforeLeaving } : { signal };
           const outcome = await client.send({ ...judged.message, to }, options);
-          return { text: current, outcome };
+          return { item: current, outcome };
         } catch (error) {
           // The request might have been aborted while the mark was being written.
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
-            const back = await ledger.requeue(marked);
+            const back = await repository.requeue(marked);
             if (back === stale || back.state === 'settled') return stale;
             current = back;
           }
@@ -151,49 +151,49 @@ export class Settlement {
         }
       }
     } catch (error) {
-      return { text: current, outcome: asSmsError(error) };
+      return { item: current, outcome: asSmsError(error) };
     }
   }
 
   /** Sends the outcome of a replaced or withdrawn message into the flow. */
-  superseded(text: MessageItem): void {
-    const { ledger, reconciliations, registrations, counts, onFault } = this.#options;
-    reconciliations.close(text.id);
-    if (text.outcome) counts.add(parseOutcome(text.outcome), text.message.to.length);
-    ledger.duplicates.ended(text);
-    void this.redelivery.deliver(text, false).catch(onFault);
-    registrations.reportState(text.node);
+  superseded(item: MessageItem): void {
+    const { repository, reconciliations, registrations, counts, onFault } = this.#options;
+    reconciliations.close(item.id);
+    if (item.outcome) counts.add(parseOutcome(item.outcome), item.message.to.length);
+    repository.duplicates.ended(item);
+    void this.redelivery.deliver(item, false).catch(onFault);
+    registrations.reportState(item.node);
   }
 
   /** Ends a message. Returns `false` if the state of the message does not allow this ending. */
-  async end(former: MessageItem, ending: Ending, source?: MessageSource): Promise<boolean> {
-    const { ledger, reconciliations, counts } = this.#options;
-    const text = { ...former, ...ending.change };
+  async end(before: MessageItem, ending: Ending, source?: MessageSource): Promise<boolean> {
+    const { repository, reconciliations, counts } = this.#options;
+    const item = { ...before, ...ending.change };
     const { outcome: lastOutcome } = ending;
     // The service might have accepted an earlier try, so the outcome must not say that the message is unsent.
     const possible =
-      text.previousAttempt && isUnsent(lastOutcome) ? parseOutcome(text.previousAttempt.outcome) : lastOutcome;
-    const outcome = withMessageId(possible instanceof SmsError ? possible : withWithheld(possible, text), text);
-    const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
+      item.previousAttempt && isUnsent(lastOutcome) ? parseOutcome(item.previousAttempt.outcome) : lastOutcome;
+    const outcome = withMessageId(possible instanceof SmsError ? possible : withWithheld(possible, item), item);
+    const isWritten = isTracked(item) || isFollowed(item) || uncountedBy(item, outcome).length > 0;
     // Replies to the message wait until its outcome has entered the flow.
-    const untracked = !isTracked(text) && asks(text) ? ledger.messages.begin(text, 'settling') : undefined;
-    let settled: MessageItem | Stale = text;
+    const untracked = !isTracked(item) && asks(item) ? repository.messages.begin(item, 'settling') : undefined;
+    let settled: MessageItem | Stale = item;
     try {
       if (isWritten) {
-        settled = await ledger.messages.during(text.id, 'settling', () =>
-          ledger.settle(former, { ...ending, outcome }),
+        settled = await repository.messages.during(item.id, 'settling', () =>
+          repository.settle(before, { ...ending, outcome }),
         );
       }
       if (settled === stale) return false;
-      if (isReconciled(text)) reconciliations.close(text.id);
-      counts.add(outcome, text.message.to.length, text.withheld);
-      if (isTracked(text)) {
+      if (isReconciled(item)) reconciliations.close(item.id);
+      counts.add(outcome, item.message.to.length, item.withheld);
+      if (isTracked(item)) {
         await this.redelivery.deliver(settled, false);
         return true;
       }
       if (source) await this.report(source, settled, outcome);
     } finally {
-      if (untracked) ledger.messages.delete(text.id);
+      if (untracked) repository.messages.delete(item.id);
     }
     this.#delivered(settled);
     return true;
@@ -203,34 +203,34 @@ export class Settlement {
    * Resumes a message that had left when its process ended, so that its outcome is unknown. If there is no client for
    * the search, the message waits.
    */
-  async resume(text: MessageItem): Promise<MessageItem | undefined> {
-    const { ledger, reconciliations, registrations } = this.#options;
-    const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
-    if (ledger.isClosed || !canLook) return undefined;
+  async resume(item: MessageItem): Promise<MessageItem | undefined> {
+    const { repository, reconciliations, registrations } = this.#options;
+    const canLook = !isReconciled(item) || registrations.clientFor(item.node) !== undefined;
+    if (repository.isClosed || !canLook) return undefined;
     const error =
-      reconciliations.get(text.id)?.interruptedWith ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
-    const evidence = reconciliations.open(text);
-    for (const record of evidence ? await ledger.evidenceOf(text) : []) evidence?.observe(record);
-    return this.reconcile(text, error);
+      reconciliations.get(item.id)?.interruptedWith ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
+    const evidence = reconciliations.open(item);
+    for (const record of evidence ? await repository.evidenceOf(item) : []) evidence?.observe(record);
+    return this.reconcile(item, error);
   }
 
   /**
    * Searches for evidence of a stored message with an unknown outcome, and then ends the message. If the message must
    * be sent again, returns it.
    */
-  async reconcile(text: MessageItem, error: SmsError): Promise<MessageItem | undefined> {
-    const { ledger, reconciliations, registrations } = this.#options;
-    const { id, node, options } = text;
+  async reconcile(item: MessageItem, error: SmsError): Promise<MessageItem | undefined> {
+    const { repository, reconciliations, registrations } = this.#options;
+    const { id, node, options } = item;
     const { retryUncertain, keep, resolveMs } = options;
-    const evidence = reconciliations.open(text);
+    const evidence = reconciliations.open(item);
     let outcome: Outcome = error;
     if (evidence) {
-      const message = ledger.messages.find(id);
+      const message = repository.messages.find(id);
       // A user cannot decide about the message during the search.
-      if (message) ledger.messages.move(message, 'searching');
+      if (message) repository.messages.move(message, 'searching');
       registrations.reportState(node);
       try {
-        const { sent, searched } = await evidence.look(resolveMs, ledger.closing.signal);
+        const { sent, searched } = await evidence.search(resolveMs, repository.closing.signal);
         outcome = sent ?? error.with({ searched });
       } catch {
         // The account repeats the search when it opens again.
@@ -238,28 +238,30 @@ export class Settlement {
         return undefined;
       } finally {
         if (message?.phase === 'searching') {
-          ledger.messages.move(message, evidence.interruptedWith === error ? 'sending' : 'settling');
+          repository.messages.move(message, evidence.interruptedWith === error ? 'sending' : 'settling');
         }
         registrations.reportState(node);
       }
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
-      const repeats = { repeats: (text.repeats ?? 0) + 1 };
+      const repeats = { repeats: (item.repeats ?? 0) + 1 };
       const unknown = formatOutcome(outcome);
-      const again = await ledger.messages.during(id, 'settling', () => ledger.sendAgain(text, unknown, repeats));
+      const again = await repository.messages.during(id, 'settling', () =>
+        repository.sendAgain(item, unknown, repeats),
+      );
       return again === stale || again.state === 'settled' ? undefined : again;
     }
-    await this.end(text, { by: 'settle', outcome });
+    await this.end(item, { by: 'settle', outcome });
     return undefined;
   }
 
   /** Ends a message whose node has been absent for too long. Never rejects. */
-  async abandon(text: MessageItem): Promise<void> {
-    const { ledger, reconciliations, onAbandoned, onFault } = this.#options;
-    onAbandoned(text.node);
-    this.forget(text.id);
-    reconciliations.close(text.id);
-    await ledger.discard(text).catch(onFault);
+  async abandon(item: MessageItem): Promise<void> {
+    const { repository, reconciliations, onAbandoned, onFault } = this.#options;
+    onAbandoned(item.node);
+    this.forget(item.id);
+    reconciliations.close(item.id);
+    await repository.discard(item).catch(onFault);
   }
 
   /**
@@ -267,10 +269,10 @@ export class Settlement {
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this now: the message stays
    */
-  async discard(text: MessageItem): Promise<boolean> {
-    const { ledger, replies, reconciliations, registrations, onDiscarded } = this.#options;
-    const { id, node } = text;
-    if (!(await ledger.discard(text, 'refuse'))) return false;
+  async discard(item: MessageItem): Promise<boolean> {
+    const { repository, replies, reconciliations, registrations, onDiscarded } = this.#options;
+    const { id, node } = item;
+    if (!(await repository.discard(item, 'refuse'))) return false;
     reconciliations.close(id);
     const origin = this.forget(id);
     replies.begin(id);
@@ -284,9 +286,9 @@ export class Settlement {
    * Reports an outcome that is not stored to its node. Never rejects, because an error in the node does not change the
    * outcome.
    */
-  async report({ from, origin }: MessageSource, text: MessageItem, outcome: Outcome, duplicate = false): Promise<void> {
-    if (text.again) return;
-    const event = createEvent(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
+  async report({ from, origin }: MessageSource, item: MessageItem, outcome: Outcome, duplicate = false): Promise<void> {
+    if (item.again) return;
+    const event = createEvent(item, { outcome, origin, flowMessage: item.flowMessage, redelivered: false, duplicate });
     try {
       if (!(await from.handler.onOutcome(event))) from.handler.onMissed?.(event);
     } catch (error) {
@@ -296,25 +298,25 @@ export class Settlement {
 
   /** Cleans up after the outcome of a message has entered the flow, or was dropped. */
   #delivered({ id, options, outcome }: MessageItem): void {
-    const { journal, ledger, replies } = this.#options;
+    const { journal, repository, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
       // A redeploy might have closed the store that keeps its reply requests.
       const mayAsk = !journal.isOpen && outcome !== undefined && 'sent' in outcome;
-      if (mayAsk || ledger.followUps.hasOf(id)) return;
+      if (mayAsk || repository.followUps.hasOf(id)) return;
     }
     this.forget(id);
   }
 }
 
 function createEvent(
-  text: MessageItem,
+  item: MessageItem,
   event: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>,
 ): OutcomeEvent {
-  const { message, encoding, parts, replacements } = text;
+  const { message, encoding, parts, replacements } = item;
   // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because nothing was sent for the duplicate itself.
   if (event.duplicate && event.outcome instanceof SmsError && isUnknown(event.outcome)) {
     event.outcome = new SmsError('uncertainBefore', { ...event.outcome, params: { detail: event.outcome.code } });
   }
-  return { message, encoding, parts, ...(replacements && { replacements }), isKept: isKept(text), ...event };
+  return { message, encoding, parts, ...(replacements && { replacements }), isKept: isKept(item), ...event };
 }

@@ -24,7 +24,7 @@ import {
   remember,
   sentKeysOf,
 } from '../replies/sent-index';
-import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { type Changes, dropItem, keepItem, type ReadKey } from '../store/store';
 import { forgetEvidence } from './evidence';
 import { releaseCounts } from './limits';
 import {
@@ -77,25 +77,25 @@ export const stale = 'stale';
 export type Stale = typeof stale;
 
 /** The messages and reply requests of this process, as of the last commit. */
-export interface Books {
+export interface CurrentItems {
   readonly messages: Pick<Messages, 'get' | 'has'>;
   readonly followUps: FollowUpBook;
 }
 
 /** The time, the settings and the messages of this process at the time of the request for the step. */
 export interface StepContext extends Memory {
-  books: Books;
+  current: CurrentItems;
 }
 
 /** The values that a step reads, and the changes that it makes. */
 interface Commit {
-  look: Look;
+  readKey: ReadKey;
   changes: Changes;
 }
 
 /** A message after a step, with its reply requests and reports. */
 export interface Moved {
-  text: MessageItem;
+  item: MessageItem;
   newFollowUps: readonly FollowUp[];
   /** Ids of closed reply requests. */
   closedRequests: readonly string[];
@@ -104,17 +104,17 @@ export interface Moved {
 }
 
 /** Ends a replaced or withdrawn message. */
-export function supersede(text: MessageItem, why: Superseding, memory: StepContext, commit: Commit): Moved {
-  return { ...end(text, createSuperseded(text, why), memory, commit), isSuperseded: true };
+export function supersede(item: MessageItem, why: Superseding, context: StepContext, commit: Commit): Moved {
+  return { ...end(item, createSuperseded(item, why), context, commit), isSuperseded: true };
 }
 
 /** Returns which recipients the rules withhold now, and whether the message must wait. */
-export function judge(text: MessageItem, memory: Memory): Step<Verdict> {
-  const leaving = { ...memory, text, recipients: text.message.to };
+export function judge(item: MessageItem, memory: Memory): Step<Verdict> {
+  const leaving = { ...memory, item, recipients: item.message.to };
   return {
     whileFailing: 'apply',
-    decide(look, changes) {
-      const verdict = askRules(leaving, look, changes);
+    decide(readKey, changes) {
+      const verdict = askRules(leaving, readKey, changes);
       return () => verdict;
     },
   };
@@ -125,67 +125,67 @@ export function judge(text: MessageItem, memory: Memory): Step<Verdict> {
  * withholds a recipient or makes the message wait, the step results in `undefined` and changes nothing. The caller must
  * then judge the message again.
  */
-export function markLeaving(text: MessageItem, memory: StepContext): Step<Moved | Stale | undefined> {
-  const { followUps } = memory.books;
-  const { messageId } = text.message;
-  const { withheld } = text;
-  const submitted = submittedOf(text);
-  const leaving = { ...memory, text, recipients: submitted };
-  const keys = messageId !== undefined && isRemembered(text) ? sentKeysOf(text, messageId, submitted) : undefined;
+export function markLeaving(item: MessageItem, context: StepContext): Step<Moved | Stale | undefined> {
+  const { followUps } = context.current;
+  const { messageId } = item.message;
+  const { withheld } = item;
+  const submitted = submittedOf(item);
+  const leaving = { ...context, item, recipients: submitted };
+  const keys = messageId !== undefined && isRemembered(item) ? sentKeysOf(item, messageId, submitted) : undefined;
   // Another instance might have read a reply to an earlier try.
-  const asksAgain = text.leftAt !== undefined;
+  const asksAgain = item.leftAt !== undefined;
   return {
-    whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
-    decide(look, changes) {
-      const current = startFromOwn('markLeaving', text, memory, changes);
+    whileFailing: isTracked(item) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
+    decide(readKey, changes) {
+      const current = startFromOwn('markLeaving', item, context, changes);
       if (!current) return () => stale;
-      const why = readSuperseding(current, look);
+      const why = readSuperseding(current, readKey);
       if (why) {
-        const superseded = supersede(current, why, memory, { look, changes });
+        const superseded = supersede(current, why, context, { readKey, changes });
         return () => superseded;
       }
-      if (!passRules(leaving, look, changes)) return () => undefined;
-      noteLeaving(current, true, look, changes);
-      const countedAt = hasRules(memory.rules) ? { countedAt: memory.time } : undefined;
-      const mark = { state: 'leaving', leftAt: memory.now, withheld, ...countedAt } as const;
-      const left = keepText({ ...current, ...mark }, memory.now, changes);
-      const newFollowUps = keys ? createRequests(left, keys, submitted, requestsOf(text, followUps, changes)) : [];
+      if (!passRules(leaving, readKey, changes)) return () => undefined;
+      noteLeaving(current, true, readKey, changes);
+      const countedAt = hasRules(context.rules) ? { countedAt: context.time } : undefined;
+      const mark = { state: 'leaving', leftAt: context.now, withheld, ...countedAt } as const;
+      const marked = keepMessage({ ...current, ...mark }, context.now, changes);
+      const newFollowUps = keys ? createRequests(marked, keys, submitted, requestsOf(item, followUps, changes)) : [];
       // Only the first reply counts.
-      const open = asksAgain ? unanswered(newFollowUps, look, changes) : newFollowUps;
-      if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
+      const open = asksAgain ? unanswered(newFollowUps, readKey, changes) : newFollowUps;
+      if (keys) remember({ text: marked, to: submitted, keys, open, isAccepted: false }, context, readKey, changes);
       for (const request of newFollowUps) keepItem(changes, request);
-      if (newFollowUps.length > 0) keepFlowMessage(left, memory.now, changes);
-      if (messageId !== undefined && text.options.reportMs !== undefined) {
-        const reference = referenceOf(messageId, text);
-        expectStatuses(text, { reference, askedAt: memory.now, known: followUps }, look, changes);
+      if (newFollowUps.length > 0) keepFlowMessage(marked, context.now, changes);
+      if (messageId !== undefined && item.options.reportMs !== undefined) {
+        const reference = referenceOf(messageId, item);
+        expectStatuses(item, { reference, askedAt: context.now, known: followUps }, readKey, changes);
       }
-      const onLeft = recordAgain(text, followUps, changes);
+      const onLeft = recordAgain(item, followUps, changes);
       return () => {
         onLeft();
-        return { text: left, newFollowUps, closedRequests: [] };
+        return { item: marked, newFollowUps, closedRequests: [] };
       };
     },
   };
 }
 
 /** leaving → waiting: nothing was sent. */
-export function requeue(text: MessageItem, change: Partial<MessageItem>, memory: StepContext): Step<Moved | Stale> {
+export function requeue(item: MessageItem, change: Partial<MessageItem>, context: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
-    decide(look, changes) {
-      const current = startFromOwn('requeue', text, memory, changes);
+    decide(readKey, changes) {
+      const current = startFromOwn('requeue', item, context, changes);
       if (!current) return () => stale;
-      const moved = returnToWaiting({ ...current, ...change }, memory, { look, changes });
+      const moved = returnToWaiting({ ...current, ...change }, context, { readKey, changes });
       // Recipients of an earlier try can still reply.
-      if (text.previousAttempt || moved.text.state !== 'waiting') return () => moved;
+      if (item.previousAttempt || moved.item.state !== 'waiting') return () => moved;
       // No recipient has received the message, so no reply can come.
-      const { messageId, to } = text.message;
-      if (messageId !== undefined && isRemembered(text)) {
-        forgetSent(text, { reference: referenceOf(messageId, text), recipients: to }, look, changes);
+      const { messageId, to } = item.message;
+      if (messageId !== undefined && isRemembered(item)) {
+        forgetSent(item, { reference: referenceOf(messageId, item), recipients: to }, readKey, changes);
       }
-      const open = unanswered(requestsOf(text, memory.books.followUps, changes), look, changes);
-      const closedRequests = dropRequests(open, look, changes);
-      dropUnkept(text, changes);
+      const open = unanswered(requestsOf(item, context.current.followUps, changes), readKey, changes);
+      const closedRequests = dropRequests(open, readKey, changes);
+      dropUnstored(item, changes);
       return () => ({ ...moved, closedRequests });
     },
   };
@@ -196,14 +196,14 @@ export function requeue(text: MessageItem, change: Partial<MessageItem>, memory:
  * `outcome` says. Its recipients stay counted for limits.
  */
 export function sendAgain(
-  text: MessageItem,
+  item: MessageItem,
   { outcome, change }: { outcome: StoredOutcome; change: Partial<MessageItem> },
-  memory: StepContext,
+  context: StepContext,
 ): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
-    decide(look, changes) {
-      const current = startFromOwn('sendAgain', text, memory, changes);
+    decide(readKey, changes) {
+      const current = startFromOwn('sendAgain', item, context, changes);
       if (!current) return () => stale;
       const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
       if (current.state === 'uncertain') {
@@ -211,22 +211,22 @@ export function sendAgain(
         const { replaceKey: __, ...options } = again.options;
         again.options = options;
       }
-      const moved = returnToWaiting(again, memory, { look, changes });
+      const moved = returnToWaiting(again, context, { readKey, changes });
       return () => moved;
     },
   };
 }
 
 /** Puts a message back, or ends it if it was replaced or withdrawn after it started to leave. */
-function returnToWaiting(text: MessageItem, memory: StepContext, { look, changes }: Commit): Moved {
-  const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
-  if (countedAt) releaseCounts({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
-  const why = readSuperseding(text, look);
-  if (why) return supersede(rest, why, memory, { look, changes });
-  noteLeaving(text, false, look, changes);
-  const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
-  guardAgain(back, look, changes, memory);
-  return { text: back, newFollowUps: [], closedRequests: [] };
+function returnToWaiting(item: MessageItem, context: StepContext, { readKey, changes }: Commit): Moved {
+  const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = item;
+  if (countedAt) releaseCounts({ ...context, item, recipients: submittedOf(item) }, countedAt, readKey, changes);
+  const why = readSuperseding(item, readKey);
+  if (why) return supersede(rest, why, context, { readKey, changes });
+  noteLeaving(item, false, readKey, changes);
+  const back = keepMessage({ ...rest, state: 'waiting' }, context.now, changes);
+  guardAgain(back, readKey, changes, context);
+  return { item: back, newFollowUps: [], closedRequests: [] };
 }
 
 /** How a message ends. */
@@ -239,74 +239,74 @@ export interface Ending {
 }
 
 /** → settled: the message has its outcome, which might be unknown. */
-export function settle(text: MessageItem, { by, outcome, change }: Ending, memory: StepContext): Step<Moved | Stale> {
+export function settle(item: MessageItem, { by, outcome, change }: Ending, context: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
-    decide(look, changes) {
-      const current = startFromOwn(by, text, memory, changes);
+    decide(readKey, changes) {
+      const current = startFromOwn(by, item, context, changes);
       if (!current) return () => stale;
-      const moved = end({ ...current, ...change }, outcome, memory, { look, changes });
+      const moved = end({ ...current, ...change }, outcome, context, { readKey, changes });
       return () => moved;
     },
   };
 }
 
-function end(text: MessageItem, outcome: Outcome, memory: StepContext, { look, changes }: Commit): Moved {
-  const { to } = text.message;
+function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKey, changes }: Commit): Moved {
+  const { to } = item.message;
   const completed = outcome instanceof SmsError ? undefined : outcome;
   const sent = isAccepted(outcome) ? outcome : undefined;
-  const messageId = text.message.messageId ?? completed?.messageId;
-  const isOwn = text.message.messageId !== undefined;
+  const messageId = item.message.messageId ?? completed?.messageId;
+  const isOwn = item.message.messageId !== undefined;
   const accepted = sent?.accepted ?? [];
-  const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
-  const requests = requestsOf(text, memory.books.followUps, changes);
-  if (text.countedAt)
-    releaseCounts({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
-  const started = keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
+  const keys = isRemembered(item) ? sentKeysOf(item, messageId, isOwn ? [] : accepted) : undefined;
+  const requests = requestsOf(item, context.current.followUps, changes);
+  if (item.countedAt)
+    releaseCounts({ ...context, item, recipients: uncountedBy(item, outcome) }, item.countedAt, readKey, changes);
+  const started = keys && completed ? beginRequests(item, completed, { keys, requests, now: context.now }) : undefined;
   const { failed = [] } = started ?? {};
   const begun = (started?.begun ?? []).map((request) =>
-    text.isManuallyResent ? takeForwarded(request, look, changes) : request,
+    item.isManuallyResent ? takeForwarded(request, readKey, changes) : request,
   );
   const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
   const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
-  const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
-  const { replied, closedRequests } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
-  const answered = [...(text.answered ?? []), ...replied.map(({ recipient }) => recipient)];
+  const mayBeDecided = !sent && isTracked(item) && isUnknown(outcome);
+  const { replied, closedRequests } = endUnaccepted(rest, { now: context.now, mayBeDecided }, readKey, changes);
+  const answered = [...(item.answered ?? []), ...replied.map(({ recipient }) => recipient)];
   const stored = {
     outcome: formatOutcome(outcome),
-    settledAt: memory.now,
+    settledAt: context.now,
     ...(answered.length > 0 && { answered }),
   };
-  const ended: MessageItem = { ...text, state: 'settled', ...stored };
+  const ended: MessageItem = { ...item, state: 'settled', ...stored };
   // If a power cut undoes this change, the store has the message as left, with an unknown outcome.
-  const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
-  releaseKey(text, memory.now, look, changes);
-  forgetEvidence(text, look, changes);
-  noteOutcome(text, outcome, { look, changes }, memory);
+  const settled = keepMessage(ended, context.now, changes, item.state === 'leaving');
+  releaseKey(item, context.now, readKey, changes);
+  forgetEvidence(item, readKey, changes);
+  noteOutcome(item, outcome, { readKey, changes }, context);
   if (keys && isOwn) {
     // Recipients with a reply or an open reply request have received the message.
     const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
     const got = sent ? accepted : isUnknown(outcome) ? to : [];
-    const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
+    const reached = new Set([...got, ...(item.previousAttempt?.to ?? []), ...answerable]);
     const unreached = to.filter((recipient) => !reached.has(recipient));
-    forgetSent(text, { reference: keys.reference, recipients: unreached }, look, changes);
-    if (sent) acceptSent({ text, to: concernedBy(text), keys }, memory, look, changes);
-    const open = unanswered(begun, look, changes);
-    const duration = durationOf(text, memory);
-    openRequests(open, { duration }, look, changes);
-    if (open.length > 0) keepAnswerRules(text, duration, changes);
+    forgetSent(item, { reference: keys.reference, recipients: unreached }, readKey, changes);
+    if (sent) acceptSent({ text: item, to: concernedBy(item), keys }, context, readKey, changes);
+    const open = unanswered(begun, readKey, changes);
+    const duration = durationOf(item, context);
+    openRequests(open, { duration }, readKey, changes);
+    if (open.length > 0) keepAnswerRules(item, duration, changes);
   } else if (keys && sent) {
-    remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
+    remember({ text: settled, to: concernedBy(item), keys, open: begun, isAccepted: true }, context, readKey, changes);
   }
   for (const request of [...begun, ...failed]) keepItem(changes, request);
-  for (const request of failed) closeRequest(request, look, changes);
-  if (!isOwn && idsOfBegun.size > 0) keepFlowMessage(settled, memory.now, changes);
-  const isReported = sent && text.options.reportMs !== undefined;
-  const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
-  if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
+  for (const request of failed) closeRequest(request, readKey, changes);
+  if (!isOwn && idsOfBegun.size > 0) keepFlowMessage(settled, context.now, changes);
+  const isReported = sent && item.options.reportMs !== undefined;
+  const reports = isReported ? [beginReport(settled, sent, context, changes)] : [];
+  if (!isOwn) for (const report of reports) expectStatuses(settled, report, readKey, changes);
   const newFollowUps = [...begun, ...failed, ...replied, ...reports];
-  if (keys && isOwn && newFollowUps.length === 0) dropUnkept(text, changes);
-  return { text: settled, newFollowUps, closedRequests };
+  if (keys && isOwn && newFollowUps.length === 0) dropUnstored(item, changes);
+  return { item: settled, newFollowUps, closedRequests };
 }
 
 /**
@@ -314,34 +314,34 @@ function end(text: MessageItem, outcome: Outcome, memory: StepContext, { look, c
  *
  * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
  */
-export function sendNow(text: MessageItem, memory: StepContext): Step<Moved | Stale> {
-  const { now } = memory;
+export function sendNow(item: MessageItem, context: StepContext): Step<Moved | Stale> {
+  const { now } = context;
   return {
     whileFailing: 'refuse',
     decide(_look, changes) {
-      const current = startFromOwn('sendNow', text, memory, changes);
+      const current = startFromOwn('sendNow', item, context, changes);
       if (!current) return () => stale;
-      const next = keepText({ ...current, sendNowAt: now }, now, changes);
-      return () => ({ text: next, newFollowUps: [], closedRequests: [] });
+      const next = keepMessage({ ...current, sendNowAt: now }, now, changes);
+      return () => ({ item: next, newFollowUps: [], closedRequests: [] });
     },
   };
 }
 
-/** Starts a step. If the message is not stored, only one caller handles it, so `text` has the current state. */
+/** Starts a step. If the message is not stored, only one caller handles it, so `item` has the current state. */
 function startFromOwn(
   step: keyof typeof startsFrom,
-  text: MessageItem,
+  item: MessageItem,
   context: StepContext,
   changes: Changes,
 ): MessageItem | undefined {
-  return isTracked(text) ? startFrom(step, text.id, context, changes) : text;
+  return isTracked(item) ? startFrom(step, item.id, context, changes) : item;
 }
 
 /** Returns the message as earlier steps have left it, if the step can start from its state. */
 export function startFrom(
   step: keyof typeof startsFrom,
   id: string,
-  { books: { messages } }: StepContext,
+  { current: { messages } }: StepContext,
   { keep, drop }: Changes,
 ): MessageItem | undefined {
   const current = drop.has(id) ? undefined : ((keep.get(id) as MessageItem | undefined) ?? messages.get(id));
@@ -353,23 +353,23 @@ export function startFrom(
  * Returns the message after its outcome has entered the flow. If the outcome is unknown, a user can decide.
  * `undefined`: the message is finished.
  */
-export function undecided(text: MessageItem, { now }: Pick<Memory, 'now'>): MessageItem | undefined {
-  const { outcome } = text;
+export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): MessageItem | undefined {
+  const { outcome } = item;
   if (!outcome || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
-  return { ...text, state: 'uncertain', settledAt: now };
+  return { ...item, state: 'uncertain', settledAt: now };
 }
 
 /**
  * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. For the
  * second state, see {@link undecided}.
  */
-export function delivered(text: MessageItem, uncertain: MessageItem | undefined, known: FollowUpBook): Step<void> {
+export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
   // The process already knows the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // A later commit might remove follow-ups, and the process might be killed before that.
-  const wasAsking = known.hasOf(text.id);
-  const isAsking = () => wasAsking || known.hasOf(text.id);
-  return { ...createChange((changes) => dropText(text, isAsking, changes)), drops: [text.id] };
+  const wasAsking = followUps.hasOf(item.id);
+  const isAsking = () => wasAsking || followUps.hasOf(item.id);
+  return { ...createChange((changes) => dropMessage(item, isAsking, changes)), drops: [item.id] };
 }
 
 /**
@@ -378,29 +378,29 @@ export function delivered(text: MessageItem, uncertain: MessageItem | undefined,
  * be sent.
  */
 export function discard(
-  text: MessageItem,
-  memory: StepContext,
+  item: MessageItem,
+  context: StepContext,
   whileFailing: 'refuse' | 'apply',
 ): Step<{ newFollowUps: readonly ReplyRequest[]; closedRequests: readonly string[] } | Stale> {
-  const { messages, followUps: known } = memory.books;
+  const { messages, followUps } = context.current;
   return {
     whileFailing,
-    drops: [text.id],
-    decide(look, changes) {
+    drops: [item.id],
+    decide(readKey, changes) {
       // The store might have written a message that it refused. This process does not know that message.
-      const isUnknownHere = !messages.has(text.id) && !changes.keep.has(text.id);
+      const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // A decision about an unknown outcome no longer applies if the message waits again.
-      const current = startFromOwn('discard', text, memory, changes);
-      if (!isUnknownHere && current?.state !== text.state) return () => stale;
-      if (text.state === 'waiting') {
+      const current = startFromOwn('discard', item, context, changes);
+      if (!isUnknownHere && current?.state !== item.state) return () => stale;
+      if (item.state === 'waiting') {
         // Only an earlier try can have reached a recipient.
-        const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');
-        noteOutcome(text, outcome, { look, changes }, memory);
+        const outcome = item.previousAttempt ? parseOutcome(item.previousAttempt.outcome) : new SmsError('closed');
+        noteOutcome(item, outcome, { readKey, changes }, context);
       }
-      const requests = requestsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
-      const { replied, closedRequests } = endUnaccepted(requests, memory, look, changes);
-      dropText(text, () => known.of(text.id).length > closedRequests.length, changes);
-      releaseKey(text, memory.now, look, changes);
+      const requests = requestsOf(item, followUps, changes).filter(({ askedAt }) => askedAt === undefined);
+      const { replied, closedRequests } = endUnaccepted(requests, context, readKey, changes);
+      dropMessage(item, () => followUps.of(item.id).length > closedRequests.length, changes);
+      releaseKey(item, context.now, readKey, changes);
       changes.firm = true;
       return () => ({ newFollowUps: replied, closedRequests });
     },
@@ -408,23 +408,23 @@ export function discard(
 }
 
 /** Stores a tracked message. A long flow message is written only once, under a separate key. */
-export function keepText(text: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
-  if (!isTracked(text)) return text;
-  const { flowMessage = '', ...rest } = text;
+export function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
+  if (!isTracked(item)) return item;
+  const { flowMessage = '', ...rest } = item;
   const isApart = flowMessage.length > maxInlineLength;
-  const kept = isApart ? { ...rest, isFlowMessageApart: true as const } : text;
-  if (isApart) keepFlowMessage(text, now, changes);
+  const kept = isApart ? { ...rest, isFlowMessageApart: true as const } : item;
+  if (isApart) keepFlowMessage(item, now, changes);
   keepItem(changes, kept, isLoose);
   return kept;
 }
 
 /** @param isAsking returns whether open reply requests or reports need the flow message */
-function dropText(text: MessageItem, isAsking: () => boolean, changes: Changes): void {
-  dropItem(changes, text.id, 'ledger');
-  if ((text.isFlowMessageApart || asks(text)) && !isAsking()) changes.remember.set(flowMessageKey(text.id), undefined);
+function dropMessage(item: MessageItem, isAsking: () => boolean, changes: Changes): void {
+  dropItem(changes, item.id, 'ledger');
+  if ((item.isFlowMessageApart || asks(item)) && !isAsking()) changes.remember.set(flowMessageKey(item.id), undefined);
 }
 
 /** Forgets the flow message of a message that is not stored, because no reply request needs it. */
-function dropUnkept(text: MessageItem, changes: Changes): void {
-  if (!isTracked(text) && asks(text)) changes.remember.set(flowMessageKey(text.id), undefined);
+function dropUnstored(item: MessageItem, changes: Changes): void {
+  if (!isTracked(item) && asks(item)) changes.remember.set(flowMessageKey(item.id), undefined);
 }

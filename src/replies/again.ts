@@ -1,6 +1,6 @@
 import type { CheckedDraft } from '../message/draft';
 import type { MessageItem, SendOptions } from '../outbox/message-item';
-import { type Changes, type Duration, keepItem, type Look, latest, parseRememberedValue } from '../store/store';
+import { type Changes, type Duration, keepItem, latest, parseRememberedValue, type ReadKey } from '../store/store';
 import { type AnswerChoice, findAnswer } from './answers';
 import type { FollowUpBook } from './follow-up-book';
 import type { ReplyRequest } from './reply-request';
@@ -53,8 +53,8 @@ export function keepAnswerRules(text: MessageItem, { at, forMs }: Duration, chan
   changes.remember.set(answerRulesKey(text.id), { at, forMs, value: JSON.stringify(rules) });
 }
 
-function readAnswerRules(text: string, look: Look): AnswerRules | undefined {
-  return parseRememberedValue(look(answerRulesKey(text)), isAnswerRules);
+function readAnswerRules(text: string, readKey: ReadKey): AnswerRules | undefined {
+  return parseRememberedValue(readKey(answerRulesKey(text)), isAnswerRules);
 }
 
 function isAnswerRules(value: unknown): value is AnswerRules {
@@ -63,12 +63,12 @@ function isAnswerRules(value: unknown): value is AnswerRules {
 }
 
 /** Returns the value of the answer in a reply, or `undefined` if the reply is unclear. */
-export function readAnswer(text: string, body: string, look: Look): string | undefined {
-  return findAnswer(readAnswerRules(text, look)?.answers ?? [], body);
+export function readAnswer(text: string, body: string, readKey: ReadKey): string | undefined {
+  return findAnswer(readAnswerRules(text, readKey)?.answers ?? [], body);
 }
 
-export function readAgainTemplate(text: string, look: Look): AgainTemplate | undefined {
-  return readAnswerRules(text, look)?.again;
+export function readAgainTemplate(text: string, readKey: ReadKey): AgainTemplate | undefined {
+  return readAnswerRules(text, readKey)?.again;
 }
 
 /** Records an unclear reply. Each handset receives the message `again` once. */

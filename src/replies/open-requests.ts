@@ -1,4 +1,11 @@
-import { type Changes, type Duration, digest, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import {
+  type Changes,
+  type Duration,
+  digest,
+  parseRememberedValue,
+  type ReadKey,
+  type Remembered,
+} from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 import type { ReplyRequest } from './reply-request';
 
@@ -46,12 +53,12 @@ export function requestKey(reference: string, recipient: string): string {
 export function openRequests(
   requests: readonly ReplyRequest[],
   { duration, ...pending }: Pick<OpenRequest, 'isPending' | 'isUndecided'> & { duration: Duration },
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): void {
   for (const { id, recipient, reference, hasAnswers } of requests) {
     const key = requestKey(reference, recipientDigest(recipient));
-    const open = parseRequests(look(key));
+    const open = parseRequests(readKey(key));
     const isReceived = open.find((one) => one.id === id)?.isReceived;
     const added: OpenRequest = { id, ...(hasAnswers && { hasAnswers }), ...(isReceived && { isReceived }), ...pending };
     write(key, duration, [...open.filter((one) => one.id !== id), added].slice(-maxPerKey), changes);
@@ -74,18 +81,18 @@ export function openAlias(
  *
  * @param mayBeDecided keeps the request, because a user can still choose `markSent`
  */
-export function closeRequest(request: ReplyRequest, look: Look, changes: Changes, mayBeDecided = false): void {
+export function closeRequest(request: ReplyRequest, readKey: ReadKey, changes: Changes, mayBeDecided = false): void {
   const key = requestKey(request.reference, recipientDigest(request.recipient));
-  const remembered = look(key);
+  const remembered = readKey(key);
   if (!remembered || !parseRequests(remembered).some(({ id }) => id === request.id)) return;
   if (mayBeDecided)
-    openRequests([request], { isPending: true, isUndecided: true, duration: remembered }, look, changes);
-  else removeRequest({ id: request.id, key }, look, changes);
+    openRequests([request], { isPending: true, isUndecided: true, duration: remembered }, readKey, changes);
+  else removeRequest({ id: request.id, key }, readKey, changes);
 }
 
 /** Removes an open request. Other requests with the same messageId stay open. */
-export function removeRequest({ id, key }: FoundRequest, look: Look, changes: Changes): void {
-  const remembered = look(key);
+export function removeRequest({ id, key }: FoundRequest, readKey: ReadKey, changes: Changes): void {
+  const remembered = readKey(key);
   const left = parseRequests(remembered).filter((one) => one.id !== id);
   if (remembered) write(key, remembered, left, changes);
 }
@@ -95,8 +102,8 @@ function write(key: string, { at, forMs }: Duration, open: readonly OpenRequest[
 }
 
 /** Records that the handset has received the message. */
-export function noteReceived({ id, key }: FoundRequest, look: Look, changes: Changes): void {
-  const remembered = look(key);
+export function noteReceived({ id, key }: FoundRequest, readKey: ReadKey, changes: Changes): void {
+  const remembered = readKey(key);
   const all = parseRequests(remembered);
   const changed = all.map((one) => (one.id === id ? { ...one, isReceived: true as const } : one));
   if (remembered) write(key, remembered, changed, changes);
@@ -107,19 +114,19 @@ export function noteReceived({ id, key }: FoundRequest, look: Look, changes: Cha
  *
  * @param recipient see {@link recipientDigest}
  */
-export function findRequest(reference: string, recipient: string, look: Look): FoundRequest | undefined {
+export function findRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
   const key = requestKey(reference, recipient);
-  const alias = parseRememberedValue(look(key), isAlias);
-  return alias ? findUnder(alias.aliasOf, look) : findUnder(key, look);
+  const alias = parseRememberedValue(readKey(key), isAlias);
+  return alias ? findUnder(alias.aliasOf, readKey) : findUnder(key, readKey);
 }
 
 /** Like {@link findRequest}, but finds nothing for a message `again`, which has no request of its own. */
-export function findOwnRequest(reference: string, recipient: string, look: Look): FoundRequest | undefined {
-  return findUnder(requestKey(reference, recipient), look);
+export function findOwnRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
+  return findUnder(requestKey(reference, recipient), readKey);
 }
 
-function findUnder(key: string, look: Look): FoundRequest | undefined {
-  const all = parseRequests(look(key));
+function findUnder(key: string, readKey: ReadKey): FoundRequest | undefined {
+  const all = parseRequests(readKey(key));
   const open = [...all].reverse().find(({ isPending }) => !isPending) ?? all.at(-1);
   return open && { ...open, key };
 }

@@ -4,11 +4,11 @@ import { createReading, type Step } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
 import { DueTimes } from '../outbox/due-times';
 import { storeEvidence } from '../outbox/evidence';
-import type { Ledger } from '../outbox/ledger';
+import type { MessageRepository } from '../outbox/message-repository';
 import type { Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
-import { type Changes, keepItem, type Look, latest } from '../store/store';
+import { type Changes, keepItem, latest, type ReadKey } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { type AgainTemplate, readAgainTemplate, readAnswer, withoutDue, withUnclear } from './again';
 import { type FoundRequest, noteReceived, removeRequest } from './open-requests';
@@ -19,7 +19,7 @@ import { isHandset, keysOfMatch, match, type RecordKeys, recordKeysOf } from './
 
 export interface RepliesOptions {
   clock: Clock;
-  ledger: Ledger;
+  repository: MessageRepository;
   handlerOf(node: string): SendHandler | undefined;
   /** Receives every record, as possible evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
@@ -59,19 +59,19 @@ export class Replies {
   #collected = 0;
 
   constructor(options: RepliesOptions) {
-    const { clock, ledger, handlerOf, origins, onAbandoned } = options;
+    const { clock, repository, handlerOf, origins, onAbandoned } = options;
     this.#options = options;
     this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     this.redelivery = new Redelivery({
       ...options,
-      items: ledger.followUps,
-      handlerOf: ({ text, node }) => (ledger.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
+      items: repository.followUps,
+      handlerOf: ({ text, node }) => (repository.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // The node might be deployed soon.
       patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       report: async (handler, followUp, mayBeKnown) => {
         const { text, messageId } = followUp;
         const origin = origins.get(text);
-        const flowMessage = origin === undefined ? await ledger.flowMessageOf(followUp) : undefined;
+        const flowMessage = origin === undefined ? await repository.flowMessageOf(followUp) : undefined;
         const event = { redelivered: mayBeKnown, ...present({ messageId, origin, flowMessage }) };
         if (followUp.kind === 'report') return handler.onReport({ ...event, report: describeReport(followUp) });
         const { recipient, result } = followUp;
@@ -79,7 +79,7 @@ export class Replies {
       },
       ended: async (followUp, isMissed) => {
         await this.#drop(followUp);
-        if (!ledger.followUps.hasOf(followUp.text)) origins.delete(followUp.text);
+        if (!repository.followUps.hasOf(followUp.text)) origins.delete(followUp.text);
         if (isMissed) onAbandoned(followUp.node);
       },
     });
@@ -87,7 +87,7 @@ export class Replies {
 
   /** Starts the wait for the follow-ups of a message whose outcome has entered the flow. */
   begin(text: string): void {
-    const { followUps } = this.#options.ledger;
+    const { followUps } = this.#options.repository;
     if (followUps.size === 0) return;
     const ofText = followUps.of(text);
     for (const followUp of ofText) {
@@ -102,11 +102,11 @@ export class Replies {
 
   /** Resumes the follow-ups of an earlier process. */
   resume(found: readonly FollowUp[]): void {
-    const { clock, ledger, origins } = this.#options;
-    if (ledger.isClosed) return;
+    const { clock, repository, origins } = this.#options;
+    if (repository.isClosed) return;
     // For a message that is not stored, only its origin shows whether it is in progress.
     const isUnderWay = ({ text: id }: FollowUp) => {
-      const text = ledger.messages.get(id);
+      const text = repository.messages.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
     };
     for (const followUp of found) {
@@ -131,34 +131,34 @@ export class Replies {
 
   /** Matches a record, see {@link Correlating}. */
   correlationOf(passing: RecordOfKind) {
-    const { clock, reconciliations, ledger } = this.#options;
+    const { clock, reconciliations, repository } = this.#options;
     const { kind, record } = passing;
-    const noteEvidence = (look: Look, changes: Changes) => {
-      if (reconciliations.wants(passing)) storeEvidence(passing, clock.now(), look, changes);
+    const noteEvidence = (readKey: ReadKey, changes: Changes) => {
+      if (reconciliations.wants(passing)) storeEvidence(passing, clock.now(), readKey, changes);
       return () => reconciliations.observe(passing);
     };
     if (kind === 'outbox') {
-      const correlate = (look: Look, changes: Changes) => ({ record, effect: noteEvidence(look, changes) });
+      const correlate = (readKey: ReadKey, changes: Changes) => ({ record, effect: noteEvidence(readKey, changes) });
       return { mayAnswer: false, keys: [], correlate };
     }
     const keys = recordKeysOf(record);
     return {
-      mayAnswer: ledger.journal.isShared || ledger.remembers !== false,
+      mayAnswer: repository.journal.isShared || repository.remembers !== false,
       keys: [...keysOfMatch(kind, keys), ...(kind === 'status' ? keysOfStatus(keys) : [])],
-      outcome: kind === 'incoming' ? ledger.inTransit.outcomesFor(keys, record.from) : undefined,
+      outcome: kind === 'incoming' ? repository.inTransit.outcomesFor(keys, record.from) : undefined,
       noteEvidence,
-      correlate: (look: Look, changes: Changes) => {
-        const unexpired: Look = (key) => {
-          const remembered = look(key);
+      correlate: (readKey: ReadKey, changes: Changes) => {
+        const unexpired: ReadKey = (key) => {
+          const remembered = readKey(key);
           return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;
         };
-        const observe = noteEvidence(look, changes);
+        const observe = noteEvidence(readKey, changes);
         const { record: matched, changed } = this.#match(passing, keys, unexpired, changes);
         const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
           observe();
           if (changed) this.#onChanged(changed);
-          if (reported !== undefined) void this.#end(ledger.followUps.of(reported));
+          if (reported !== undefined) void this.#end(repository.followUps.of(reported));
         };
         return { record: matched, ...(reported !== undefined && { isTaken: true as const }), effect };
       },
@@ -168,48 +168,48 @@ export class Replies {
   #match(
     passing: Extract<RecordOfKind, { kind: 'incoming' | 'status' }>,
     keys: RecordKeys,
-    look: Look,
+    readKey: ReadKey,
     changes: Changes,
   ): { record: IncomingRecord | StatusRecord; changed?: ReplyRequest | undefined } {
     const { clock } = this.#options;
-    const found = match(passing.kind, passing.record, keys, look);
+    const found = match(passing.kind, passing.record, keys, readKey);
     if (!found) return passing;
     const { request, sent, knownUntil } = found;
     // A reply request can stay open longer than its message is remembered.
     if (!request && knownUntil <= clock.now()) return passing;
     const record = { ...passing.record, sent };
     if (!request) return { record };
-    if (passing.kind === 'incoming') return this.#reply({ ...passing.record, sent }, request, look, changes);
+    if (passing.kind === 'incoming') return this.#reply({ ...passing.record, sent }, request, readKey, changes);
     const { final, statusCode } = passing.record;
     if (final !== true || request.isReceived) return { record };
     if (statusCode !== 'RCV') {
-      return { record, changed: this.#endWith({ reason: 'undelivered', statusCode }, request, look, changes) };
+      return { record, changed: this.#endWith({ reason: 'undelivered', statusCode }, request, readKey, changes) };
     }
-    noteReceived(request, look, changes);
+    noteReceived(request, readKey, changes);
     return { record };
   }
 
   #reply(
     record: IncomingRecord,
     request: FoundRequest,
-    look: Look,
+    readKey: ReadKey,
     changes: Changes,
   ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
-    const { clock, ledger } = this.#options;
+    const { clock, repository } = this.#options;
     const own = this.#own(request, changes);
     // If the store belongs to this process alone, no other process can have the request.
-    const isAwaited = own !== undefined || (ledger.journal.isShared && !request.isUndecided);
+    const isAwaited = own !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
-    const answer = request.hasAnswers ? readAnswer(textOfRequest(request.id), record.body, look) : undefined;
+    const answer = request.hasAnswers ? readAnswer(textOfRequest(request.id), record.body, readKey) : undefined;
     if (!request.hasAnswers || answer !== undefined) {
       const reply: IncomingRecord = { ...record, awaited: true };
       const result = answer === undefined ? { reply } : { reply, answer };
-      return { record: awaited, changed: this.#endWith(result, request, look, changes) };
+      return { record: awaited, changed: this.#endWith(result, request, readKey, changes) };
     }
     const msisdn = normaliseRecipient(record.from);
     const handset = isHandset(msisdn) ? msisdn : undefined;
     if (!own) {
-      forwardUnclear(request.id, { body: record.body, handset, at: clock.now() }, look, changes);
+      forwardUnclear(request.id, { body: record.body, handset, at: clock.now() }, readKey, changes);
       return { record: awaited };
     }
     const changed = withUnclear(own, record.body, handset === undefined ? [] : [handset]);
@@ -218,9 +218,9 @@ export class Replies {
   }
 
   /** Ends a request within the step that accepts a record. Returns the request if it belongs to this process. */
-  #endWith(result: ReplyResult, request: FoundRequest, look: Look, changes: Changes): ReplyRequest | undefined {
+  #endWith(result: ReplyResult, request: FoundRequest, readKey: ReadKey, changes: Changes): ReplyRequest | undefined {
     const own = this.#own(request, changes);
-    removeRequest(request, look, changes);
+    removeRequest(request, readKey, changes);
     const ended = own && { ...own, result };
     if (ended) keepItem(changes, ended);
     else forwardResult(request.id, result, this.#options.clock.now(), changes);
@@ -228,17 +228,17 @@ export class Replies {
   }
 
   #own({ id, isUndecided }: FoundRequest, changes: Changes): ReplyRequest | undefined {
-    const known = this.#options.ledger.followUps.get(id);
+    const known = this.#options.repository.followUps.get(id);
     return known?.kind === 'replyRequest' && !isUndecided ? latest(known, changes) : undefined;
   }
 
   /** Ends overdue follow-ups, because the service has no more replies or statuses for now. */
   onDrained(kind: Kind): void {
-    const { clock, ledger } = this.#options;
+    const { clock, repository } = this.#options;
     this.#readingFirst.get(kind)?.timer.cancel();
     this.#readingFirst.delete(kind);
     for (const id of this.#overdue) {
-      const followUp = ledger.followUps.get(id);
+      const followUp = repository.followUps.get(id);
       if (followUp && awaitedKindOf[followUp.kind] !== kind) continue;
       this.#overdue.delete(id);
       this.#deadlines.set(id, clock.elapsed());
@@ -247,13 +247,13 @@ export class Replies {
 
   /** Reads the message that follows an unclear reply to a request. */
   againOf({ text }: ReplyRequest): Promise<AgainTemplate | undefined> {
-    const { journal } = this.#options.ledger;
-    return journal.run(createReading('postpone', (look) => readAgainTemplate(text, look)));
+    const { journal } = this.#options.repository;
+    return journal.run(createReading('postpone', (readKey) => readAgainTemplate(text, readKey)));
   }
 
   /** Records that the message `again` to a handset was sent or refused and needs no further try. */
   async againEnded(id: string, handset: string): Promise<void> {
-    const { journal, followUps } = this.#options.ledger;
+    const { journal, followUps } = this.#options.repository;
     const followUp = followUps.get(id);
     if (followUp?.kind !== 'replyRequest' || !followUp.againDue?.includes(handset)) return;
     followUps.put(withoutDue(followUp, handset));
@@ -271,7 +271,7 @@ export class Replies {
 
   /** Called after a changed reply request or an ended follow-up is written. */
   #onChanged(changed: FollowUp): void {
-    const { followUps } = this.#options.ledger;
+    const { followUps } = this.#options.repository;
     const former = followUps.get(changed.id);
     if (!former) return;
     followUps.put(changed);
@@ -285,9 +285,9 @@ export class Replies {
 
   /** Called when a node starts to send. Sends its messages `again` that waited for the node. */
   nodeAttached(node: string): void {
-    const { replyRequest } = this.#options.ledger.followUps.open;
+    const { replyRequest } = this.#options.repository.followUps.open;
     if (replyRequest.of(node) === 0) return;
-    for (const followUp of this.#options.ledger.followUps.values()) {
+    for (const followUp of this.#options.repository.followUps.values()) {
       if (followUp.node === node && !followUp.result && followUp.askedAt !== undefined) this.#sendAgain(followUp);
     }
   }
@@ -314,7 +314,7 @@ export class Replies {
   }
 
   #onDeadline(id: string): void {
-    const followUp = this.#options.ledger.followUps.get(id);
+    const followUp = this.#options.repository.followUps.get(id);
     const { since = 0 } = (followUp && this.#readingFirst.get(awaitedKindOf[followUp.kind])) ?? {};
     if (followUp && (followUp.askedAt ?? 0) < since) this.#overdue.add(id);
     else if (followUp) void this.#end([followUp], true);
@@ -330,15 +330,15 @@ export class Replies {
    * them. If the store fails, the step waits for the store.
    */
   async #end(followUps: readonly FollowUp[], isOver = false): Promise<void> {
-    const { journal, followUps: known } = this.#options.ledger;
+    const { journal, followUps: known } = this.#options.repository;
     const open = followUps.filter(({ result }) => !result);
     if (open.length === 0) return;
     // Updates the memory before later steps of the same commit do, because one of them can be the outcome of the message.
     const ending = endFollowUps(open, known, isOver);
     const step: Step<void> = {
       ...ending,
-      decide: (look, changes) => {
-        const effect = ending.decide(look, changes);
+      decide: (readKey, changes) => {
+        const effect = ending.decide(readKey, changes);
         return (isWritten) => {
           for (const one of effect(isWritten)) this.#onChanged(one);
         };
@@ -349,7 +349,7 @@ export class Replies {
   }
 
   #drop(followUp: FollowUp): Promise<void> {
-    const { journal, followUps, messages: texts } = this.#options.ledger;
+    const { journal, followUps, messages: texts } = this.#options.repository;
     const { id, text } = followUp;
     followUps.delete(id);
     return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(text) && !texts.has(text)));
@@ -357,14 +357,14 @@ export class Replies {
 
   /** Collects replies that other instances received while a follow-up is open. */
   #collect(): void {
-    const { clock, ledger } = this.#options;
-    if (!ledger.journal.isShared || this.#collecting || ledger.isClosed) return;
-    if (Object.values(ledger.followUps.open).every(({ total }) => total === 0)) return;
+    const { clock, repository } = this.#options;
+    if (!repository.journal.isShared || this.#collecting || repository.isClosed) return;
+    if (Object.values(repository.followUps.open).every(({ total }) => total === 0)) return;
     this.#collecting = clock.after(
       collectIntervalMs,
       () => {
         this.#collecting = undefined;
-        const open = [...ledger.followUps.values()].filter(({ result }) => !result);
+        const open = [...repository.followUps.values()].filter(({ result }) => !result);
         const start = this.#collected < open.length ? this.#collected : 0;
         this.#collected = start + maxCollected;
         void this.#end(open.slice(start, this.#collected)).then(() => this.#collect());

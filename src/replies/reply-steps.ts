@@ -1,6 +1,6 @@
 import type { Step } from '../journal/step';
 import type { MessageItem, Sent } from '../outbox/message-item';
-import { type Changes, dropItem, keepItem, type Look, latest, parseRememberedValue } from '../store/store';
+import { type Changes, dropItem, keepItem, latest, parseRememberedValue, type ReadKey } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { answerRulesKey, hasAnswers, withUnclear } from './again';
 import type { FollowUpBook } from './follow-up-book';
@@ -30,8 +30,8 @@ export function replyKey(request: string): string {
   return replyPrefix + request;
 }
 
-export function readForwarded(request: string, look: Look): ForwardedReply {
-  return parseRememberedValue(look(replyKey(request)), isForwardedReply) ?? {};
+export function readForwarded(request: string, readKey: ReadKey): ForwardedReply {
+  return parseRememberedValue(readKey(replyKey(request)), isForwardedReply) ?? {};
 }
 
 /** Stores a result for another instance. The same commit closes the request, so that no second result follows. */
@@ -43,10 +43,10 @@ export function forwardResult(request: string, result: ReplyResult, at: number, 
 export function forwardUnclear(
   request: string,
   { body, handset, at }: { body: string; handset: string | undefined; at: number },
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): void {
-  const { result, unclear } = readForwarded(request, look);
+  const { result, unclear } = readForwarded(request, readKey);
   if (result) return;
   const handsets = new Set([...(unclear?.handsets ?? []), ...(handset === undefined ? [] : [handset])]);
   forward(request, { unclear: { body, handsets: [...handsets] } }, at, changes);
@@ -57,9 +57,9 @@ function forward(request: string, forwarded: ForwardedReply, at: number, changes
 }
 
 /** Returns the reply requests that have no reply, here or on another instance, at the time of the commit. */
-export function unanswered(requests: readonly ReplyRequest[], look: Look, changes: Changes): ReplyRequest[] {
+export function unanswered(requests: readonly ReplyRequest[], readKey: ReadKey, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
-  return requests.filter(({ id, result }) => result === undefined && readForwarded(id, look).result === undefined);
+  return requests.filter(({ id, result }) => result === undefined && readForwarded(id, readKey).result === undefined);
 }
 
 function isForwardedReply(value: unknown): value is ForwardedReply {
@@ -164,8 +164,8 @@ export function beginReport(text: MessageItem, sent: Sent, memory: Memory, chang
 }
 
 /** Returns a reply request with the reply that another instance stored for it, and removes the stored reply. */
-export function takeForwarded(request: ReplyRequest, look: Look, changes: Changes): ReplyRequest {
-  const { result, unclear } = readForwarded(request.id, look);
+export function takeForwarded(request: ReplyRequest, readKey: ReadKey, changes: Changes): ReplyRequest {
+  const { result, unclear } = readForwarded(request.id, readKey);
   if (!result && !unclear) return request;
   changes.remember.set(replyKey(request.id), undefined);
   if (request.result) return request;
@@ -181,27 +181,27 @@ export function takeForwarded(request: ReplyRequest, look: Look, changes: Change
 export function endUnaccepted(
   requests: readonly ReplyRequest[],
   { now, mayBeDecided }: { now: number; mayBeDecided?: boolean },
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): { replied: ReplyRequest[]; closedRequests: string[] } {
-  const current = requests.map((request) => takeForwarded(request, look, changes));
+  const current = requests.map((request) => takeForwarded(request, readKey, changes));
   const isReplied = ({ result }: ReplyRequest) => result !== undefined && !('reason' in result);
   const replied = current.filter(isReplied).map((request) => ({ ...request, askedAt: now }));
   const silent = current.filter((request) => !isReplied(request));
   for (const request of replied) keepItem(changes, request);
-  return { replied, closedRequests: dropRequests(silent, look, changes, mayBeDecided) };
+  return { replied, closedRequests: dropRequests(silent, readKey, changes, mayBeDecided) };
 }
 
 /** Drops reply requests without a result. Returns their ids. */
 export function dropRequests(
   requests: readonly ReplyRequest[],
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
   mayBeDecided = false,
 ): string[] {
   for (const request of requests) {
     dropItem(changes, request.id, 'ledger');
-    closeRequest(request, look, changes, mayBeDecided);
+    closeRequest(request, readKey, changes, mayBeDecided);
   }
   return requests.map(({ id }) => id);
 }
@@ -220,7 +220,7 @@ export function endFollowUps(
 ): Step<FollowUp[]> {
   return {
     whileFailing: 'postpone',
-    decide(look, changes) {
+    decide(readKey, changes) {
       const changed: FollowUp[] = [];
       for (const { id } of followUps) {
         const own = changes.drop.has(id) ? undefined : known.get(id);
@@ -228,17 +228,17 @@ export function endFollowUps(
         if (!current) continue;
         if (current.kind === 'report') {
           if (current.result) continue;
-          const statuses = statusesOf(current, isOver, look);
+          const statuses = statusesOf(current, isOver, readKey);
           if (statuses) changed.push({ ...current, result: { statuses } });
           continue;
         }
         // If the handset has received many messages since then, the reply can be found only by this key.
-        const taken = takeForwarded(current, look, changes);
+        const taken = takeForwarded(current, readKey, changes);
         if (current.result) continue;
         const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
         if (ended === current) continue;
         // The request can be open again here, if its message was sent again after another instance read the reply.
-        if (ended.result) closeRequest(current, look, changes);
+        if (ended.result) closeRequest(current, readKey, changes);
         changed.push(ended);
       }
       for (const one of changed) keepItem(changes, one);
@@ -264,9 +264,9 @@ export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<
   return {
     whileFailing: 'apply',
     drops: [followUp.id],
-    decide(look, changes) {
+    decide(readKey, changes) {
       dropItem(changes, followUp.id, 'ledger');
-      if (unopened) closeRequest(unopened, look, changes);
+      if (unopened) closeRequest(unopened, readKey, changes);
       if (wasLast && isLast()) {
         changes.remember.set(flowMessageKey(followUp.text), undefined);
         if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {

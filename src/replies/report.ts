@@ -1,6 +1,6 @@
 import type { StatusRecord } from '../model';
 import type { MessageItem } from '../outbox/message-item';
-import { type Changes, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import { type Changes, parseRememberedValue, type ReadKey, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
 import type { FollowUpBook } from './follow-up-book';
@@ -36,11 +36,11 @@ export function keysOfStatus({ reference }: RecordKeys): string[] {
 export function expectStatuses(
   { message, options, leftAt }: MessageItem,
   { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: FollowUpBook },
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): void {
   const key = statusesKey(reference);
-  const former = look(key);
+  const former = readKey(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
   // Any handset can belong to an address-book item, except the handsets that another report waits for.
@@ -48,7 +48,7 @@ export function expectStatuses(
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
   const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
   const until = Math.max(askedAt + (options.reportMs ?? 0) + followUpGraceMs, former ? former.at + former.forMs : 0);
-  noteSentIndex(askedAt, look, changes);
+  noteSentIndex(askedAt, readKey, changes);
   changes.remember.set(key, { at: askedAt, forMs: until - askedAt, value: JSON.stringify(statuses) });
 }
 
@@ -59,10 +59,10 @@ export function expectStatuses(
 export function noteStatus(
   record: StatusRecord,
   { reference }: RecordKeys,
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): string | undefined {
-  const remembered = reference === undefined ? undefined : look(statusesKey(reference));
+  const remembered = reference === undefined ? undefined : readKey(statusesKey(reference));
   if (reference === undefined || !remembered) return undefined;
   const statuses = parse(remembered);
   const msisdn = normaliseRecipient(record.from);
@@ -77,8 +77,8 @@ export function noteStatus(
 }
 
 /** Returns the statuses with which a report ends now, or `undefined` if statuses are missing and the time is not up. */
-export function statusesOf(report: Report, isOver: boolean, look: Look): Statuses | undefined {
-  const all = parse(look(statusesKey(report.reference)));
+export function statusesOf(report: Report, isOver: boolean, readKey: ReadKey): Statuses | undefined {
+  const all = parse(readKey(statusesKey(report.reference)));
   const recipients = new Set(report.recipients);
   const hasItems = report.recipients.some((recipient) => !isHandset(recipient));
   const statuses = hasItems ? all : all.filter(([msisdn]) => recipients.has(msisdn));

@@ -9,8 +9,8 @@ import {
   type Duration,
   digest,
   foreverMs,
-  type Look,
   parseRememberedValue,
+  type ReadKey,
   type Remembered,
 } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
@@ -30,12 +30,12 @@ import { followUpGraceMs, type ReplyRequest } from './reply-request';
 const sentIndexKey = 'remembers';
 
 /** Records that messages are remembered. */
-export function noteSentIndex(at: number, look: Look, changes: Changes): void {
-  if (!look(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
+export function noteSentIndex(at: number, readKey: ReadKey, changes: Changes): void {
+  if (!readKey(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
 }
 
-export function hasSentIndex(look: Look): boolean {
-  return look(sentIndexKey) !== undefined;
+export function hasSentIndex(readKey: ReadKey): boolean {
+  return readKey(sentIndexKey) !== undefined;
 }
 
 /** A remembered message, stored under its reference. */
@@ -93,49 +93,54 @@ export function match(
   kind: 'incoming' | 'status',
   { from }: IncomingRecord | StatusRecord,
   { reference, sender }: RecordKeys,
-  look: Look,
+  readKey: ReadKey,
 ): Match | undefined {
-  if (reference === undefined) return kind === 'incoming' ? matchByHandset(sender, look) : undefined;
-  const sent = readSent(reference, look);
+  if (reference === undefined) return kind === 'incoming' ? matchByHandset(sender, readKey) : undefined;
+  const sent = readSent(reference, readKey);
   if (!sent) return undefined;
   const request =
-    kind === 'status' ? requestOfStatus(from, reference, look) : requestOfReply(from, sent.to, reference, look);
+    kind === 'status' ? requestOfStatus(from, reference, readKey) : requestOfReply(from, sent.to, reference, readKey);
   return { ...publicMatch(sent, 'messageId'), ...(request && { request }) };
 }
 
-function matchByHandset(sender: string, look: Look): Match | undefined {
-  const known = parseReferences(look(handsetKey(sender)));
+function matchByHandset(sender: string, readKey: ReadKey): Match | undefined {
+  const known = parseReferences(readKey(handsetKey(sender)));
   const openTo = ({ sent, asks }: Reference) => {
-    const open = asks && findRequest(sent, sender, look);
+    const open = asks && findRequest(sent, sender, readKey);
     return open?.isPending ? undefined : open;
   };
   const latest = [...known].reverse().find(openTo) ?? known.at(-1);
-  const sent = latest && readSent(latest.sent, look);
+  const sent = latest && readSent(latest.sent, readKey);
   const request = latest && openTo(latest);
   return sent && { ...publicMatch(sent, 'handset'), ...(request && { request }) };
 }
 
-function requestOfReply(from: unknown, to: readonly string[], reference: string, look: Look): FoundRequest | undefined {
-  const request = findRequest(reference, recipientDigest(from), look);
+function requestOfReply(
+  from: unknown,
+  to: readonly string[],
+  reference: string,
+  readKey: ReadKey,
+): FoundRequest | undefined {
+  const request = findRequest(reference, recipientDigest(from), readKey);
   if (request || to.includes(normaliseRecipient(from))) return request;
   // Any other handset can belong to an address-book item.
   for (const item of to) {
-    const ofItem = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), look);
+    const ofItem = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
     if (ofItem) return ofItem;
   }
   return undefined;
 }
 
 /** A status never ends the request of an address-book item, and statuses of a message `again` end no request. */
-function requestOfStatus(from: unknown, reference: string, look: Look): FoundRequest | undefined {
-  return isHandset(normaliseRecipient(from)) ? findOwnRequest(reference, recipientDigest(from), look) : undefined;
+function requestOfStatus(from: unknown, reference: string, readKey: ReadKey): FoundRequest | undefined {
+  return isHandset(normaliseRecipient(from)) ? findOwnRequest(reference, recipientDigest(from), readKey) : undefined;
 }
 
 /** A message, and until when it is remembered, in ms since 1970. */
 type KnownText = StoredText & { knownUntil: number };
 
-function readSent(reference: string, look: Look): KnownText | undefined {
-  const remembered = look(sentKey(reference));
+function readSent(reference: string, readKey: ReadKey): KnownText | undefined {
+  const remembered = readKey(sentKey(reference));
   const sent = parseRememberedValue(remembered, isStoredText);
   if (!remembered || !sent) return undefined;
   return { ...sent, knownUntil: remembered.at + (sent.knownMs ?? remembered.forMs) };
@@ -147,9 +152,9 @@ export function createBodyReading(references: readonly string[]): Step<Map<strin
   return {
     keys: different.map(sentKey),
     whileFailing: 'refuse',
-    decide(look) {
+    decide(readKey) {
       const bodies = different.flatMap((reference): [string, string][] => {
-        const sent = readSent(reference, look);
+        const sent = readSent(reference, readKey);
         return sent ? [[reference, sent.body]] : [];
       });
       return () => new Map(bodies);
@@ -219,13 +224,13 @@ function writeReferences(key: string, references: readonly Reference[], changes:
 export function forgetSent(
   { id }: Pick<MessageItem, 'id'>,
   { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): void {
   // A different message with the same messageId is stored here.
-  if (readSent(sent, look)?.text !== id) return;
+  if (readSent(sent, readKey)?.text !== id) return;
   for (const key of handsetKeysOf(recipients).values()) {
-    const references = parseReferences(look(key));
+    const references = parseReferences(readKey(key));
     const others = references.filter((reference) => reference.sent !== sent);
     if (others.length < references.length) writeReferences(key, others, changes);
   }
@@ -277,24 +282,24 @@ interface Remembering {
 export function remember(
   { text, to, keys, open, isAccepted }: Remembering,
   memory: Pick<Memory, 'now' | 'sentMs'>,
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): void {
   const { reference, handsets } = keys;
   const duration = durationOf(text, memory);
   const { at, forMs } = duration;
   const asked = new Set(text.again ? to : open.map(({ recipient }) => recipient));
-  noteSentIndex(at, look, changes);
+  noteSentIndex(at, readKey, changes);
   // An earlier message with this messageId stays remembered until the new one is accepted.
-  const former = readSent(reference, look);
+  const former = readSent(reference, readKey);
   if (isAccepted || !former || former.text === text.id) rememberText({ text, to, keys }, memory, changes);
   for (const [msisdn, key] of handsets) {
     const added = { sent: reference, at, until: at + forMs, ...(asked.has(msisdn) && { asks: true as const }) };
-    const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
+    const others = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
     if (text.again) openAlias(text.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
   }
-  openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, look, changes);
+  openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, readKey, changes);
   if (open.length > 0) keepAnswerRules(text, duration, changes);
 }
 
@@ -324,8 +329,8 @@ function rememberText(
 export function acceptSent(
   { text, to, keys }: Pick<Remembering, 'text' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
-  look: Look,
+  readKey: ReadKey,
   changes: Changes,
 ): void {
-  if (readSent(keys.reference, look)?.text !== text.id) rememberText({ text, to, keys }, memory, changes);
+  if (readSent(keys.reference, readKey)?.text !== text.id) rememberText({ text, to, keys }, memory, changes);
 }

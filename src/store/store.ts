@@ -57,7 +57,7 @@ export function parseRememberedValue<T>(
 }
 
 /** Looks up the remembered value of a key. */
-export type Look = (key: string) => Remembered | undefined;
+export type ReadKey = (key: string) => Remembered | undefined;
 
 /** A text that survives a crash of the process. */
 export interface PendingWrite {

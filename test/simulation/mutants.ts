@@ -382,13 +382,13 @@ export const mutants: readonly Mutant[] = [
     'the first byte leaves before the mark is stored',
     'outbox/settlement.ts',
     'const marked = await marking;',
-    'const marked: Text | undefined = judged;',
+    'const marked: MessageItem | undefined = judged;',
   ),
   outgoing(
     'limits are not checked again when a message leaves',
     'outbox/transitions.ts',
-    'if (!passRules(leaving, look, changes)) return () => undefined;',
-    'passRules(leaving, look, changes);',
+    'if (!passRules(leaving, readKey, changes)) return () => undefined;',
+    'passRules(leaving, readKey, changes);',
   ),
   outgoing(
     'the store counts messages without checking the limits',
@@ -400,7 +400,7 @@ export const mutants: readonly Mutant[] = [
     'an outcome is removed from the store before it enters the flow',
     'outbox/settlement.ts',
     'return handler.onOutcome(event);',
-    'void ledger.delivered(text); return handler.onOutcome(event);',
+    'void repository.delivered(item); return handler.onOutcome(event);',
   ),
   outgoing(
     'a stored message waits again after an unknown outcome',
@@ -411,8 +411,8 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'a message is reported as not sent although an earlier try might have arrived',
     'outbox/settlement.ts',
-    'text.previousAttempt && isUnsent(lastOutcome) ?',
-    'text.previousAttempt === null && isUnsent(lastOutcome) ?',
+    'item.previousAttempt && isUnsent(lastOutcome) ?',
+    'item.previousAttempt === null && isUnsent(lastOutcome) ?',
   ),
   outgoing(
     'a reply request ends twice',
@@ -447,20 +447,20 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'a report ignores statuses that come before the acceptance',
     'outbox/transitions.ts',
-    'if (messageId !== undefined && text.options.reportMs !== undefined) {',
+    'if (messageId !== undefined && item.options.reportMs !== undefined) {',
     'if (messageId === null) {',
   ),
   outgoing(
     'a message that had left is sent again after a crash',
     'outbox/outbox.ts',
-    "text.state === 'waiting' && isKept(text)",
-    "text.state !== 'settled' && isKept(text)",
+    "item.state === 'waiting' && isKept(item)",
+    "item.state !== 'settled' && isKept(item)",
   ),
   outgoing(
     'a redelivered outcome is not marked',
     'outbox/outbox.ts',
-    'redelivery.deliver(text, true)',
-    'redelivery.deliver(text, false)',
+    'redelivery.deliver(item, true)',
+    'redelivery.deliver(item, false)',
   ),
   outgoing(
     'an outage ends a stored message',
@@ -470,7 +470,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outgoing(
     'a message is sent although the flow was told SMS_STORE',
-    'outbox/ledger.ts',
+    'outbox/message-repository.ts',
     '.filter(({ id }) => !this.#refused.has(id));',
     '.filter(() => true);',
   ),
@@ -483,8 +483,8 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'an unknown outcome does not count for limits',
     'outbox/message-item.ts',
-    'if (!text.countedAt || isUnknown(outcome)) return [];',
-    'if (!text.countedAt) return [];',
+    'if (!item.countedAt || isUnknown(outcome)) return [];',
+    'if (!item.countedAt) return [];',
   ),
   // Messages that no node takes.
   outgoing(
@@ -503,38 +503,38 @@ export const mutants: readonly Mutant[] = [
   replace(
     'a reset has no effect on a message that leaves and then waits again',
     'outbox/arrivals.ts',
-    '        noteWithdrawn(key, memory.now, look, changes);\n',
+    '        noteWithdrawn(key, context.now, readKey, changes);\n',
     '',
   ),
   replace(
     'a newer message does not end the older one',
     'outbox/arrivals.ts',
-    'const replaced = waiting && supersede(waiting, older.why, memory, { look, changes });',
-    "const replaced = waiting && look('') && supersede(waiting, older.why, memory, { look, changes });",
+    'const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });',
+    "const replaced = waiting && readKey('') && supersede(waiting, older.why, context, { readKey, changes });",
   ),
   replace(
     'a message that was replaced while it left waits again',
     'outbox/transitions.ts',
-    'if (why) return supersede(rest, why, memory, { look, changes });',
+    'if (why) return supersede(rest, why, context, { readKey, changes });',
     '',
   ),
   replace(
     'a newer message forgets the older one of another instance',
     'outbox/replace.ts',
-    'const isElsewhere = former !== undefined && !isHere(former.id);',
-    'const isElsewhere = former !== undefined && isHere("");',
+    'const isElsewhere = older !== undefined && !isHere(older.id);',
+    'const isElsewhere = older !== undefined && isHere("");',
   ),
   replace(
     'a reset removes a message without an outcome',
     'outbox/outbox.ts',
-    'settlement.superseded(text);',
-    "if (text.outcome && !JSON.stringify(text.outcome).includes('WITHDRAWN')) settlement.superseded(text);",
+    'settlement.superseded(item);',
+    "if (item.outcome && !JSON.stringify(item.outcome).includes('WITHDRAWN')) settlement.superseded(item);",
   ),
   replace(
     'a reset withdraws a message that is leaving',
     'outbox/arrivals.ts',
-    "const text = holder.isLeaving ? undefined : startFrom('withdraw', holder.id, memory, changes);",
-    "const text = startFrom('withdraw', holder.id, memory, changes) ?? startFrom('settle', holder.id, memory, changes);",
+    "const item = holder.isLeaving ? undefined : startFrom('withdraw', holder.id, context, changes);",
+    "const item = startFrom('withdraw', holder.id, context, changes) ?? startFrom('settle', holder.id, context, changes);",
   ),
   replace(
     'a full queue refuses a replacement',
@@ -545,8 +545,8 @@ export const mutants: readonly Mutant[] = [
   replace(
     'a duplicate that waits can be replaced',
     'outbox/messages.ts',
-    "const isStored = phase !== 'accepting' && text.state === 'waiting';",
-    "const isStored = text.state === 'waiting';",
+    "const isStored = phase !== 'accepting' && item.state === 'waiting';",
+    "const isStored = item.state === 'waiting';",
   ),
   // Questions, their answers and messages that ask again.
   ask(
@@ -583,7 +583,7 @@ export const mutants: readonly Mutant[] = [
   consent(
     'a message is sent to a number that has opted out',
     'outbox/rules.ts',
-    'numbers.filter((msisdn) => isOptedOut(msisdn, look));',
+    'numbers.filter((msisdn) => isOptedOut(msisdn, readKey));',
     'numbers.filter((msisdn) => msisdn === "");',
   ),
   consent(

@@ -7,7 +7,7 @@ import {
   formatRemembered,
   type Item,
   type ItemKind,
-  type Look,
+  type ReadKey,
   type Store,
   StoreConflict,
   type StoreEvents,
@@ -21,12 +21,12 @@ function item(id: string, part: ItemKind = 'ledger'): Item {
 }
 
 /** Creates a step that reads no keys. */
-function step(change: (changes: Changes, look: Look) => void, more: Partial<Step<void>> = {}): Step<void> {
+function step(change: (changes: Changes, readKey: ReadKey) => void, more: Partial<Step<void>> = {}): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
-    decide: (look, changes) => {
-      change(changes, look);
+    decide: (readKey, changes) => {
+      change(changes, readKey);
       return () => {};
     },
     ...more,
@@ -155,8 +155,8 @@ describe('Journal', () => {
       await journal.ready();
       const seen: (string | undefined)[] = [];
       const count = step(
-        (changes, look) => {
-          const value = look('key')?.value;
+        (changes, readKey) => {
+          const value = readKey('key')?.value;
           seen.push(value);
           changes.remember.set('key', { at: 1, forMs: 1, value: `${value ?? ''}x` });
         },
@@ -246,8 +246,8 @@ describe('Journal', () => {
         step(({ remember }) => void remember.set('key', { at: clock.now(), forMs: 60_000, value: '1' })),
       );
       const demand = (key: string) =>
-        step((changes, look) => {
-          const { value } = look(key) ?? assert.fail(`nothing under ${key}`);
+        step((changes, readKey) => {
+          const { value } = readKey(key) ?? assert.fail(`nothing under ${key}`);
           changes.keep.set(value, item(value));
         });
       const results = await Promise.allSettled([journal.run(demand('key')), journal.run(demand('other'))]);
@@ -363,7 +363,7 @@ describe('Journal', () => {
     const seen = await journal.run<string | undefined>({
       keys: ['key'],
       whileFailing: 'apply',
-      decide: (look) => () => look('key')?.value,
+      decide: (readKey) => () => readKey('key')?.value,
     });
     assert.equal(seen, 'x');
     store.failing.clear();
@@ -515,9 +515,12 @@ describe('Journal', () => {
     });
 
     const append = (key: string) =>
-      step((changes, look) => changes.remember.set(key, { at: 1, forMs: 1, value: `${look(key)?.value ?? ''}x` }), {
-        keys: [key],
-      });
+      step(
+        (changes, readKey) => changes.remember.set(key, { at: 1, forMs: 1, value: `${readKey(key)?.value ?? ''}x` }),
+        {
+          keys: [key],
+        },
+      );
 
     it('is decided again on the present values after a conflict', async () => {
       const journal = create();

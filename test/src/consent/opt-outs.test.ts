@@ -9,7 +9,7 @@ import {
 } from '../../../src/consent/opt-outs';
 import type { ConsentChange } from '../../../src/consent/words';
 import { MemoryStore } from '../../../src/store/memory';
-import { createChanges, type Look, type Remembered, type Store } from '../../../src/store/store';
+import { createChanges, type ReadKey, type Remembered, type Store } from '../../../src/store/store';
 
 /** Reads and changes the list of opted-out numbers as steps of the journal do. */
 class List {
@@ -20,7 +20,7 @@ class List {
   }
 
   /** Repeats a decision until the store has read all keys that the decision needs. */
-  async decide<Result>(decision: (look: Look) => Result): Promise<Result> {
+  async decide<Result>(decision: (readKey: ReadKey) => Result): Promise<Result> {
     const known = new Map<string, Remembered | undefined>();
     for (;;) {
       const asked = new Set<string>();
@@ -36,9 +36,9 @@ class List {
   }
 
   async change(wish: ConsentChange, msisdns: readonly string[], at = 1): Promise<number> {
-    const { changed, changes } = await this.decide((look) => {
+    const { changed, changes } = await this.decide((readKey) => {
       const changes = createChanges();
-      const lookAgain: Look = (key) => (changes.remember.has(key) ? changes.remember.get(key) : look(key));
+      const lookAgain: ReadKey = (key) => (changes.remember.has(key) ? changes.remember.get(key) : readKey(key));
       return { changed: changeOptOuts({ msisdns, change: wish, at, via: 'message' }, lookAgain, changes), changes };
     });
     await this.store.commit(changes, new Map());
@@ -46,7 +46,7 @@ class List {
   }
 
   list(asked: OptOutQuery = {}): Promise<OptOutPage> {
-    return this.decide((look) => listOptOuts(look, asked));
+    return this.decide((readKey) => listOptOuts(readKey, asked));
   }
 
   async all(search?: string): Promise<string[]> {
@@ -67,7 +67,7 @@ class List {
   }
 
   async has(msisdn: string): Promise<boolean> {
-    return this.decide((look) => isOptedOut(msisdn, look));
+    return this.decide((readKey) => isOptedOut(msisdn, readKey));
   }
 }
 
@@ -172,11 +172,11 @@ describe('the list of opted-out numbers', () => {
         msisdns.map((msisdn) => `000000000000001-${msisdn}-person`).join('\n'),
       ];
       let looks = 0;
-      const look: Look = () => {
+      const readKey: ReadKey = () => {
         looks++;
         return wish === 'in' ? { at: 1, forMs: 1, value } : undefined;
       };
-      assert.equal(changeOptOuts({ msisdns, change: wish, at: 1, via: 'person' }, look, changes), 10_000);
+      assert.equal(changeOptOuts({ msisdns, change: wish, at: 1, via: 'person' }, readKey, changes), 10_000);
       assert.equal(looks, 1);
       assert.deepEqual(
         [...changes.remember.values()].map((remembered) => remembered?.value),

@@ -25,7 +25,7 @@ class Memory {
   dedupeMs = 1_000;
   forgets = false;
 
-  readonly look = (key: string) => this.seen.get(key);
+  readonly readKey = (key: string) => this.seen.get(key);
 
   judge(record: IncomingRecord, via: Via = 'poll'): string {
     const changes = createChanges();
@@ -34,7 +34,7 @@ class Memory {
       journal: { isShared: this.forgets },
       dedupeMs: () => this.dedupeMs,
     };
-    const verdict = judge(memory, { identity: identify({ kind: 'incoming', record }), via }, this.look, changes);
+    const verdict = judge(memory, { identity: identify({ kind: 'incoming', record }), via }, this.readKey, changes);
     this.#change(changes);
     return verdict;
   }
@@ -311,14 +311,14 @@ describe('identity (dedupe)', () => {
     const polled = identify({ kind: 'incoming', record: incoming({ messageId: '1' }) });
     const called = identify({ kind: 'incoming', record: incoming() });
     const other = identify({ kind: 'incoming', record: incoming({ messageDate: '2026-03-01T10:00:00.900Z' }) });
-    noteLeftOut(polled, { awaited: true }, memory.look, changes);
-    const look = (key: string) => changes.remember.get(key) ?? memory.look(key);
-    const recall = (identity: typeof polled) => recallLeftOut(identity, look);
+    noteLeftOut(polled, { awaited: true }, memory.readKey, changes);
+    const readKey = (key: string) => changes.remember.get(key) ?? memory.readKey(key);
+    const recall = (identity: typeof polled) => recallLeftOut(identity, readKey);
     assert.deepEqual(
       [recall(polled), recall(called), recall(other)],
       [{ awaited: true }, { awaited: true }, undefined],
     );
-    noteLeftOut(called, undefined, look, changes);
+    noteLeftOut(called, undefined, readKey, changes);
     assert.equal(recall(called), undefined);
   });
 

@@ -747,8 +747,8 @@ describe('Inbox', () => {
           correlator: ({ record }) => ({
             mayAnswer: true,
             keys: ['sent'],
-            correlate(look) {
-              const isKnown = look('sent') !== undefined;
+            correlate(readKey) {
+              const isKnown = readKey('sent') !== undefined;
               const effect = () => {
                 if (isKnown) matched.push(record.body);
               };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Step } from '../../../src/journal/journal';
 import { DueTimes } from '../../../src/outbox/due-times';
-import type { Ledger } from '../../../src/outbox/ledger';
+import type { MessageRepository } from '../../../src/outbox/message-repository';
 import { OrderedMap } from '../../../src/outbox/ordered-map';
 import { Replies } from '../../../src/replies/replies';
 import type { ReplyRequest } from '../../../src/replies/reply-request';
@@ -83,13 +83,13 @@ describe('DueTimes', () => {
       decide((key) => void (key.startsWith('request:') && ended.push(key)), createChanges());
       return Promise.resolve([]);
     };
-    const ledger = {
+    const repository = {
       followUps: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
       journal: { run },
-    } as unknown as Ledger;
+    } as unknown as MessageRepository;
     const questions = new Replies({
       clock,
-      ledger,
+      repository,
       handlerOf: () => undefined,
       reconciliations: { observe() {}, wants: () => false },
       origins: new Map(),

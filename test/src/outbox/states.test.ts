@@ -43,7 +43,7 @@ describe('a step of a message that another step has moved', () => {
   const books = { messages: new Map<string, MessageItem>(), followUps: new FollowUpBook(() => {}) };
   const rules = { limits: [], quietHours: [], optOut: false, prefixes: new Map() };
   const time = { now: 1_000, clock: 'clock/0' };
-  const context: StepContext = { now: 1_000, time, rules, dedupeMs: () => 0, sentMs: 0, books };
+  const context: StepContext = { now: 1_000, time, rules, dedupeMs: () => 0, sentMs: 0, current: books };
   const steps: Record<string, (text: MessageItem) => Step<unknown>> = {
     sendNow: (text) => sendNow(text, context),
     markLeaving: (text) => markLeaving(text, context),

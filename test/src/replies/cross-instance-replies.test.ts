@@ -13,7 +13,7 @@ import {
   remember as rememberSent,
   sentKeysOf,
 } from '../../../src/replies/sent-index';
-import { type Changes, createChanges, formatRemembered, type Look, type Remembered } from '../../../src/store/store';
+import { type Changes, createChanges, formatRemembered, type ReadKey, type Remembered } from '../../../src/store/store';
 import { answersOf, beginReceiving, forever } from '../sending/sending-side';
 import { FailingServer } from '../store/failing-store';
 
@@ -24,7 +24,7 @@ const text = {
   message: { to: [handset], body: 'Come?', messageId: 'q1' },
   options: { waitMs: 60_000 },
 } as unknown as MessageItem;
-const memory: Omit<StepContext, 'books'> = {
+const memory: Omit<StepContext, 'current'> = {
   now: 3_000,
   time: { now: 3_000, clock: 'clock/0' },
   rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
@@ -48,7 +48,7 @@ const reply = (body: string) => ({ from: handset, body, inReplyToId: 'q1' }) as 
 
 describe('replies that other instances have read', () => {
   let remembered: Map<string, Remembered | undefined>;
-  const look: Look = (key) => remembered.get(key);
+  const readKey: ReadKey = (key) => remembered.get(key);
 
   function write(change: (changes: Changes) => void): void {
     const changes = createChanges();
@@ -68,13 +68,13 @@ describe('replies that other instances have read', () => {
           isAccepted: false,
         },
         { now: 1_000, sentMs: 600_000 },
-        look,
+        readKey,
         changes,
       ),
     );
   const leave = (body: string) =>
     write((changes) => {
-      closeRequest(question, look, changes);
+      closeRequest(question, readKey, changes);
       forwardResult(question.id, { reply: reply(body) }, 2_000, changes);
     });
   const known = (one = question) => {
@@ -82,10 +82,13 @@ describe('replies that other instances have read', () => {
     book.put(one);
     return book;
   };
-  const inBooks = (followUps: FollowUpBook): StepContext => ({ ...memory, books: { messages: new Map(), followUps } });
+  const inBooks = (followUps: FollowUpBook): StepContext => ({
+    ...memory,
+    current: { messages: new Map(), followUps },
+  });
   const isOpen = () => {
     const again = reply('again');
-    return match('incoming', again, recordKeysOf(again), look)?.request !== undefined;
+    return match('incoming', again, recordKeysOf(again), readKey)?.request !== undefined;
   };
 
   beforeEach(() => {
@@ -98,7 +101,7 @@ describe('replies that other instances have read', () => {
     remember();
     assert.equal(isOpen(), true);
     const step = endFollowUps([question], known());
-    write((changes) => step.decide(look, changes)(true));
+    write((changes) => step.decide(readKey, changes)(true));
     assert.equal(isOpen(), false);
   });
 
@@ -106,23 +109,23 @@ describe('replies that other instances have read', () => {
     leave('yes');
     let answered: readonly FollowUp[] = [];
     write((changes) => {
-      answered = endFollowUps([question], known()).decide(look, changes)(true);
+      answered = endFollowUps([question], known()).decide(readKey, changes)(true);
     });
     assert.deepEqual(
       answered.map(({ result }) => result && 'reply' in result && !('reason' in result) && result.reply.body),
       ['yes'],
     );
-    assert.deepEqual(endFollowUps([question], known()).decide(look, createChanges())(true), []);
+    assert.deepEqual(endFollowUps([question], known()).decide(readKey, createChanges())(true), []);
     leave('too late');
     const step = endFollowUps([question], known({ ...question, result: { reply: reply('yes') } }));
-    write((changes) => assert.deepEqual(step.decide(look, changes)(true), []));
-    assert.equal(readForwarded(question.id, look).result, undefined);
+    write((changes) => assert.deepEqual(step.decide(readKey, changes)(true), []));
+    assert.equal(readForwarded(question.id, readKey).result, undefined);
   });
 
   it('keep their reply request closed if its message was sent again first', () => {
     leave('yes');
     const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
-    write((changes) => step.decide(look, changes)(true));
+    write((changes) => step.decide(readKey, changes)(true));
     assert.equal(isOpen(), false);
   });
 
@@ -135,15 +138,15 @@ describe('replies that other instances have read', () => {
       remembered = new Map();
       remember();
       const looked = new Map<string, Remembered | undefined>();
-      const note: Look = (key) => {
-        looked.set(key, look(key));
-        return look(key);
+      const note: ReadKey = (key) => {
+        looked.set(key, readKey(key));
+        return readKey(key);
       };
       const changes = createChanges();
       step.decide(note, changes);
       leave('yes');
       const compared = [...changes.remember.keys(), ...changes.compare].filter((key) => looked.has(key));
-      assert.ok(compared.some((key) => looked.get(key) !== look(key)));
+      assert.ok(compared.some((key) => looked.get(key) !== readKey(key)));
     }
   });
 
@@ -170,9 +173,9 @@ describe('replies that other instances have read', () => {
     leave('yes');
     const step = endFollowUps([question], known(), true);
     write((changes) => {
-      const [ended] = step.decide(look, changes)(true);
+      const [ended] = step.decide(readKey, changes)(true);
       assert.deepEqual(ended?.result, { reply: reply('yes') });
     });
-    assert.equal(readForwarded(question.id, look).result, undefined);
+    assert.equal(readForwarded(question.id, readKey).result, undefined);
   });
 });

@@ -15,7 +15,7 @@ describe('the list of messages that a user can decide about', () => {
     clock = new VirtualClock();
     texts = new Messages(clock, () => {});
     admin = new Admin({
-      ledger: { messages: texts },
+      repository: { messages: texts },
       dispatcher: { dueAt: (_id: string) => undefined },
     } as unknown as AdminOptions);
     read = 0;
@@ -61,7 +61,7 @@ describe('the list of messages that a user can decide about', () => {
 
   it('continues after a page whose last message was removed', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
-    const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ text }) => text.id);
+    const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ item }) => item.id);
     const first = texts.page('kept', { limit: 2 });
     assert.deepEqual(ids(first), ['t000001', 't000002']);
     texts.delete('t000002');

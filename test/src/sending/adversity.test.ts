@@ -159,7 +159,7 @@ describe('sending, when several events coincide', () => {
     // A possible reply waits for the store.
     await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
     assert.equal(side.journal.failure, undefined);
-    assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['replyRequest', 'text']);
+    assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['message', 'replyRequest']);
     side.service.otherwise = { takes: true };
     await side.pass(10 * minuteMs);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });

@@ -13,8 +13,8 @@ import {
   applyCounts,
   type Changes,
   createChanges,
-  type Look,
   parseRemembered,
+  type ReadKey,
   type Remembered,
 } from '../../../src/store/store';
 import fc from '../../fast-check';
@@ -37,7 +37,7 @@ function createProcess(
   const origin = String(Math.random());
   const now = () => readCountTime(clock, origin);
   const looked: string[] = [];
-  const look = (key: string) => {
+  const readKey = (key: string) => {
     looked.push(key);
     return store.get(key);
   };
@@ -56,13 +56,13 @@ function createProcess(
     take(recipients: readonly string[], isUnlimited = false) {
       const time = now();
       const changes = createChanges();
-      const taken = take(counting(recipients, limits, time, isUnlimited), look, changes);
+      const taken = take(counting(recipients, limits, time, isUnlimited), readKey, changes);
       write(changes);
       return { ...taken, time };
     },
     release(recipients: readonly string[], countedAt: CountTime) {
       const changes = createChanges();
-      releaseCounts(counting(recipients, limits, now()), countedAt, look, changes);
+      releaseCounts(counting(recipients, limits, now()), countedAt, readKey, changes);
       write(changes);
     },
   };
@@ -93,18 +93,18 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
 }
 
 function counting(recipients: readonly string[], limits: readonly LimitSettings[], time: CountTime, unlimited = false) {
-  return { recipients, rules: { limits }, time, text: { options: { unlimited } } };
+  return { recipients, rules: { limits }, time, item: { options: { unlimited } } };
 }
 
-/** Reads a clock as the ledger does. */
+/** Reads a clock as the outbox does. */
 function readCountTime(clock: Clock, name: string): CountTime {
   const now = clock.now();
   return { now, clock: `${name}/${Math.round(now - clock.elapsed())}` };
 }
 
 /** Splits recipients into allowed and limited ones. Counts the allowed ones. */
-function take(leaving: ReturnType<typeof counting>, look: Look, changes: Changes) {
-  const limited = applyLimits(leaving, look, changes, true);
+function take(leaving: ReturnType<typeof counting>, readKey: ReadKey, changes: Changes) {
+  const limited = applyLimits(leaving, readKey, changes, true);
   const allowed = [...leaving.recipients];
   for (const { msisdn } of limited) allowed.splice(allowed.lastIndexOf(msisdn), 1);
   return { allowed, limited };

@@ -73,12 +73,12 @@ export interface OutboxOptions {
   onFault(error: unknown): void;
 }
 
-/** Settings and callbacks for a ledger. */
-export interface LedgerOptions extends OutboxOptions {
+/** Settings and callbacks for a repository. */
+export interface MessageRepositoryOptions extends OutboxOptions {
   /** Called when the store returns messages of an earlier process, or of a dead instance. */
-  onFound(texts: readonly MessageItem[], followUps: readonly FollowUp[]): void;
+  onFound(items: readonly MessageItem[], followUps: readonly FollowUp[]): void;
   /** Called when a message was replaced or withdrawn. */
-  onSuperseded(text: MessageItem): void;
+  onSuperseded(item: MessageItem): void;
   /** Called when a node has more or fewer open reply requests or reports. */
   onCount(node: string, kind: FollowUp['kind']): void;
 }
@@ -93,7 +93,7 @@ const watchMs = 1_000;
  * Keeps the messages, reply requests and reports of this process, in memory and in the store. Each method takes one
  * step of `transitions.ts`. It resolves when the step is written, or if the store cannot write the step for now.
  */
-export class Ledger {
+export class MessageRepository {
   readonly messages: Messages;
   /** Reply requests and reports whose results have not entered the flow. */
   readonly followUps: FollowUpBook;
@@ -109,16 +109,16 @@ export class Ledger {
   readonly #refused = new Set<string>();
   readonly duplicates: Duplicates;
   #watching: Timer | undefined;
-  readonly #options: LedgerOptions;
+  readonly #options: MessageRepositoryOptions;
   /** See {@link CountTime.clock}. */
   readonly #clockName: string;
 
-  constructor(options: LedgerOptions) {
+  constructor(options: MessageRepositoryOptions) {
     this.#options = options;
     this.followUps = new FollowUpBook(options.onCount);
     this.inTransit = new MessagesInTransit(options.clock);
     this.#clockName = Math.floor(options.clock.random() * 2 ** 48).toString(36);
-    this.messages = new Messages(options.clock, (text) => void this.discard(text));
+    this.messages = new Messages(options.clock, (item) => void this.discard(item));
     this.journal = options.journal;
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
@@ -139,7 +139,7 @@ export class Ledger {
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
     const found = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
-    const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.messages.has(id));
+    const newMessages = found.filter((item) => item.kind === 'message').filter(({ id }) => !this.messages.has(id));
     const followUps = found
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
@@ -147,11 +147,11 @@ export class Ledger {
         // The store has a result that memory does not have, if the commit of the result seemed to fail.
         return !own || (item.result !== undefined && own.result === undefined);
       });
-    for (const text of texts) this.messages.put(text);
+    for (const item of newMessages) this.messages.put(item);
     this.#watchReplaceable();
     const { clock, onFound } = this.#options;
     // The outbox must have all messages before the first step.
-    if (texts.length > 0) onFound(texts, []);
+    if (newMessages.length > 0) onFound(newMessages, []);
     for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(clock);
       const some = followUps.slice(start, start + maxPerTurn);
@@ -164,25 +164,25 @@ export class Ledger {
    * Accepts a new message.
    *
    * @throws SmsError `SMS_STORE` if the store fails, or the reason why the message cannot wait. The caller must not
-   * send the message then, because the ledger does not have it
+   * send the message then, because the repository does not have it
    */
-  async accept(text: MessageItem, arrival: Arrival = {}): Promise<Acceptance> {
+  async accept(item: MessageItem, arrival: Arrival = {}): Promise<Acceptance> {
     // Nothing is written before the step decides, and no step decides while the store fails.
     let mayBeWritten = false;
-    const decide: Step<Acceptance>['decide'] = (look, changes) => {
+    const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;
       // Reads the clock now, because it might have been set since the step was requested.
-      return accept(text, this.#memory(), arrival)(look, changes);
+      return accept(item, this.#memory(), arrival)(readKey, changes);
     };
-    const step: Step<Acceptance> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
+    const step: Step<Acceptance> = { whileFailing: 'refuse', decide, bytes: item.flowMessage?.length };
     const added = withEffect(step, (taken) => {
       if (taken.replaced) this.#apply(taken.replaced);
-      if (taken.verdict.type === 'new') this.messages.put(taken.text);
+      if (taken.verdict.type === 'new') this.messages.put(taken.item);
       this.#watchReplaceable();
       return taken;
     });
     return this.journal.run(added).catch((error: unknown) => {
-      if (mayBeWritten && error !== arrival.busy) this.#refused.add(text.id);
+      if (mayBeWritten && error !== arrival.busy) this.#refused.add(item.id);
       throw error;
     });
   }
@@ -233,17 +233,17 @@ export class Ledger {
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
    */
-  sendNow(text: MessageItem): Promise<MessageItem | Stale> {
-    return this.#move(sendNow(text, this.#memory()));
+  sendNow(item: MessageItem): Promise<MessageItem | Stale> {
+    return this.#move(sendNow(item, this.#memory()));
   }
 
   /** Asks the rules which recipients they withhold, and how long the message has to wait. Counts and stores nothing. */
-  async judge(text: MessageItem): Promise<{ text: MessageItem; notBefore?: number | undefined }> {
-    const { withheld: _, ...rest } = text;
+  async judge(item: MessageItem): Promise<{ item: MessageItem; notBefore?: number | undefined }> {
+    const { withheld: _, ...rest } = item;
     const { rules } = this.#options;
-    if (!hasRules(rules)) return { text: rest };
-    const { withheld, notBefore } = await this.journal.run(judge(text, this.#memory()));
-    return { text: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
+    if (!hasRules(rules)) return { item: rest };
+    const { withheld, notBefore } = await this.journal.run(judge(item, this.#memory()));
+    return { item: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
 
   /**
@@ -253,43 +253,43 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` if the store cannot write the mark of a tracked message: the caller must not send it
    * then
    */
-  async markLeaving(text: MessageItem): Promise<MessageItem | Stale | undefined> {
+  async markLeaving(item: MessageItem): Promise<MessageItem | Stale | undefined> {
     // A reply can arrive as soon as the first byte is sent.
-    this.inTransit.add(text);
-    let left: MessageItem | Stale | undefined;
+    this.inTransit.add(item);
+    let marked: MessageItem | Stale | undefined;
     try {
-      const step = markLeaving(text, this.#memory(text));
-      left = await this.messages.during(text.id, 'sending', () => this.#move(step));
+      const step = markLeaving(item, this.#memory(item));
+      marked = await this.messages.during(item.id, 'sending', () => this.#move(step));
     } finally {
-      if (!left || left === stale) this.inTransit.delete(text.id);
+      if (!marked || marked === stale) this.inTransit.delete(item.id);
     }
-    return left;
+    return marked;
   }
 
   /** Makes a message wait again after a try that sent nothing. */
-  requeue(text: MessageItem, change: Partial<MessageItem> = {}): Promise<MessageItem | Stale> {
-    return this.#move(requeue(text, change, this.#memory()));
+  requeue(item: MessageItem, change: Partial<MessageItem> = {}): Promise<MessageItem | Stale> {
+    return this.#move(requeue(item, change, this.#memory()));
   }
 
   /** Makes a message wait again after a try whose outcome is unknown. */
-  sendAgain(text: MessageItem, outcome: StoredOutcome, change: Partial<MessageItem>): Promise<MessageItem | Stale> {
-    return this.#move(sendAgain(text, { outcome, change }, this.#memory()));
+  sendAgain(item: MessageItem, outcome: StoredOutcome, change: Partial<MessageItem>): Promise<MessageItem | Stale> {
+    return this.#move(sendAgain(item, { outcome, change }, this.#memory()));
   }
 
-  async settle(text: MessageItem, ending: Ending): Promise<MessageItem | Stale> {
-    const settled = await this.#move(settle(text, ending, this.#memory(text)));
-    if (settled !== stale) this.duplicates.ended(text);
+  async settle(item: MessageItem, ending: Ending): Promise<MessageItem | Stale> {
+    const settled = await this.#move(settle(item, ending, this.#memory(item)));
+    if (settled !== stale) this.duplicates.ended(item);
     return settled;
   }
 
-  async delivered(text: MessageItem): Promise<void> {
-    if (!isTracked(text)) return;
-    const uncertain = undecided(text, this.#memory());
+  async delivered(item: MessageItem): Promise<void> {
+    if (!isTracked(item)) return;
+    const uncertain = undecided(item, this.#memory());
     // Updates memory before the commit, so that the list of entries agrees with the flow and nothing resumes the
     // message in the meantime.
     if (uncertain) this.messages.put(uncertain);
-    else this.messages.delete(text.id);
-    await this.journal.run(delivered(text, uncertain, this.followUps));
+    else this.messages.delete(item.id);
+    await this.journal.run(delivered(item, uncertain, this.followUps));
   }
 
   /**
@@ -297,16 +297,16 @@ export class Ledger {
    *
    * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write this now: the message stays
    */
-  discard(text: MessageItem, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
-    const step = discard(text, this.#memory(), whileFailing);
+  discard(item: MessageItem, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
+    const step = discard(item, this.#memory(), whileFailing);
     return this.journal.run(
       withEffect(step, (result) => {
         if (result === stale) return false;
-        this.messages.delete(text.id);
-        this.inTransit.delete(text.id);
+        this.messages.delete(item.id);
+        this.inTransit.delete(item.id);
         for (const followUp of result.newFollowUps) this.followUps.put(followUp);
         for (const id of result.closedRequests) this.followUps.delete(id);
-        this.duplicates.ended(text);
+        this.duplicates.ended(item);
         return true;
       }),
     );
@@ -320,15 +320,15 @@ export class Ledger {
   }
 
   /** Reads the evidence that an earlier process received before it ended. */
-  evidenceOf(text: MessageItem): Promise<EvidenceRecord[]> {
-    return this.journal.run(createReading('postpone', (look) => readEvidence(text, look)));
+  evidenceOf(item: MessageItem): Promise<EvidenceRecord[]> {
+    return this.journal.run(createReading('postpone', (readKey) => readEvidence(item, readKey)));
   }
 
   /** Returns the flow message that belongs to a message, a reply request or a report, if it is known. */
   async flowMessageOf(item: MessageItem | FollowUp): Promise<string | undefined> {
-    if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
-    const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
-    return this.journal.run(createReading('postpone', (look) => look(key)?.value));
+    if (item.kind === 'message' && !item.isFlowMessageApart) return item.flowMessage;
+    const key = flowMessageKey(item.kind === 'message' ? item.id : item.text);
+    return this.journal.run(createReading('postpone', (readKey) => readKey(key)?.value));
   }
 
   /** @param remembered a message that this step might remember */
@@ -339,7 +339,7 @@ export class Ledger {
     const time = { now: Math.round(now), clock: this.journal.isShared ? 'server' : `${this.#clockName}/${lead}` };
     // Set before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
-    return { now, time, rules, dedupeMs, sentMs: sentMs(), books: this };
+    return { now, time, rules, dedupeMs, sentMs: sentMs(), current: this };
   }
 
   /** Runs a step, and updates memory. The next step of the same commit sees the new state of the message. */
@@ -349,9 +349,9 @@ export class Ledger {
     ) as Promise<MessageItem | Other>;
   }
 
-  #apply({ text, newFollowUps, closedRequests, isSuperseded }: Moved): MessageItem {
-    if (text.state !== 'leaving') this.inTransit.delete(text.id);
-    if (isTracked(text)) this.messages.put(text);
+  #apply({ item, newFollowUps, closedRequests, isSuperseded }: Moved): MessageItem {
+    if (item.state !== 'leaving') this.inTransit.delete(item.id);
+    if (isTracked(item)) this.messages.put(item);
     this.#watchReplaceable();
     for (const followUp of newFollowUps) {
       // Another step of the same commit might have answered the request.
@@ -359,8 +359,8 @@ export class Ledger {
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
     for (const id of closedRequests) this.followUps.delete(id);
-    if (isSuperseded) this.#options.onSuperseded(text);
-    return text;
+    if (isSuperseded) this.#options.onSuperseded(item);
+    return item;
   }
 }
 
@@ -368,16 +368,16 @@ export class Ledger {
 function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
     ...step,
-    decide(look, changes) {
-      const effect = step.decide(look, changes);
+    decide(readKey, changes) {
+      const effect = step.decide(readKey, changes);
       return (isWritten) => change(effect(isWritten));
     },
   };
 }
 
 /** Properties that an item of each kind must have, with sample values of the right types. */
-const examples: Readonly<Record<FollowUp['kind'] | 'text', object>> = {
-  text: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
+const examples: Readonly<Record<FollowUp['kind'] | 'message', object>> = {
+  message: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
   replyRequest: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
   report: { node: '', text: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
 };
@@ -386,7 +386,7 @@ const examples: Readonly<Record<FollowUp['kind'] | 'text', object>> = {
  * Whether an item in the store is usable. Damaged items are not. Accepts items of unknown kinds, which other versions
  * might have written.
  */
-export function isLedgerItem(item: Item): boolean {
+export function isReadableItem(item: Item): boolean {
   return isLike(item, examples[(item as MessageItem | FollowUp).kind] ?? {});
 }
 

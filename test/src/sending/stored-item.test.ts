@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isLedgerItem } from '../../../src/outbox/ledger';
+import { isReadableItem } from '../../../src/outbox/message-repository';
 import type { Item } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { beginSending, forever } from './sending-side';
@@ -22,30 +22,33 @@ describe('a stored item of the outbox', () => {
   it('is readable as it was written', async () => {
     const items = await createItems();
     assert.deepEqual(items.map(({ kind, state }) => [kind, state].filter(Boolean).join(' ')).sort(), [
+      'message settled',
+      'message waiting',
       'replyRequest',
       'report',
-      'text settled',
-      'text waiting',
     ]);
-    for (const item of items) assert.equal(isLedgerItem(item), true, JSON.stringify(item));
+    for (const item of items) assert.equal(isReadableItem(item), true, JSON.stringify(item));
   });
 
   it('is unreadable without its required properties', async () => {
     const needed: Record<string, readonly string[]> = {
-      text: ['state', 'node', 'message', 'options', 'arrivedAt'],
-      question: ['node', 'text', 'recipient', 'reference', 'waitMs'],
+      message: ['state', 'node', 'message', 'options', 'arrivedAt'],
+      replyRequest: ['node', 'text', 'recipient', 'reference', 'waitMs'],
       report: ['node', 'text', 'recipients', 'reference', 'waitMs', 'askedAt'],
     };
     for (const item of await createItems()) {
       for (const name of needed[String(item.kind)] ?? []) {
         const { [name]: _, ...rest } = item;
-        assert.equal(isLedgerItem(rest as Stored), false, `${item.kind} without ${name}`);
-        assert.equal(isLedgerItem({ ...item, [name]: null }), false, `${item.kind} with a ${name} of null`);
+        assert.equal(isReadableItem(rest as Stored), false, `${item.kind} without ${name}`);
+        assert.equal(isReadableItem({ ...item, [name]: null }), false, `${item.kind} with a ${name} of null`);
       }
     }
   });
 
   it('stays unchanged if its kind is unknown', () => {
-    assert.equal(isLedgerItem({ id: '1', part: 'ledger', subscribers: [], attempts: 0, kind: 'other' } as Item), true);
+    assert.equal(
+      isReadableItem({ id: '1', part: 'ledger', subscribers: [], attempts: 0, kind: 'other' } as Item),
+      true,
+    );
   });
 });
