@@ -42,7 +42,6 @@ export const reasons = {
       'The answers are not usable. Enter at most {{maxAnswers}} answers, each with a value of 1 to {{maxValue}} characters and 1 to {{maxWords}} words of at most {{maxWord}} characters.',
     answerWordTwice: 'The word "{{word}}" stands for two answers. Remove it from one of them.',
     settingText: 'The setting "{{setting}}" is not text. Enter text, or a variable that holds text.',
-    settingTooLong: 'The setting "{{setting}}" is longer than 100,000 characters. Shorten it.',
     settingChoice: 'The setting "{{setting}}" has an unknown value. Use one of these values: {{choices}}.',
     prefixInvalid:
       'The prefixes of the account are not all beginnings of numbers. Enter digits without a leading zero, such as 64 61, or leave them blank.',
@@ -236,8 +235,6 @@ export const reasons = {
       'The data of the account is on a Redis server whose URL the account no longer has, and has not been imported. Enter the former Redis URL again, or choose "Start without it" on the card of the account.',
     storeDropped:
       'The log of the store in {{folder}} was damaged: {{bytes}} bytes were dropped when the store was opened, so messages might be lost. Check the disk.',
-    storeNewer:
-      'A later version of this package has stored an item. It stays as it is. Update the package to deliver it.',
   }),
   ...ofCode('SMS_EXPIRED', {
     expired:

@@ -1,3 +1,4 @@
+import { promisify } from 'node:util';
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { isBlank, SmsError } from '../../src';
 import { isEnv, isInRange, type Limit, type Range, type Setting } from '../limits';
@@ -62,13 +63,9 @@ export function parseText(setting: string, value: unknown): string | undefined {
     throw new SmsError('settingText', { params: { setting } });
   }
   const text = String(value);
-  if (text.length > maxTextLength) throw new SmsError('settingTooLong', { params: { setting } });
   if (isEnv(text)) throw new SmsError('variableMissing', { params: { variable: text.slice(2, -1) } });
   return text;
 }
-
-/** Maximum length of the text of a setting. A longer list of words would block Node-RED while it is read. */
-const maxTextLength = 100_000;
 
 /** Maximum length of the reason in an error. */
 const maxReasonLength = 200;
@@ -81,32 +78,22 @@ export interface TypedInput<Field extends string = string> {
 }
 
 /**
- * Evaluates a field for a flow message. Returns a promise only if Node-RED evaluates the field with a callback.
+ * Evaluates a field for a flow message.
  *
  * @throws SmsError `SMS_INPUT` if the expression or the context store fails
  */
-export function evaluate(
-  RED: NodeAPI,
-  node: Node,
-  input: TypedInput,
-  message: NodeMessage,
-): unknown | Promise<unknown> {
+export async function evaluate(RED: NodeAPI, node: Node, input: TypedInput, message: NodeMessage): Promise<unknown> {
   const { field, value, type } = input;
-  // Literals and message properties are the most frequent types, and need no promise.
   if (type === 'str' || type === 'num' || value === undefined || value === '') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
-  return new Promise((resolve, reject) => {
-    const callback = (error: unknown, result?: unknown) => {
-      if (!error) return resolve(result);
-      const params = { field, detail: describeFailure(error) ?? type };
-      reject(new SmsError(reasonOf(error, type), { field, params }));
-    };
-    try {
-      RED.util.evaluateNodeProperty(String(value), type, node, message, callback);
-    } catch (error) {
-      callback(error);
-    }
-  });
+  try {
+    return await promisify<unknown>((callback) =>
+      RED.util.evaluateNodeProperty(String(value), type, node, message, callback),
+    )();
+  } catch (error) {
+    const params = { field, detail: describeFailure(error) ?? type };
+    throw new SmsError(reasonOf(error, type), { field, params });
+  }
 }
 
 /** Returns what failed: `contextStore` for flow or global context with a valid key, otherwise `expression`. */

@@ -364,7 +364,6 @@ export class Journal {
         // Items of unknown parts stay unchanged, because another version might have written them.
         isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
-        onNewerVersion: () => this.#report(new SmsError('storeNewer')),
         onDropped: (bytes, folder) => this.#report(new SmsError('storeDropped', { params: { bytes, folder } })),
       };
       await this.#options.prepare?.(events);

@@ -10,11 +10,9 @@ import {
   type Database,
   describeStoreFailure,
   type Engine,
-  formatItem,
   formatRemembered,
   type Item,
   isFlushed,
-  isNewerVersion,
   type Operation,
   type PendingWrite,
   parseRemembered,
@@ -199,7 +197,7 @@ export class DiskStore implements Store {
         (keys.length > 0 ? await this.recall(keys) : []).map((value, index) => [keys[index], value]),
       );
       const counted = applyCounts(changes, (key) => before.get(key));
-      for (const item of keep.values()) operations.push([itemPrefix + item.id, formatItem(item)]);
+      for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
       for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
       for (const [key, value] of [...remember, ...counted]) {
         operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
@@ -244,7 +242,7 @@ export class DiskStore implements Store {
     if (mark === undefined) return;
     for (const prefix of [itemPrefix, rememberedPrefix]) {
       for await (const page of listPages(database, prefix)) {
-        const dropped = page.filter(([key, text]) => prefix + key !== rememberedPrefix + mark && !isNewerVersion(text));
+        const dropped = page.filter(([key]) => prefix + key !== rememberedPrefix + mark);
         const operations = dropped.map(([key]): Operation => [prefix + key, undefined]);
         if (operations.length > 0) await database.write(operations, { isFlushed: false });
       }

@@ -6,7 +6,6 @@ import { storedMs } from './counts';
 import { createKeys, type ListedItem, leftSign, type ScriptedRedis, scripts, signField } from './redis-scripts';
 import {
   type Changes,
-  formatItem,
   formatRemembered,
   type Item,
   parseRemembered,
@@ -223,7 +222,7 @@ export class RedisStore implements Store {
     const step = {
       expected: compared.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
       remember: [...changes.remember.values()].map((value) => value !== undefined && formatExpiring(value)),
-      keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: formatItem(item) })),
+      keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
       count: [...changes.count.values()].map((one) => ({ ...one, forMs: storedMs(one.windowMs) })),
     };

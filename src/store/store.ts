@@ -111,8 +111,6 @@ export interface StoreEvents {
   isReadable(item: Item): boolean;
   /** Called when unreadable data was quarantined. `place` names its new place, not its content. */
   onUnreadable(place: string): void;
-  /** Called when the store contains an item of a later version of this package. The item stays unchanged. */
-  onNewerVersion?(): void;
   /** Called when the log of the database was damaged. `bytes` is the number of bytes that were dropped. */
   onDropped?(bytes: number, folder: string): void;
 }
@@ -312,24 +310,6 @@ export function isNoChange({ keep, drop, remember, count, compare }: Changes): b
   return [keep, drop, remember, count, compare].every(({ size }) => size === 0);
 }
 
-/** Version of the format in which items are stored. */
-const itemVersion = 1;
-
-/** Writes an item as text. */
-export function formatItem(item: Item): string {
-  return JSON.stringify({ v: itemVersion, ...item });
-}
-
-function withoutVersion({ v: _, ...item }: Item & { v?: number }): Item {
-  return item;
-}
-
-/** Returns whether a later version of this package wrote an item. This version does not change such an item. */
-export function isNewerVersion(text: string): boolean {
-  const v = /^\{"v":(\d+),/.exec(text)?.[1];
-  return Number(v) > itemVersion;
-}
-
 /** Formats a remembered value as one line: start, duration and value. */
 export function formatRemembered({ at, forMs, value }: Remembered): string {
   return at === 0 && forMs === 0 ? value : `${at} ${forMs} ${value}`;
@@ -357,13 +337,9 @@ export async function readItems(
 ): Promise<Item[]> {
   const items: Item[] = [];
   for await (const [id, text] of listed) {
-    if (isNewerVersion(text)) {
-      events.onNewerVersion?.();
-      continue;
-    }
     const isReadable = (item: unknown): item is Item => Object(item).id === id && events.isReadable(item as Item);
     const item = parseRememberedValue({ value: text }, isReadable);
-    if (item) items.push(withoutVersion(item));
+    if (item) items.push(item);
     else events.onUnreadable(await quarantine(id, text));
   }
   return items;

@@ -354,20 +354,6 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual((await after.open(events)).items, [createEntry('2')]);
   });
 
-  it('keeps and reports an item of a later version', async () => {
-    const location = join(folder, 'store');
-    const newer = JSON.stringify({ v: 2, ...createEntry('1') });
-    await edit(location, (database) => database.write([['!items!1', newer]], { isFlushed: true }));
-    const store = createStore(location);
-    let reports = 0;
-    const onNewerVersion = () => reports++;
-    assert.deepEqual((await store.open({ ...events, onNewerVersion })).items, []);
-    await store.clear('imported:x', seen(2));
-    await store.close();
-    assert.equal(reports, 1);
-    assert.deepEqual(await edit(location, (database) => database.read(['!items!1'])), [newer]);
-  });
-
   it('reports how many bytes of a damaged log it has dropped', async () => {
     const location = join(folder, 'store');
     const store = createStore(location);
