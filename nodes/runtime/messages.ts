@@ -68,9 +68,7 @@ export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
 
 /** Copies a record, because the flow can change it and the inbox might redeliver it. */
 export function copyRecord(record: InboxRecord): Parameters {
-  const copy: Parameters = { ...record };
-  for (const name in copy) if (typeof copy[name] === 'object') copy[name] = structuredClone(copy[name]);
-  return copy;
+  return structuredClone<Parameters>({ ...record });
 }
 
 /** The position of a flow message among those created from one input or poll. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { types } from 'node:util';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import {
   type CheckedDraft,
@@ -163,8 +162,7 @@ export class SendFields {
     if (this.#unset) parseText(this.#unset.field, this.#unset.value);
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
-      const value = this.#evaluate(input, message);
-      values[input.field] = types.isPromise(value) ? await value : value;
+      values[input.field] = await this.#evaluate(input, message);
     }
     // If the content type comes from the input, these two names are not valid content types.
     if (!this.#isAutomatic && /^(?:auto|gsm)$/.test(String(values.contentType))) {
@@ -172,8 +170,7 @@ export class SendFields {
     }
     refuseSenderName(values.to, Object(message.sms).from);
     const draft = checkDraft(values, maxLength);
-    const given = this.#number('priority', message);
-    const priority = typeof given === 'number' ? given : await given;
+    const priority = await this.#number('priority', message);
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isEssential) options.essential = true;
     const { once, replace, remember, report } = values;
@@ -231,21 +228,12 @@ export class SendFields {
   }
 
   /** Reads a number within the range of a field. */
-  #number(field: 'priority' | 'expire', message: SmsMessage): number | Promise<number> {
+  async #number(field: 'priority' | 'expire', message: SmsMessage): Promise<number> {
     const { [field]: value, [`${field}Type` as const]: type } = this.#config;
     const range = limits['sms-send'][field];
-    const check = (given: unknown): number => {
-      if (isBlank(given)) return range.byDefault;
-      if (!isInRange(given, range)) throw outOfRange(field, range);
-      return Number(given);
-    };
-    const given = evaluate(
-      this.#RED,
-      this.#node,
-      { field, value, type: isBlank(type) ? 'num' : String(type) },
-      message,
-    );
-    return types.isPromise(given) ? given.then(check) : check(given);
+    const input = { field, value, type: isBlank(type) ? 'num' : String(type) };
+    const number = await evaluate(this.#RED, this.#node, input, message);
+    return isBlank(number) ? range.byDefault : parseInput(field, number, range);
   }
 
   #evaluate(input: TypedInput, message: SmsMessage): unknown {
@@ -319,11 +307,9 @@ function parseRemembered(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-function parseInput(field: 'wait' | 'report', value: unknown, range: Range): number {
-  if (!isInRange(value, range)) throw outOfRange(field, range);
-  return Number(value);
-}
-
-function outOfRange(field: 'wait' | 'report' | 'priority' | 'expire', { min, max, whole }: Range): SmsError {
-  return new SmsError(whole ? 'inputWhole' : 'inputNumber', { field, params: { field, min, max } });
+/** @throws SmsError `SMS_INPUT` with the field if the value is not a number of the range */
+function parseInput(field: 'wait' | 'report' | 'priority' | 'expire', value: unknown, range: Range): number {
+  if (isInRange(value, range)) return Number(value);
+  const { min, max, whole } = range;
+  throw new SmsError(whole ? 'inputWhole' : 'inputNumber', { field, params: { field, min, max } });
 }

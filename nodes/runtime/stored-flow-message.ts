@@ -15,51 +15,38 @@ const unkept = new Set(['req', 'res']);
  * Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic` and the `ackId`.
  */
 export function formatFlowMessage(message: NodeMessage): string {
-  return write(message, maxBytes) ?? write(keepEssentials(message), Number.POSITIVE_INFINITY) ?? '{}';
-}
-
-function keepEssentials(message: NodeMessage): object {
   const { _msgid, topic } = message;
   const ackId = ackIdOf(message);
-  // Removes the holes of a sparse list, because JSON would write each of them.
-  const recipients: unknown = Array.isArray(topic) ? Object.values(topic) : topic;
-  return { _msgid, topic: recipients, sms: ackId === undefined ? undefined : { ackId } };
+  const essentials = { _msgid, topic, sms: ackId === undefined ? undefined : { ackId } };
+  return format(message, maxBytes) ?? format(essentials, Number.POSITIVE_INFINITY) ?? '{}';
 }
 
 /**
  * Returns `undefined` if the JSON takes more than `limitBytes`. Then stops early, because formatting blocks the event
  * loop.
  */
-function write(message: object, limitBytes: number): string | undefined {
-  /** Lower bound of the bytes written so far. */
-  let bytes = 0;
-  const properties: string[] = [];
+function format(message: object, limitBytes: number): string | undefined {
+  /** Lower bound of the bytes that were formatted. */
+  let minBytes = 0;
   const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
-    bytes += estimateMinBytes(this[key]);
-    if (bytes > limitBytes) throw new RangeError('too large');
-    return replaceUnknown(this[key], value);
+    const original = this[key];
+    minBytes += typeof original === 'string' || Array.isArray(original) ? original.length : 1;
+    if (minBytes > limitBytes) throw new RangeError('too large');
+    if (Buffer.isBuffer(original)) return { [mark]: 'Buffer', value: original.toString('base64') } satisfies Marked;
+    if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
+    return rename(value, /^\$+sms$/, escapeName);
   };
-  for (const name of Object.keys(message)) {
-    const before = bytes;
+  const properties = Object.entries(message).flatMap(([name, value]) => {
     try {
-      const value: unknown = unkept.has(name) ? undefined : message[name as never];
-      const text = JSON.stringify(wrapBuffer(value), replace);
-      if (text !== undefined) properties.push(`${JSON.stringify(escapeName(name))}:${text}`);
+      const text = unkept.has(name) ? undefined : JSON.stringify(value, replace);
+      return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
-      if (bytes > limitBytes) return undefined;
-      bytes = before;
+      // JSON cannot represent the property, or it is too large.
+      return [];
     }
-  }
+  });
   const text = `{${properties.join(',')}}`;
-  return Buffer.byteLength(text) <= limitBytes ? text : undefined;
-}
-
-/** Returns a lower bound of the bytes of a value in JSON, without its inner values. */
-function estimateMinBytes(value: unknown): number {
-  // A small Buffer is counted later, as base64 text.
-  if (value instanceof WrappedBuffer) return value.buffer.length > maxBytes ? value.buffer.length : 0;
-  if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array) return value.length;
-  return value === undefined || typeof value === 'function' || typeof value === 'symbol' ? 0 : 1;
+  return Math.max(minBytes, Buffer.byteLength(text)) <= limitBytes ? text : undefined;
 }
 
 /**
@@ -71,7 +58,7 @@ function estimateMinBytes(value: unknown): number {
 export function parseFlowMessage(text: string | undefined, onUnreadable: () => void): NodeMessage {
   if (text === undefined) return {};
   try {
-    const { message } = restoreAll({ message: JSON.parse(text) as unknown });
+    const message: unknown = JSON.parse(text, restore);
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
   } catch {
     // Reported below.
@@ -108,59 +95,23 @@ interface Marked {
   value: string | null;
 }
 
-/** Wraps a Buffer, because JSON would otherwise first convert it to a list of numbers. */
-class WrappedBuffer {
-  constructor(readonly buffer: Buffer) {}
-}
-
-function wrapBuffer(value: unknown): unknown {
-  return Buffer.isBuffer(value) ? new WrappedBuffer(value) : value;
-}
-
-/** @param value the value that JSON would write; a Date has already become text */
-function replaceUnknown(original: unknown, value: unknown): unknown {
-  if (original instanceof WrappedBuffer) {
-    return { [mark]: 'Buffer', value: original.buffer.toString('base64') } satisfies Marked;
-  }
-  if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.some(Buffer.isBuffer) ? value.map(wrapBuffer) : value;
-  return wrapBuffers(rename(value, /^\$+sms$/, escapeName));
-}
-
-function wrapBuffers(value: object): object {
-  if (!Object.values(value).some(Buffer.isBuffer)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, wrapBuffer(inner)]));
-}
-
 function escapeName(name: string): string {
   return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
-/**
- * Restores marked values at every level. Uses a list, because a flow message can be nested deeper than the call stack.
- */
-function restoreAll<Whole extends object>(whole: Whole): Whole {
-  const holders: object[] = [whole];
-  for (const holder of holders) {
-    for (const [name, value] of Object.entries(holder)) {
-      if (typeof value !== 'object' || value === null) continue;
-      const isMarked = Object.hasOwn(value, mark);
-      const restored = isMarked ? restore(value as Marked) : rename(value, /^\$\$+sms$/, (escaped) => escaped.slice(1));
-      if (restored !== value) Object.assign(holder, { [name]: restored });
-      if (!isMarked) holders.push(restored);
-    }
+/** Restores a value in JSON. Inner values are restored before. */
+function restore(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, mark)) {
+    return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
   }
-  return whole;
-}
-
-function restore({ [mark]: was, value }: Marked): Buffer | Date {
+  const { [mark]: type, value: text } = value as Marked;
   // An invalid Date is null in JSON.
-  return was === 'Buffer' ? Buffer.from(String(value), 'base64') : new Date(value ?? Number.NaN);
+  return type === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
 }
 
-function rename(value: object, pattern: RegExp, change: (name: string) => string): object {
-  if (Array.isArray(value)) return value;
+/** Renames the matching properties of an object. Other values do not change. */
+function rename(value: unknown, pattern: RegExp, change: (name: string) => string): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   if (!Object.keys(value).some((name) => pattern.test(name))) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [pattern.test(name) ? change(name) : name, inner]),
