@@ -111,8 +111,6 @@ export { type Accounts, createAccounts } from './account/accounts';
 /** @internal */
 export { waitingLists } from './account/entry-lists';
 /** @internal */
-export { Pieces } from './http/exchange';
-/** @internal */
 export { parseRedisUrl } from './login';
 /** @internal */
 export { explainWithheld } from './outbox/rules';

@@ -3,7 +3,6 @@ import type { Dispatcher } from 'undici';
 import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
-import { unreadable } from '../wire/fields';
 import { formatForm } from '../wire/form';
 import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
@@ -75,8 +74,7 @@ const maxTries = 3;
  * - `SMS_UNREACHABLE` if the request was never sent.
  * - `SMS_UNCERTAIN` (send) or `SMS_RESPONSE` (read) if the connection broke, was cut off or timed out after the
  *   request was sent.
- * - `SMS_RESPONSE` for an answer over 8 MiB, and for a compressed answer, because the request does not allow
- *   compression.
+ * - `SMS_RESPONSE` for an answer over 8 MiB.
  * - `SMS_CLOSED` if `signal` aborted before the request was sent.
  */
 export function createExchange(target: Target): (call: Call) => Promise<Answer> {
@@ -121,8 +119,6 @@ function credentialsOf(authentication: Authentication): [string, string][] {
   return Object.entries({ userId, password });
 }
 
-const noBytes = Buffer.alloc(0);
-
 interface Exchange {
   call: Call;
   /** Request body. */
@@ -149,7 +145,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   /** Whether the first byte was sent. If so, the service might have received the request. */
   #hasLeft = false;
   #answer: Answer | undefined;
-  readonly #body = new Pieces();
+  readonly #chunks: Buffer[] = [];
+  /** Number of bytes in all chunks. */
+  #length = 0;
 
   constructor(exchange: Exchange, resolve: (answer: Answer) => void, reject: (error: SmsError) => void) {
     this.#exchange = exchange;
@@ -198,23 +196,21 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     statusText = '',
   ): void {
     if (statusCode < 200) return;
-    this.#answer = { statusCode, statusText, bytes: noBytes };
+    this.#answer = { statusCode, statusText, bytes: Buffer.alloc(0) };
     const { 'content-type': contentType, 'retry-after': retryAfter, date } = headers;
-    const encoding = String(headers['content-encoding'] || 'identity').toLowerCase();
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
     if (retryAfter !== undefined) this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), date?.toString());
     this.#exchange.call.onAnswer?.();
-    if (encoding !== 'identity' && statusCode === 200) this.#end(this.#compressed(encoding));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#body.length + chunk.length <= maxAnswerBytes) this.#body.add(chunk);
+    this.#length += chunk.length;
+    if (this.#length <= maxAnswerBytes) this.#chunks.push(chunk);
     else this.#end(this.#tooLarge());
   }
 
   onResponseEnd(): void {
     if (!this.#answer) return;
-    this.#answer.bytes = this.#body.join();
     this.#end();
   }
 
@@ -241,9 +237,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       return;
     }
     const answer = this.#answer;
-    const { length } = this.#body;
+    const length = this.#length;
     this.#timer = clock.nextTurn(() => {
-      if (this.#answer === answer && this.#body.length === length) this.#end(failure);
+      if (this.#answer === answer && this.#length === length) this.#end(failure);
       else this.#onTimeout();
     });
   }
@@ -269,13 +265,6 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return createUnread('larger than 8 MiB', facts);
   }
 
-  #compressed(encoding: string): SmsError {
-    const detail = `content encoding ${encoding.replace(/[^\w, -]/g, '').slice(0, 40)}`;
-    const facts = { statusCode: this.#answer?.statusCode };
-    if (this.#exchange.call.effect === 'send') return createUnread(detail, facts);
-    return unreadable('answer', detail).with(facts);
-  }
-
   /** Settles the exchange once. A 204 or a refusal counts even if its body could not be read. */
   #end(error?: SmsError): void {
     if (this.#isSettled) return;
@@ -283,31 +272,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#timer.cancel();
     this.#unsubscribe?.();
     const answer = this.#answer;
-    if (answer?.statusCode === 204) this.#resolve({ ...answer, bytes: noBytes });
+    if (answer?.statusCode === 204) this.#resolve(answer);
     else if (answer && (!error || answer.statusCode >= 300))
-      this.#resolve(error ? { ...answer, bytes: this.#body.join() } : answer);
+      this.#resolve({ ...answer, bytes: Buffer.concat(this.#chunks) });
     else if (error) this.#reject(error);
     if (error) this.#controller?.abort(error);
-  }
-}
-
-/**
- * Collects a body that arrives in pieces. The buffer doubles, so a million pieces of one byte take little more than 1
- * MB.
- */
-export class Pieces {
-  #bytes = noBytes;
-  /** Number of bytes in all pieces. */
-  length = 0;
-
-  add(piece: Buffer): void {
-    const length = this.length + piece.length;
-    if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.join(), Buffer.alloc(length)]);
-    piece.copy(this.#bytes, this.length);
-    this.length = length;
-  }
-
-  join(): Buffer {
-    return this.#bytes.subarray(0, this.length);
   }
 }

@@ -19,12 +19,8 @@ export type Redact = (text: string) => string;
  * @param tokens other secrets of the request
  */
 export function createRedactor(authentication: Authentication, tokens: readonly string[] = []): Redact {
-  let pattern: RegExp | undefined;
-  return (text) => {
-    // Created on first use, because most accounts never see an error that quotes the request.
-    pattern ??= createPattern(authentication, tokens);
-    return text.replace(pattern, mark);
-  };
+  const pattern = createPattern(authentication, tokens);
+  return (text) => text.replace(pattern, mark);
 }
 
 function createPattern(authentication: Authentication, tokens: readonly string[]): RegExp {

@@ -1,8 +1,4 @@
-import { charsetOf, decodeBytes, decodeText, type Encoded } from './charset';
-import { unreadable } from './fields';
-
-/** Maximum number of parameters. Without a limit, 8 MiB of empty parameters take 760 MB of memory. */
-const maxParameters = 500_000;
+import { charsetOf, decodeBytes, type Encoded } from './charset';
 
 /**
  * Reads an `application/x-www-form-urlencoded` body or query string into names and values, in their order. Names can
@@ -11,14 +7,11 @@ const maxParameters = 500_000;
  * Each value is decoded separately, see {@link decodeBytes}, because a value can be in UTF-16 with a byte order mark
  * (§2.3). Malformed escapes do not change. Leading white space, a leading byte order mark and trailing line breaks
  * are dropped.
- *
- * @throws SmsError `SMS_RESPONSE` for more than 500,000 parameters
  */
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
-  const isUtf16 = encoded[0].subarray(0, 4).includes(0);
   // Decoded as Latin-1, each byte stays one character.
-  const form = Buffer.from(isUtf16 ? decodeText(...encoded) : encoded[0])
+  const form = Buffer.from(encoded[0])
     .toString('latin1')
     .replace(/^(?:\xef\xbb\xbf)?\s*/, '');
   const pairs: [string, string][] = [];
@@ -26,7 +19,6 @@ export function parseForm(...encoded: Encoded): [name: string, value: string][] 
     const end = `${pair}=`.indexOf('=');
     const name = decodePart(pair.slice(0, end), charset);
     pairs.push([name, decodePart(pair.slice(end + 1), charset)]);
-    if (pairs.length > maxParameters) throw unreadable('answer', 'a form with too many parameters');
   }
   return pairs;
 }

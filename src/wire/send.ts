@@ -1,6 +1,6 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeText, type Encoded } from './charset';
-import { decodeHtmlEntities } from './entities';
+import { decodeEntities } from './entities';
 import { isBlank, readErrorCode, unreadable } from './fields';
 import { parseXml, type XmlElement } from './xml';
 
@@ -17,8 +17,6 @@ export const parameterNames = [
 ] as const satisfies readonly (keyof OutboundMessage)[];
 
 const maxHeadingLength = 500;
-/** Number of characters of an error page that are searched for its heading. */
-const headingSearchLength = 65_536;
 
 /**
  * Returns the parameters of a message (§2.1), without credentials and not yet form encoded. Blank parameters are left
@@ -72,9 +70,9 @@ export function parseErrorHeading(
   contentType?: string,
   clean = (text: string) => text,
 ): string | undefined {
-  const html = decodeText(bytes, contentType).slice(0, headingSearchLength);
+  const html = decodeText(bytes, contentType);
   const [, heading = ''] = /<h1\b[^<>]*>(.*?)(?:<\/(?:h1|body|html)|$)/is.exec(html) ?? [];
-  const text = decodeHtmlEntities(heading.replace(/<br[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, ''));
+  const text = decodeEntities(heading.replace(/<br[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, ''));
   const cleaned = clean(text.replace(/\s+/g, ' ').trim());
   return cleaned === '' ? undefined : [...cleaned].slice(0, maxHeadingLength).join('');
 }

@@ -1,7 +1,7 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
 import { decodeText, type Encoded } from './charset';
-import { decodeXmlEntities } from './entities';
+import { decodeEntities } from './entities';
 import { isBlank, unreadable } from './fields';
 
 const maxBytes = 2 * 1024 * 1024;
@@ -103,7 +103,7 @@ function textOf(node: ParsedNode): string | undefined {
 }
 
 function decode(text: string): string {
-  return text.includes('&') ? decodeXmlEntities(text) : text;
+  return text.includes('&') ? decodeEntities(text) : text;
 }
 
 function broken(): SmsError {

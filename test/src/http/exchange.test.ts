@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { connect, NetConnectOpts, Socket } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import { parseBaseUrl } from '../../../src/login';
 import { Closing } from '../closing';
 import { startRawService, startSocketService } from '../raw-service';
@@ -138,18 +137,6 @@ describe('createExchange', () => {
       await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE', { path: '/more' });
       const error = await failure(call(baseUrl, { path: '/more', effect: 'send' }));
       assert.match(error.message, /larger than 8 MiB.*might have been sent/);
-    });
-
-    it('is SMS_RESPONSE if it is compressed and not a refusal', async () => {
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        const statusCode = incoming.url === '/refused' ? 403 : 200;
-        outgoing.writeHead(statusCode, { 'Content-Encoding': 'GZip' }).end(gzipSync('messageId=1&body=Hello'));
-      });
-      await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE');
-      const error = await failure(call(baseUrl, { effect: 'send' }));
-      assert.deepEqual([error.reason, error.statusCode], ['responseUncertain', 200]);
-      assert.match(error.message, /content encoding gzip/);
-      assert.equal((await call(baseUrl, { path: '/refused' })).statusCode, 403);
     });
 
     it('keeps the characters of a status line in UTF-8 or Latin-1', async () => {

@@ -134,13 +134,6 @@ describe('parseFeed (§2.6)', () => {
   it('returns a feed or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseFeed, 'SMS_RESPONSE', [atom, rss]);
   });
-
-  it('reads tens of thousands of elements', () => {
-    const same = '<x>1</x>'.repeat(5_000);
-    const many = Array.from({ length: 18_000 }, (_, index) => `<x${index}/>`).join('');
-    const fields = parse(`<feed>${many}<entry>${same}${many}</entry></feed>`).entries[0]?.fields ?? {};
-    assert.equal(Object.keys(fields).length, 18_001);
-  });
 });
 
 describe('the account details of a feed (§2.6)', () => {
@@ -203,12 +196,6 @@ describe('the account details of a feed (§2.6)', () => {
     ]) {
       assert.deepEqual(parse(xml).account, account, xml);
     }
-  });
-
-  it('are found among tens of thousands of nested elements', () => {
-    const flat = '<account/>'.repeat(20_000);
-    const deep = `${'<account>'.repeat(95)}${'<x/>'.repeat(25_000)}<currency>NZD</currency>${'</account>'.repeat(95)}`;
-    assert.deepEqual(parse(`<feed>${flat}${deep}</feed>`).account, { currency: 'NZD' });
   });
 
   it('have a balance that is a number if it reads as a number', () => {
