@@ -236,8 +236,8 @@ describe('reply requests', () => {
     assert.deepEqual([answersOf(back), back.state?.awaitingReply], [[], 0]);
     assert.deepEqual(
       store.disk.items.map((item) => 'kind' in item && item.kind),
-      ['text'],
-      'the text alone, which somebody may decide about',
+      ['message'],
+      'the message alone, about which a user can decide',
     );
   });
 
