@@ -260,7 +260,7 @@ export class SendFields {
 
 function isConstant({ type, value }: TypedInput): boolean {
   if (['none', 'auto', 'gsm', 'str', 'num'].includes(type)) return true;
-  return type !== 'uuid' && type !== 'node' && (value === undefined || value === '');
+  return !['uuid', 'node', 'date'].includes(type) && (value === undefined || value === '');
 }
 
 function constantOf({ field, type, value }: TypedInput): unknown {

@@ -84,7 +84,9 @@ export interface TypedInput<Field extends string = string> {
  */
 export async function evaluate(RED: NodeAPI, node: Node, input: TypedInput, message: NodeMessage): Promise<unknown> {
   const { field, value, type } = input;
-  if (type === 'str' || type === 'num' || value === undefined || value === '') return value;
+  if (type === 'str' || type === 'num' || value === undefined) return value;
+  // A timestamp needs no value.
+  if (value === '' && type !== 'date') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   try {
     return await promisify<unknown>((callback) =>

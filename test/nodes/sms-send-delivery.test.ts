@@ -260,6 +260,26 @@ describe('sms-send', () => {
       );
     });
 
+    it('remembers a value of any type, also the time of the input', async () => {
+      const types = { bool: 'false', num: '7', json: '[1]', jsonata: 'payload & "!"', date: '' };
+      const sending = Object.entries(types).map(([rememberType, remember]) => ({
+        ...{ id: rememberType, type: 'sms-send', account: 'account', wires: [[]] },
+        ...{ messageId: rememberType, messageIdType: 'str', remember, rememberType },
+      }));
+      const flow = await start({}, {}, [...receivers, ...sending]);
+      const remembered: unknown[] = [];
+      for (const id of Object.keys(types)) {
+        await flow.give(id, { topic: handset, payload: 'hi' });
+        sim.reply({ from: handset, body: 'yes', inReplyTo: id });
+        const replies = await flow.messages('in sink', remembered.length + 1);
+        const { sent } = (replies.at(-1)?.sms ?? {}) as { sent?: { remembered?: unknown } };
+        remembered.push(sent?.remembered);
+      }
+      const time = remembered.pop();
+      assert.deepEqual(remembered, [false, 7, [1], 'hi!']);
+      assert.ok(Number(time) > Date.UTC(2020), String(time));
+    });
+
     it('refuses to remember a value that is too large, or that JSON cannot carry', async () => {
       const flow = await start({ remember: 'value', rememberType: 'msg' });
       const circular: Record<string, unknown> = {};
