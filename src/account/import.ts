@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type Clock, wait } from '../clock';
 import { isSmsError, SmsError } from '../errors';
-import type { HeldItem } from '../journal/step';
+import { isRecordsOfKind } from '../inbox/entries';
 import {
   type Changes,
   createChanges,
@@ -10,6 +10,8 @@ import {
   type Item,
   idTimeLength,
   keepItem,
+  parseRememberedValue,
+  type RecoveredWrite,
   type Remembered,
   type Store,
   StoreConflict,
@@ -86,7 +88,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
     const [mark] = await from.recall([markPrefix + id]);
     if (head?.state === 'copied' && mark) await keepStaged(to, head, ownIds);
     else if (head) await dropStaged(to, head);
-    const copied = await copyAll(options, heldItems(pendingWrites));
+    const copied = await copyAll(options, createItems(pendingWrites, events));
     await from.clear(markPrefix + id, { at: clock.now(), forMs: markedMs, value: '' });
     await keepStaged(to, copied, ownIds);
     for (const { remove } of [...pendingWrites].reverse()) remove();
@@ -191,11 +193,13 @@ function stageValue(value: unknown, at: number): Remembered {
  * Turns polled answers that were not committed yet into items that are older than all others. Each try creates the same
  * ids.
  */
-function heldItems(pendingWrites: readonly { text: string }[]): HeldItem[] {
-  return pendingWrites.map(({ text }, index) => {
+function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }: ImportOptions['events']): Item[] {
+  return pendingWrites.flatMap((write, index) => {
+    const records = parseRememberedValue({ value: write.text }, isRecordsOfKind);
+    if (!records) onUnreadable(write.quarantine());
     const order = String(index).padStart(8, '0');
-    const id = `${'0'.repeat(idTimeLength)}${order}${hash('sha256', text).slice(0, 8)}`;
-    return { id, part: 'held', subscribers: [], attempts: 0, text };
+    const id = `${'0'.repeat(idTimeLength)}${order}${hash('sha256', write.text).slice(0, 8)}`;
+    return records ? { id, part: 'inbox', subscribers: [records.kind], attempts: 0, ...records } : [];
   });
 }
 

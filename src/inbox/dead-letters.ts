@@ -126,10 +126,11 @@ export class DeadLetters {
   /** Removes records. */
   discard(ids: readonly string[]): void {
     for (const id of ids) this.#records.delete(id);
-    const step = createChange((changes) => {
-      for (const id of ids) dropItem(changes, id, 'deadLetter');
-    });
-    this.#context.run({ ...step, drops: ids });
+    this.#context.run(
+      createChange((changes) => {
+        for (const id of ids) dropItem(changes, id, 'deadLetter');
+      }),
+    );
   }
 
   /**

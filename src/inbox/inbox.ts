@@ -3,10 +3,10 @@ import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, SmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
-import type { Kind, RecordOfKind } from '../model';
+import type { Kind, RecordOfKind, RecordsOfKind } from '../model';
 import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
-import { dropItem, keepItem, latest, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
+import { dropItem, keepItem, latest, type PendingWrite, parseRememberedValue, timeOf } from '../store/store';
 import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext, leaveOut } from './accept';
 import type { InboxParts } from './context';
 import type { Consent } from './correlator';
@@ -210,7 +210,7 @@ export class Inbox {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
     pending.acknowledgements++;
-    if (pending.pendingFor.size === 0) settle(this.#context, pending);
+    if (pending.pendingFor.size === 0) settle(this.#context, entry.id);
   }
 
   /** Makes an entry unhandled, because the flow of a node did not acknowledge it. */
@@ -264,18 +264,18 @@ export class Inbox {
     };
     const events = {
       onFirstAttempts: (pendings: readonly Pending[]) => journal.run(createFirstAttempts(entries, pendings)),
-      onTaken: (taken: Pending) => settle(this.#context, taken),
+      onTaken: ({ entry: { id } }: Pending) => settle(this.#context, id),
       onPassedOver: (passedOver: Pending) => {
         const { entry } = passedOver;
         if (!entry.address) return leaveOut(this.#context, passedOver);
         this.deadLetters.add(entry, entry.address.node);
-        settle(this.#context, passedOver);
+        settle(this.#context, entry.id);
       },
       isPolled,
       onUnreceived: (untaken: Pending) => {
         this.counts.unhandled++;
         if (this.deadLetters.addUnreceived(untaken.entry)) onUnreceived(untaken.entry.kind);
-        settle(this.#context, untaken);
+        settle(this.#context, untaken.entry.id);
       },
       onFault,
     };
@@ -294,9 +294,9 @@ export class Inbox {
  * Drops an entry that every node has acknowledged. The change can wait for the next flush, because losing it only
  * delivers the entry again.
  */
-function settle({ entries, run }: InboxParts, { entry: { id } }: Pending): void {
+function settle({ entries, run }: InboxParts, id: string): void {
   entries.delete(id);
-  run({ ...createChange((changes) => dropItem(changes, id, 'inbox')), drops: [id] });
+  run(createChange((changes) => dropItem(changes, id, 'inbox')));
 }
 
 /** Creates the step that stores the first attempts of entries. */
@@ -323,33 +323,36 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
 /** Resumes the entries of an earlier process, and claims the entries of a dead process. */
 function createInboxParticipant(context: InboxContext, wantedNames: Participant['wantedNames']): Participant {
   const { entries, subscribers, run } = context;
+  const replay = (records: RecordsOfKind, savedText: PendingWrite) => {
+    const step = createAccept(context, { ...records, via: 'poll', savedText, isRecovered: true });
+    run({ ...step, whileFailing: 'postpone' });
+  };
   return {
     wantedNames,
-    isReadable: isEntry,
+    isReadable: (item) => isEntry(item) || isRecordsOfKind(item),
     found(items) {
       for (const entry of items) {
-        if (!isEntry(entry) || entries.has(entry.id)) continue;
+        const { id } = entry;
+        if (isRecordsOfKind(entry)) {
+          replay(entry, { remove: () => settle(context, id) });
+          continue;
+        }
+        if (!isEntry(entry) || entries.has(id)) continue;
         const pending = new Pending(entry);
-        entries.set(entry.id, pending);
+        entries.set(id, pending);
         // Waits until the other participants have found the items that the entry might answer.
         if (entry.isHeldBack) run({ whileFailing: 'apply', decide: () => () => holdBack(context, pending) });
       }
       if (items.length > 0) subscribers.found();
     },
     replay(write) {
-      const records = parseHeld(write);
-      if (!records) return false;
-      const step = createAccept(context, { ...records, via: 'poll', savedText: write, isRecovered: true });
-      run({ ...step, whileFailing: 'postpone' });
-      return true;
+      const records = parseRememberedValue({ value: write.text }, isRecordsOfKind);
+      if (records) replay(records, write);
+      return records !== undefined;
     },
     merge: (key, versions) => mergeSeen(key, versions),
     itemOf: (id) => entries.get(id)?.entry,
     forget: (id) => void entries.delete(id),
     releaseAll: () => entries.clear(),
   };
-}
-
-function parseHeld({ text }: RecoveredWrite) {
-  return parseRememberedValue({ value: text }, isRecordsOfKind);
 }

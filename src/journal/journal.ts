@@ -2,7 +2,6 @@ import { type Clock, nextTurn, type Timer } from '../clock';
 import { SmsError } from '../errors';
 import {
   asStoreError,
-  dropItem,
   type Item,
   type ItemKind,
   idTimeLength,
@@ -18,7 +17,7 @@ import {
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
 import { canFollow, type JournalMode } from './journal-mode';
-import { createChange, type HeldItem, type Participant, type Step } from './step';
+import { createChange, type Participant, type Step } from './step';
 import { StepWriter, type Task } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -90,8 +89,6 @@ export class Journal {
   #isWanted = true;
   /** Identifies the last opening of the store. */
   #opening: object | undefined;
-  /** Ids of saved texts that were replayed. */
-  readonly #replayed = new Set<string>();
   /** Whether the participants know everything in the store. */
   #isRead = false;
 
@@ -307,8 +304,7 @@ export class Journal {
     const recovered = await this.#openStore(opening);
     if (!recovered) return;
     const { items, pendingWrites, isReset = false } = recovered;
-    this.#reconcile(this.#writer.noteFound(items, true), isReset);
-    await this.#find(items, true);
+    await this.#find(items, true, isReset);
     this.#isRead = true;
     // Texts of an earlier process are older than the waiting steps, so they are replayed first.
     const waiting = this.#queue.splice(0);
@@ -319,23 +315,15 @@ export class Journal {
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
   }
 
-  #replay(write: RecoveredWrite): void {
-    const isKnown = [...this.#participants.values()].some((participant) => {
-      try {
-        return participant.replay?.(write);
-      } catch {
-        return false;
-      }
-    });
-    if (!isKnown) this.#quarantine(write.quarantine());
+  /** Returns whether the store still has an item that was dropped, or that a waiting step drops. */
+  #isForgotten({ id, part }: Item): boolean {
+    if (this.#writer.isDropped(id)) return true;
+    return this.#isRead && this.#writer.hasKept(id) && !this.#participants.get(part)?.itemOf?.(id);
   }
 
-  /** Replays a saved text that an import has brought as an item. */
-  #replayItem({ id, part, text }: HeldItem): void {
-    if (this.#replayed.has(id)) return;
-    this.#replayed.add(id);
-    const drop = createChange((changes) => dropItem(changes, id, part));
-    this.#replay({ text, remove: () => void this.run(drop), quarantine: () => id });
+  #replay(write: RecoveredWrite): void {
+    const isKnown = [...this.#participants.values()].some((participant) => participant.replay?.(write));
+    if (!isKnown) this.#quarantine(write.quarantine());
   }
 
   #quarantine(place: string): void {
@@ -353,9 +341,7 @@ export class Journal {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
             // The store failed in the meantime. The next opening, or another process, receives the items.
-            if (opening !== this.#opening) return;
-            this.#writer.noteFound(items, false);
-            await this.#find(items, false);
+            if (opening === this.#opening) await this.#find(items, false);
           }),
         wantedNames: () => [...this.#participants.values()].flatMap((participant) => [...participant.wantedNames()]),
         onFailure: (error) => {
@@ -399,27 +385,18 @@ export class Journal {
     }
   }
 
-  async #find(items: readonly Item[], isOpening: boolean): Promise<void> {
-    const isLeft = this.#createIsLeft();
+  async #find(items: readonly Item[], isOpening: boolean, isReset = false): Promise<void> {
+    const remaining = items.filter((item) => !this.#isForgotten(item));
+    this.#reconcile(this.#writer.noteFound(items, isOpening), isReset);
     for (const item of items) {
       // The clock might have been set back since the id was created.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
-      if (item.part === 'held' && isLeft(item)) this.#replayItem(item as HeldItem);
     }
     for (const [part, participant] of this.#participants) {
-      const own = items.filter((item) => item.part === part && isLeft(item));
+      const own = remaining.filter((item) => item.part === part);
       await participant.found(own, isOpening);
     }
-  }
-
-  /** Returns a function that says whether an item will still exist after all requested steps. */
-  #createIsLeft(): (item: Item) => boolean {
-    const dropped = new Set<string>();
-    for (const waiting of this.#queue) {
-      if (typeof waiting !== 'function') for (const id of waiting.step.drops ?? []) dropped.add(id);
-    }
-    return ({ id }) => !dropped.has(id) && !this.#writer.isDropped(id);
   }
 
   /** Closes the store. If the store is durable, participants can forget their items. */

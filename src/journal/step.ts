@@ -22,11 +22,6 @@ export interface Step<Result> {
   readonly whileFailing: WhileFailing;
   /** Approximate number of bytes that the step stores, if it is large: a large step ends its commit. Absent: small. */
   readonly bytes?: number | undefined;
-  /**
-   * Ids of items that the step drops and its participant has already forgotten. If the store opens before the step, the
-   * participant does not receive them again.
-   */
-  readonly drops?: readonly string[];
 }
 
 /**
@@ -63,17 +58,12 @@ export interface Versions {
   mine: Remembered;
 }
 
-/** A text that a process of another login saved (see {@link Journal.saveAhead}), as an import provides it. */
-export interface HeldItem extends Item {
-  part: 'held';
-  text: string;
-}
-
 /** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Receives the items of this participant. It might already have some of them. The journal takes no step before this method
-   * returns, or before its promise resolves.
+   * Receives the items of this participant. It might already have some of them. It does not receive items again that it
+   * has forgotten in this process. The journal takes no step before this method returns, or before its promise
+   * resolves.
    *
    * @param isOpening true if these are all items that this process has in the store, false if a dead process left them
    */
@@ -92,7 +82,10 @@ export interface Participant {
    * belongs to another part, the store keeps `mine`.
    */
   merge?(key: string, versions: Versions): Remembered;
-  /** Returns an item of this participant, so that the journal can store it again if the store has lost it. */
+  /**
+   * Returns an item of this participant, or `undefined` if it has forgotten the item. The journal stores the item again
+   * if the store has lost it.
+   */
   itemOf?(id: string): Item | undefined;
   /** Called when another process has claimed an item, even if the item belongs to another participant. */
   forget?(id: string): void;

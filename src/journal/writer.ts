@@ -61,6 +61,11 @@ export class StepWriter {
     this.#skew = skew;
   }
 
+  /** Whether this process has kept an item, with or without the store, or has found it. */
+  hasKept(id: string): boolean {
+    return this.stored.has(id) || this.#unsaved.keep.has(id);
+  }
+
   /** Whether an item was dropped without the store. */
   isDropped(id: string): boolean {
     return this.#unsaved.drop.has(id);

@@ -369,7 +369,7 @@ export function delivered(item: MessageItem, uncertain: MessageItem | undefined,
   // A later commit might remove follow-ups, and the process might be killed before that.
   const wasAsking = followUps.hasOf(item.id);
   const isAsking = () => wasAsking || followUps.hasOf(item.id);
-  return { ...createChange((changes) => dropMessage(item, isAsking, changes)), drops: [item.id] };
+  return createChange((changes) => dropMessage(item, isAsking, changes));
 }
 
 /**
@@ -385,7 +385,6 @@ export function discard(
   const { messages, followUps } = context.current;
   return {
     whileFailing,
-    drops: [item.id],
     decide(readKey, changes) {
       // The store might have written a message that it refused. This process does not know that message.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);

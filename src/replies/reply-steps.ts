@@ -263,7 +263,6 @@ export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<
   const wasLast = isLast();
   return {
     whileFailing: 'apply',
-    drops: [followUp.id],
     decide(readKey, changes) {
       dropItem(changes, followUp.id, 'ledger');
       if (unopened) closeRequest(unopened, readKey, changes);

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
 import { addCount, areLimitsKept, type Count, joinCounts } from './counts';
 
-/** The part of the library that an item belongs to. `held`: an answer of the service that an import has brought. */
-export type ItemKind = 'inbox' | 'deadLetter' | 'ledger' | 'held';
+/** The part of the library that an item belongs to. */
+export type ItemKind = 'inbox' | 'deadLetter' | 'ledger';
 
 /** An item that the store keeps until its part drops it. Plain data. Each part adds its own properties. */
 export interface Item {

@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a restart ignores the stored records',
     'inbox/inbox.ts',
-    'if (!isEntry(entry) || entries.has(entry.id)) continue;',
+    'if (!isEntry(entry) || entries.has(id)) continue;',
     'continue;',
   ),
   mutant('records of a restart are not delivered', 'inbox/inbox.ts', 'if (items.length > 0) subscribers.found();', ''),
@@ -63,8 +63,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a record that ended during a store failure returns when the store opens',
     'journal/journal.ts',
-    '!dropped.has(id) && !this.#writer.isDropped(id)',
-    '!dropped.has(id)',
+    'items.filter((item) => !this.#isForgotten(item))',
+    'items',
   ),
   mutant(
     'records are forgotten when a failing store is closed',
@@ -136,8 +136,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a record is finished as soon as one of two nodes has taken it',
     'inbox/inbox.ts',
-    'if (pending.pendingFor.size === 0) settle(this.#context, pending);',
-    'settle(this.#context, pending);',
+    'if (pending.pendingFor.size === 0) settle(this.#context, entry.id);',
+    'settle(this.#context, entry.id);',
   ),
   mutant(
     'the filter of a node is ignored',

@@ -127,12 +127,10 @@ export class Copies {
     if (reply) outgoing?.noteConsent(reply, true);
   }
 
-  /** Returns the messages in a stored item or a held answer. */
+  /** Returns the messages in a stored item or a saved answer. An import stores a saved answer as an item. */
   in(text: string): Message[] {
     if (isUndecided(text)) return [];
-    const item = JSON.parse(text) as { part?: string; text?: string };
-    // An import stores a held answer as an item.
-    const { kind, record, records } = (item.part === 'held' ? JSON.parse(item.text ?? '{}') : item) as {
+    const { kind, record, records } = JSON.parse(text) as {
       kind: Kind;
       record?: Record<string, unknown>;
       records?: Record<string, unknown>[];

@@ -101,12 +101,15 @@ describe('importStore', () => {
     const from = new FailingStore(disk);
     await fill(from, ['1'], {});
     await from.open(passive);
-    from.saveAhead('an answer');
+    const answer = { kind: 'incoming', records: [{ body: 'an answer' }] };
+    from.saveAhead(JSON.stringify(answer));
     from.kill();
     const to = new FailingStore();
     await importing(new FailingStore(disk), to);
     const [held, item] = to.disk.items;
-    assert.deepEqual([held?.part, (held as { text?: string })?.text, item?.id], ['held', 'an answer', '1']);
+    const { id: _, ...saved } = held ?? {};
+    assert.deepEqual(saved, { part: 'inbox', subscribers: ['incoming'], attempts: 0, ...answer });
+    assert.equal(item?.id, '1');
     assert.equal(disk.pendingWrites.size, 0);
   });
 
