@@ -83,7 +83,7 @@ export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export { reasons } from './reasons';
 export type { AnswerChoice } from './replies/answers';
-export type { NoReply, ReplyResult } from './replies/reply-request';
+export type { NoReply, ReplyResult } from './replies/follow-ups';
 export type { DeliveryReport } from './replies/report';
 export type { Count, Counted } from './store/counts';
 export { DiskStore } from './store/disk';

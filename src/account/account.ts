@@ -14,7 +14,7 @@ import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs, type SendHandler, type SendingNode } from '../outbox/sender-registrations';
 import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
-import type { AwaitedKind } from '../replies/reply-request';
+import type { AwaitedKind } from '../replies/follow-ups';
 import { AccountData } from './account-data';
 import { importStore } from './import';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';

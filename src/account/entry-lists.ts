@@ -3,7 +3,7 @@ import type { DeadLetter, Pending } from '../inbox/entries';
 import { ClockSkew } from '../journal/clock-skew';
 import type { RecordOfKind } from '../model';
 import { type EntryQuery, type Page, pageOf, searchIn } from '../page';
-import type { ReplyRequest } from '../replies/reply-request';
+import type { ReplyRequest } from '../replies/follow-ups';
 import { createBodyReading } from '../replies/sent-index';
 import { timeOf } from '../store/store';
 import { present } from '../wire/fields';

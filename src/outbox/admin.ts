@@ -1,6 +1,6 @@
 import type { SmsError } from '../errors';
 import { type EntryQuery, searchIn } from '../page';
-import type { ReplyRequest } from '../replies/reply-request';
+import type { ReplyRequest } from '../replies/follow-ups';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import { concernedBy, createResolved, isKept, type MessageItem, parseOutcome } from './message-item';

@@ -1,6 +1,6 @@
 import type { SmsError } from '../errors';
 import type { Step } from '../journal/step';
-import { recordAgain } from '../replies/again';
+import { recordAgain } from '../replies/reply-steps';
 import type { MessageItem } from './message-item';
 import { guard, judgeOnce, type OnceVerdict } from './once';
 import { noteWithdrawn, readHolder, readSuperseding, replaceKeyOf, takeKey } from './replace';

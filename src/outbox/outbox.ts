@@ -1,8 +1,8 @@
 import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
+import { awaitedKindOf, type FollowUp, type ReplyRequest } from '../replies/follow-ups';
 import { Replies } from '../replies/replies';
-import { awaitedKindOf, type FollowUp, type ReplyRequest } from '../replies/reply-request';
 import type { Item } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
@@ -269,8 +269,8 @@ export class Outbox implements Participant {
     const from = registrations.registrationOf(request.node);
     const template = from && (await this.replies.againOf(request));
     if (!template || from.stopped.aborted || repository.isClosed) return;
-    const { id, recipient, reference, waitMs, againDue = [] } = request;
-    for (const handset of againDue) {
+    const { id, recipient, reference, waitMs } = request;
+    for (const handset of this.replies.dueOf(id)) {
       const key = `${id} ${handset}`;
       if (this.#againUnderWay.has(key)) continue;
       this.#againUnderWay.add(key);

@@ -2,7 +2,7 @@ import { nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { CheckedDraft } from '../message/draft';
-import type { ReplyResult } from '../replies/reply-request';
+import type { ReplyResult } from '../replies/follow-ups';
 import type { DeliveryReport } from '../replies/report';
 import type { Outcome, SendOptions } from './message-item';
 import type { OutboxOptions } from './message-repository';

@@ -1,39 +1,29 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
-import { keepAnswerRules, recordAgain } from '../replies/again';
-import type { FollowUpBook } from '../replies/follow-up-book';
-import { closeRequest, openRequests } from '../replies/open-requests';
-import { type FollowUp, flowMessageKey, keepFlowMessage, type ReplyRequest } from '../replies/reply-request';
 import {
-  beginReport,
-  beginRequests,
-  createRequests,
-  dropRequests,
+  type FollowUp,
+  type FollowUpBook,
+  flowMessageKey,
+  keepFlowMessage,
+  type ReplyRequest,
+} from '../replies/follow-ups';
+import {
   endUnaccepted,
+  type FollowUpContext,
+  keysOfSteps,
+  noteEnded,
+  noteLeft,
+  noteUnsent,
   requestsOf,
-  takeForwarded,
-  unanswered,
 } from '../replies/reply-steps';
-import { expectStatuses } from '../replies/report';
-import {
-  acceptSent,
-  durationOf,
-  forgetSent,
-  type Memory,
-  referenceOf,
-  remember,
-  sentKeysOf,
-} from '../replies/sent-index';
+import type { Memory } from '../replies/sent-index';
 import { type Changes, dropItem, keepItem, type ReadKey } from '../store/store';
 import { forgetEvidence } from './evidence';
 import { releaseCounts } from './limits';
 import {
   afterUnknown,
   asks,
-  concernedBy,
   formatOutcome,
-  isAccepted,
-  isRemembered,
   isTracked,
   isUnknown,
   type MessageItem,
@@ -83,7 +73,7 @@ export interface CurrentItems {
 }
 
 /** The time, the settings and the messages of this process at the time of the request for the step. */
-export interface StepContext extends Memory {
+export interface StepContext extends FollowUpContext {
   current: CurrentItems;
 }
 
@@ -126,15 +116,10 @@ export function judge(item: MessageItem, memory: Memory): Step<Verdict> {
  * then judge the message again.
  */
 export function markLeaving(item: MessageItem, context: StepContext): Step<Moved | Stale | undefined> {
-  const { followUps } = context.current;
-  const { messageId } = item.message;
   const { withheld } = item;
-  const submitted = submittedOf(item);
-  const leaving = { ...context, item, recipients: submitted };
-  const keys = messageId !== undefined && isRemembered(item) ? sentKeysOf(item, messageId, submitted) : undefined;
-  // Another instance might have read a reply to an earlier try.
-  const asksAgain = item.leftAt !== undefined;
+  const leaving = { ...context, item, recipients: submittedOf(item) };
   return {
+    keys: keysOfSteps(item),
     whileFailing: isTracked(item) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(readKey, changes) {
       const current = startFromOwn('markLeaving', item, context, changes);
@@ -149,20 +134,10 @@ export function markLeaving(item: MessageItem, context: StepContext): Step<Moved
       const countedAt = hasRules(context.rules) ? { countedAt: context.time } : undefined;
       const mark = { state: 'leaving', leftAt: context.now, withheld, ...countedAt } as const;
       const marked = keepMessage({ ...current, ...mark }, context.now, changes);
-      const newFollowUps = keys ? createRequests(marked, keys, submitted, requestsOf(item, followUps, changes)) : [];
-      // Only the first reply counts.
-      const open = asksAgain ? unanswered(newFollowUps, readKey, changes) : newFollowUps;
-      if (keys) remember({ text: marked, to: submitted, keys, open, isAccepted: false }, context, readKey, changes);
-      for (const request of newFollowUps) keepItem(changes, request);
-      if (newFollowUps.length > 0) keepFlowMessage(marked, context.now, changes);
-      if (messageId !== undefined && item.options.reportMs !== undefined) {
-        const reference = referenceOf(messageId, item);
-        expectStatuses(item, { reference, askedAt: context.now, known: followUps }, readKey, changes);
-      }
-      const onLeft = recordAgain(item, followUps, changes);
+      const { requests, effect } = noteLeft({ item, marked }, context, readKey, changes);
       return () => {
-        onLeft();
-        return { item: marked, newFollowUps, closedRequests: [] };
+        effect();
+        return { item: marked, newFollowUps: requests, closedRequests: [] };
       };
     },
   };
@@ -179,13 +154,7 @@ export function requeue(item: MessageItem, change: Partial<MessageItem>, context
       // Recipients of an earlier try can still reply.
       if (item.previousAttempt || moved.item.state !== 'waiting') return () => moved;
       // No recipient has received the message, so no reply can come.
-      const { messageId, to } = item.message;
-      if (messageId !== undefined && isRemembered(item)) {
-        forgetSent(item, { reference: referenceOf(messageId, item), recipients: to }, readKey, changes);
-      }
-      const open = unanswered(requestsOf(item, context.current.followUps, changes), readKey, changes);
-      const closedRequests = dropRequests(open, readKey, changes);
-      dropUnstored(item, changes);
+      const closedRequests = noteUnsent(item, context, readKey, changes);
       return () => ({ ...moved, closedRequests });
     },
   };
@@ -241,6 +210,7 @@ export interface Ending {
 /** → settled: the message has its outcome, which might be unknown. */
 export function settle(item: MessageItem, { by, outcome, change }: Ending, context: StepContext): Step<Moved | Stale> {
   return {
+    keys: keysOfSteps(item),
     whileFailing: 'apply',
     decide(readKey, changes) {
       const current = startFromOwn(by, item, context, changes);
@@ -252,60 +222,18 @@ export function settle(item: MessageItem, { by, outcome, change }: Ending, conte
 }
 
 function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKey, changes }: Commit): Moved {
-  const { to } = item.message;
-  const completed = outcome instanceof SmsError ? undefined : outcome;
-  const sent = isAccepted(outcome) ? outcome : undefined;
-  const messageId = item.message.messageId ?? completed?.messageId;
-  const isOwn = item.message.messageId !== undefined;
-  const accepted = sent?.accepted ?? [];
-  const keys = isRemembered(item) ? sentKeysOf(item, messageId, isOwn ? [] : accepted) : undefined;
-  const requests = requestsOf(item, context.current.followUps, changes);
+  const { now } = context;
   if (item.countedAt)
     releaseCounts({ ...context, item, recipients: uncountedBy(item, outcome) }, item.countedAt, readKey, changes);
-  const started = keys && completed ? beginRequests(item, completed, { keys, requests, now: context.now }) : undefined;
-  const { failed = [] } = started ?? {};
-  const begun = (started?.begun ?? []).map((request) =>
-    item.isManuallyResent ? takeForwarded(request, readKey, changes) : request,
-  );
-  const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
-  const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
-  const mayBeDecided = !sent && isTracked(item) && isUnknown(outcome);
-  const { replied, closedRequests } = endUnaccepted(rest, { now: context.now, mayBeDecided }, readKey, changes);
-  const answered = [...(item.answered ?? []), ...replied.map(({ recipient }) => recipient)];
-  const stored = {
-    outcome: formatOutcome(outcome),
-    settledAt: context.now,
-    ...(answered.length > 0 && { answered }),
-  };
-  const ended: MessageItem = { ...item, state: 'settled', ...stored };
+  const { answered, newFollowUps, closedRequests } = noteEnded({ item, outcome }, context, readKey, changes);
+  const allAnswered = [...(item.answered ?? []), ...answered];
+  const ended: MessageItem = { ...item, state: 'settled', outcome: formatOutcome(outcome), settledAt: now };
+  if (allAnswered.length > 0) ended.answered = allAnswered;
   // If a power cut undoes this change, the store has the message as left, with an unknown outcome.
-  const settled = keepMessage(ended, context.now, changes, item.state === 'leaving');
-  releaseKey(item, context.now, readKey, changes);
+  const settled = keepMessage(ended, now, changes, item.state === 'leaving');
+  releaseKey(item, now, readKey, changes);
   forgetEvidence(item, readKey, changes);
   noteOutcome(item, outcome, { readKey, changes }, context);
-  if (keys && isOwn) {
-    // Recipients with a reply or an open reply request have received the message.
-    const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
-    const got = sent ? accepted : isUnknown(outcome) ? to : [];
-    const reached = new Set([...got, ...(item.previousAttempt?.to ?? []), ...answerable]);
-    const unreached = to.filter((recipient) => !reached.has(recipient));
-    forgetSent(item, { reference: keys.reference, recipients: unreached }, readKey, changes);
-    if (sent) acceptSent({ text: item, to: concernedBy(item), keys }, context, readKey, changes);
-    const open = unanswered(begun, readKey, changes);
-    const duration = durationOf(item, context);
-    openRequests(open, { duration }, readKey, changes);
-    if (open.length > 0) keepAnswerRules(item, duration, changes);
-  } else if (keys && sent) {
-    remember({ text: settled, to: concernedBy(item), keys, open: begun, isAccepted: true }, context, readKey, changes);
-  }
-  for (const request of [...begun, ...failed]) keepItem(changes, request);
-  for (const request of failed) closeRequest(request, readKey, changes);
-  if (!isOwn && idsOfBegun.size > 0) keepFlowMessage(settled, context.now, changes);
-  const isReported = sent && item.options.reportMs !== undefined;
-  const reports = isReported ? [beginReport(settled, sent, context, changes)] : [];
-  if (!isOwn) for (const report of reports) expectStatuses(settled, report, readKey, changes);
-  const newFollowUps = [...begun, ...failed, ...replied, ...reports];
-  if (keys && isOwn && newFollowUps.length === 0) dropUnstored(item, changes);
   return { item: settled, newFollowUps, closedRequests };
 }
 
@@ -421,9 +349,4 @@ export function keepMessage(item: MessageItem, now: number, changes: Changes, is
 function dropMessage(item: MessageItem, isAsking: () => boolean, changes: Changes): void {
   dropItem(changes, item.id, 'ledger');
   if ((item.isFlowMessageApart || asks(item)) && !isAsking()) changes.remember.set(flowMessageKey(item.id), undefined);
-}
-
-/** Forgets the flow message of a message that is not stored, because no reply request needs it. */
-function dropUnstored(item: MessageItem, changes: Changes): void {
-  if (!isTracked(item) && asks(item)) changes.remember.set(flowMessageKey(item.id), undefined);
 }

@@ -8,14 +8,40 @@ import type { MessageRepository } from '../outbox/message-repository';
 import type { Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
-import { type Changes, keepItem, latest, type ReadKey } from '../store/store';
+import { type Changes, dropItem, keepItem, latest, type ReadKey } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
-import { type AgainTemplate, readAgainTemplate, readAnswer, withoutDue, withUnclear } from './again';
-import { type FoundRequest, noteReceived, removeRequest } from './open-requests';
-import { awaitedKindOf, type FollowUp, followUpGraceMs, type ReplyRequest, type ReplyResult } from './reply-request';
-import { endFollowUps, forgetFollowUp, forwardResult, forwardUnclear, textOfRequest } from './reply-steps';
-import { describeReport, keysOfStatus, noteStatus } from './report';
-import { isHandset, keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
+import {
+  awaitedKindOf,
+  type FollowUp,
+  type FollowUpBook,
+  flowMessageKey,
+  followUpGraceMs,
+  type ReplyRequest,
+  type ReplyResult,
+} from './follow-ups';
+import {
+  type AgainTemplate,
+  answerRulesKey,
+  forwardResult,
+  forwardUnclear,
+  messageOfRequest,
+  readAgainTemplate,
+  readAnswer,
+  takeForwarded,
+  withoutDue,
+  withUnclear,
+} from './reply-steps';
+import { describeReport, keysOfStatus, noteStatus, statusesOf } from './report';
+import {
+  changeRequest,
+  closeRequest,
+  type FoundRequest,
+  isHandset,
+  keysOfMatch,
+  match,
+  type RecordKeys,
+  recordKeysOf,
+} from './sent-index';
 
 export interface RepliesOptions {
   clock: Clock;
@@ -185,7 +211,7 @@ export class Replies {
     if (statusCode !== 'RCV') {
       return { record, changed: this.#endWith({ reason: 'undelivered', statusCode }, request, readKey, changes) };
     }
-    noteReceived(request, readKey, changes);
+    changeRequest(request, { isReceived: true }, readKey, changes);
     return { record };
   }
 
@@ -200,7 +226,7 @@ export class Replies {
     // If the store belongs to this process alone, no other process can have the request.
     const isAwaited = own !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
-    const answer = request.hasAnswers ? readAnswer(textOfRequest(request.id), record.body, readKey) : undefined;
+    const answer = request.hasAnswers ? readAnswer(messageOfRequest(request.id), record.body, readKey) : undefined;
     if (!request.hasAnswers || answer !== undefined) {
       const reply: IncomingRecord = { ...record, awaited: true };
       const result = answer === undefined ? { reply } : { reply, answer };
@@ -220,7 +246,7 @@ export class Replies {
   /** Ends a request within the step that accepts a record. Returns the request if it belongs to this process. */
   #endWith(result: ReplyResult, request: FoundRequest, readKey: ReadKey, changes: Changes): ReplyRequest | undefined {
     const own = this.#own(request, changes);
-    removeRequest(request, readKey, changes);
+    changeRequest(request, undefined, readKey, changes);
     const ended = own && { ...own, result };
     if (ended) keepItem(changes, ended);
     else forwardResult(request.id, result, this.#options.clock.now(), changes);
@@ -249,6 +275,12 @@ export class Replies {
   againOf({ text }: ReplyRequest): Promise<AgainTemplate | undefined> {
     const { journal } = this.#options.repository;
     return journal.run(createReading('postpone', (readKey) => readAgainTemplate(text, readKey)));
+  }
+
+  /** Returns the handsets that must receive the message `again` of an open request. */
+  dueOf(id: string): readonly string[] {
+    const request = this.#options.repository.followUps.get(id);
+    return (request?.kind === 'replyRequest' && !request.result && request.againDue) || [];
   }
 
   /** Records that the message `again` to a handset was sent or refused and needs no further try. */
@@ -385,4 +417,75 @@ function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): 
   if (askedAt === undefined) return wholeMs;
   const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;
   return Math.min(wholeMs, Math.max(0, endsAt - clock.now()));
+}
+
+/**
+ * Ends reply requests with the replies that other instances stored, and reports whose statuses are complete. Ends
+ * nothing while the store fails, because a reply could still arrive after a crash. The result contains the changed
+ * follow-ups.
+ *
+ * @param isOver whether the time of the follow-ups is up; if so, all of them end
+ */
+export function endFollowUps(
+  followUps: readonly FollowUp[],
+  book: Pick<FollowUpBook, 'get'>,
+  isOver = false,
+): Step<FollowUp[]> {
+  return {
+    whileFailing: 'postpone',
+    decide(readKey, changes) {
+      const changed: FollowUp[] = [];
+      for (const { id } of followUps) {
+        const followUp = changes.drop.has(id) ? undefined : book.get(id);
+        const current = followUp && latest(followUp, changes);
+        if (!current) continue;
+        if (current.kind === 'report') {
+          if (current.result) continue;
+          const statuses = statusesOf(current, isOver, readKey);
+          if (statuses) changed.push({ ...current, result: { statuses } });
+          continue;
+        }
+        // If the handset has received many messages since then, the reply can be found only by this key.
+        const taken = takeForwarded(current, readKey, changes);
+        if (current.result) continue;
+        const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
+        if (ended === current) continue;
+        // The request can be open again here, if its message was sent again after another instance read the reply.
+        if (ended.result) closeRequest(current, readKey, changes);
+        changed.push(ended);
+      }
+      for (const one of changed) keepItem(changes, one);
+      return () => changed;
+    },
+  };
+}
+
+function createTimeout({ unclear }: ReplyRequest): ReplyResult {
+  return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: unclear };
+}
+
+/**
+ * Drops a follow-up whose result has entered the flow.
+ *
+ * @param isLast says whether no other follow-up needs the flow message
+ */
+export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
+  const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
+  // Checked now and in the step. If another follow-up ends in between, its commit can be a later one. After a crash
+  // before that commit, it still needs the flow message.
+  const wasLast = isLast();
+  return {
+    whileFailing: 'apply',
+    decide(readKey, changes) {
+      dropItem(changes, followUp.id, 'ledger');
+      if (unopened) closeRequest(unopened, readKey, changes);
+      if (wasLast && isLast()) {
+        changes.remember.set(flowMessageKey(followUp.text), undefined);
+        if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {
+          changes.remember.set(answerRulesKey(followUp.text), undefined);
+        }
+      }
+      return () => {};
+    },
+  };
 }

@@ -1,21 +1,143 @@
-import type { Step } from '../journal/step';
-import type { MessageItem, Sent } from '../outbox/message-item';
-import { type Changes, dropItem, keepItem, latest, parseRememberedValue, type ReadKey } from '../store/store';
+import type { CheckedDraft } from '../message/draft';
+import {
+  asks,
+  concernedBy,
+  isAccepted,
+  isFollowed,
+  isRemembered,
+  isTracked,
+  isUnknown,
+  type MessageItem,
+  type Outcome,
+  type SendOptions,
+  type Sent,
+  submittedOf,
+} from '../outbox/message-item';
+import {
+  type Changes,
+  type Duration,
+  dropItem,
+  keepItem,
+  latest,
+  parseRememberedValue,
+  type ReadKey,
+} from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
-import { answerRulesKey, hasAnswers, withUnclear } from './again';
-import type { FollowUpBook } from './follow-up-book';
-import { closeRequest } from './open-requests';
+import { type AnswerChoice, findAnswer } from './answers';
 import {
   type FollowUp,
+  type FollowUpBook,
   flowMessageKey,
   followUpGraceMs,
   keepFlowMessage,
   type ReplyRequest,
   type ReplyResult,
   type Report,
-} from './reply-request';
-import { statusesOf } from './report';
-import { type Memory, referenceOf, type SentKeys } from './sent-index';
+} from './follow-ups';
+import { expectStatuses } from './report';
+import {
+  acceptSent,
+  closeRequest,
+  durationOf,
+  forgetSent,
+  keysOfRecipients,
+  type Memory,
+  openRequests,
+  referenceOf,
+  remember,
+  type SentKeys,
+} from './sent-index';
+
+/** The message that follows an unclear reply (*again*), without its recipient. */
+export interface AgainTemplate extends CheckedDraft {
+  options: SendOptions;
+  /** Whether each message `again` has a new UUID as its messageId. */
+  hasOwnId: boolean;
+}
+
+/** The replies to a message that count as answers, and the message that follows an unclear reply. */
+interface AnswerRules {
+  answers: readonly AnswerChoice[];
+  again?: AgainTemplate;
+}
+
+/** A group can have more handsets than a message has recipients. Further handsets get no `again`. */
+const maxAgainPerRequest = 10_000;
+
+export const answerRulesKey = (message: string) => `answers:${message}`;
+
+function hasAnswers({ options }: MessageItem): boolean {
+  return options.answers !== undefined && options.answers.length > 0;
+}
+
+/** Stores the answer rules of a message once, because a message can have 5,000 reply requests. */
+function keepAnswerRules(item: MessageItem, { at, forMs }: Duration, changes: Changes): void {
+  const { answers = [], again, remember, retries, priority, unlimited, essential } = item.options;
+  const rules: AnswerRules = { answers };
+  if (again) {
+    const { keep, ...draft } = again;
+    const options: SendOptions = {
+      retries,
+      retryUncertain: false,
+      resolveMs: 0,
+      priority,
+      unlimited,
+      ...present({ essential, keep }),
+      remember: remember ?? { value: undefined },
+    };
+    rules.again = { ...draft, options, hasOwnId: item.message.messageId !== undefined };
+  }
+  changes.remember.set(answerRulesKey(item.id), { at, forMs, value: JSON.stringify(rules) });
+}
+
+function readAnswerRules(message: string, readKey: ReadKey): AnswerRules | undefined {
+  return parseRememberedValue(readKey(answerRulesKey(message)), isAnswerRules);
+}
+
+function isAnswerRules(value: unknown): value is AnswerRules {
+  const { answers } = Object(value) as { answers?: unknown };
+  return Array.isArray(answers) && answers.every((answer) => Array.isArray(answer?.words));
+}
+
+/** Returns the value of the answer in a reply, or `undefined` if the reply is unclear. */
+export function readAnswer(message: string, body: string, readKey: ReadKey): string | undefined {
+  return findAnswer(readAnswerRules(message, readKey)?.answers ?? [], body);
+}
+
+export function readAgainTemplate(message: string, readKey: ReadKey): AgainTemplate | undefined {
+  return readAnswerRules(message, readKey)?.again;
+}
+
+/** Records an unclear reply. Each handset receives the message `again` once. */
+export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
+  const { againTo = [], againDue = [] } = request;
+  const added = handsets.filter((handset) => !againTo.includes(handset)).slice(0, maxAgainPerRequest - againTo.length);
+  if (added.length === 0) return { ...request, unclear: body };
+  return { ...request, unclear: body, againTo: [...againTo, ...added], againDue: [...againDue, ...added] };
+}
+
+/** Records that the message `again` to a handset needs no further try. */
+export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest {
+  return { ...request, againDue: request.againDue?.filter((one) => one !== handset) ?? [] };
+}
+
+/**
+ * Records, in the same commit, that a message `again` is stored or sent. So a crash neither loses nor repeats the
+ * message. Returns the effect.
+ */
+export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
+  if (!again) return () => {};
+  const [handset = ''] = message.to;
+  const request = followUps.get(again.request);
+  if (request?.kind !== 'replyRequest') return () => {};
+  const current = latest(request, changes);
+  if (!current.againDue?.includes(handset)) return () => {};
+  keepItem(changes, withoutDue(current, handset));
+  return () => {
+    const present = followUps.get(request.id);
+    if (present?.kind === 'replyRequest') followUps.put(withoutDue(present, handset));
+  };
+}
 
 /** A reply that another instance received for a reply request. */
 interface ForwardedReply {
@@ -23,12 +145,8 @@ interface ForwardedReply {
   unclear?: { body: string; handsets: readonly string[] };
 }
 
-const replyPrefix = 'reply:';
-
 /** Returns the key under which an instance stores a reply to a reply request of another instance. */
-export function replyKey(request: string): string {
-  return replyPrefix + request;
-}
+const replyKey = (request: string) => `reply:${request}`;
 
 export function readForwarded(request: string, readKey: ReadKey): ForwardedReply {
   return parseRememberedValue(readKey(replyKey(request)), isForwardedReply) ?? {};
@@ -57,110 +175,9 @@ function forward(request: string, forwarded: ForwardedReply, at: number, changes
 }
 
 /** Returns the reply requests that have no reply, here or on another instance, at the time of the commit. */
-export function unanswered(requests: readonly ReplyRequest[], readKey: ReadKey, changes: Changes): ReplyRequest[] {
+function unanswered(requests: readonly ReplyRequest[], readKey: ReadKey, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
   return requests.filter(({ id, result }) => result === undefined && readForwarded(id, readKey).result === undefined);
-}
-
-function isForwardedReply(value: unknown): value is ForwardedReply {
-  const { result, unclear } = Object(value) as { result?: unknown; unclear?: { handsets?: unknown } };
-  if (unclear !== undefined) return Array.isArray(unclear.handsets);
-  const { reply, reason } = Object(result) as { reply?: unknown; reason?: unknown };
-  return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
-}
-
-/** Returns a function that gives the id of a recipient's reply request, by the recipient's position in the message. */
-function requestIds({ id, message }: MessageItem): (recipient: string) => string {
-  const places = new Map(message.to.map((recipient, index) => [recipient, index]));
-  return (recipient) => `${id}-${places.get(recipient)}`;
-}
-
-/** Returns the id of the message of a reply request. */
-export function textOfRequest(request: string): string {
-  return request.slice(0, request.lastIndexOf('-'));
-}
-
-/** Returns the fields that all follow-ups of a message share. */
-function commonOf(
-  text: MessageItem,
-  { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>,
-  waitMs: number,
-) {
-  return {
-    part: 'ledger' as const,
-    subscribers: text.subscribers,
-    attempts: 0,
-    node: text.node,
-    text: text.id,
-    reference,
-    ...(messageId === undefined ? undefined : { messageId }),
-    waitMs,
-  };
-}
-
-/** Returns the reply requests of a message, with the changes of earlier steps in the same commit. */
-export function requestsOf(text: MessageItem, known: Pick<FollowUpBook, 'get'>, changes: Changes): ReplyRequest[] {
-  if (text.options.waitMs === undefined) return [];
-  return text.message.to
-    .map(requestIds(text))
-    .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as ReplyRequest | undefined) ?? []);
-}
-
-/**
- * Returns the reply requests of recipients: the existing ones, and new ones. Creates no request for recipients that
- * have already answered.
- */
-export function createRequests(
-  text: MessageItem,
-  keys: SentKeys,
-  recipients: readonly string[],
-  requests: readonly ReplyRequest[],
-): ReplyRequest[] {
-  const { waitMs } = text.options;
-  if (waitMs === undefined) return [];
-  const known = new Map(requests.map((request) => [request.recipient, request]));
-  const idOf = requestIds(text);
-  const common = { ...commonOf(text, keys, waitMs), ...(hasAnswers(text) && { hasAnswers: true as const }) };
-  const answered = new Set(text.answered);
-  return recipients
-    .filter((recipient) => !answered.has(recipient))
-    .map((recipient) => known.get(recipient) ?? { ...common, kind: 'replyRequest', id: idOf(recipient), recipient });
-}
-
-/**
- * Creates the reply requests that begin when the outcome of a message is known. Each recipient gets one unless it is
- * known to have failed. The request of a failed recipient ends immediately.
- */
-export function beginRequests(
-  text: MessageItem,
-  sent: Sent,
-  { keys, requests, now }: { keys: SentKeys; requests: readonly ReplyRequest[]; now: number },
-): { begun: ReplyRequest[]; failed: ReplyRequest[] } {
-  const failures = new Map(sent.failed.map((one) => [normaliseRecipient(one.msisdn), one]));
-  const withheld = new Map(sent.withheld?.map((one) => [one.msisdn, one]));
-  const hasFailed = (recipient: string) => failures.has(normaliseRecipient(recipient));
-  const { to } = text.message;
-  const waiting = sent.accepted.length === 0 ? [] : to.filter((recipient) => !hasFailed(recipient));
-  const begun = createRequests(text, keys, waiting, requests);
-  const failed = createRequests(text, keys, to.filter(hasFailed), requests).map((request): ReplyRequest => {
-    const { recipient } = request;
-    const { errorCode, errorMessage } = failures.get(normaliseRecipient(recipient)) ?? {};
-    const result = { reason: 'failed', ...present({ errorCode, errorMessage, withheld: withheld.get(recipient) }) };
-    return { ...request, askedAt: now, result: request.result ?? (result as ReplyResult) };
-  });
-  return { begun: begun.map((request) => ({ ...request, askedAt: now })), failed };
-}
-
-/** Stores a report that waits for its statuses, with the flow message. */
-export function beginReport(text: MessageItem, sent: Sent, memory: Memory, changes: Changes): Report {
-  const { id, message, options } = text;
-  const messageId = message.messageId ?? sent.messageId;
-  const common = commonOf(text, { reference: referenceOf(messageId, text), messageId }, options.reportMs ?? 0);
-  const recipients = sent.accepted;
-  const report: Report = { ...common, kind: 'report', id: `${id}-report`, recipients, askedAt: memory.now };
-  keepItem(changes, report);
-  keepFlowMessage(text, memory.now, changes);
-  return report;
 }
 
 /** Returns a reply request with the reply that another instance stored for it, and removes the stored reply. */
@@ -170,6 +187,231 @@ export function takeForwarded(request: ReplyRequest, readKey: ReadKey, changes: 
   changes.remember.set(replyKey(request.id), undefined);
   if (request.result) return request;
   return result ? { ...request, result } : withUnclear(request, unclear?.body ?? '', unclear?.handsets ?? []);
+}
+
+function isForwardedReply(value: unknown): value is ForwardedReply {
+  const { result, unclear } = Object(value) as { result?: unknown; unclear?: { handsets?: unknown } };
+  if (unclear !== undefined) return Array.isArray(unclear.handsets);
+  const { reply, reason } = Object(result) as { reply?: unknown; reason?: unknown };
+  return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
+}
+
+/** The settings and follow-ups that the steps of a message use. */
+export interface FollowUpContext extends Memory {
+  current: { followUps: FollowUpBook };
+}
+
+/** Returns a function that gives the id of a recipient's reply request, by the recipient's position in the message. */
+function requestIds({ id, message }: MessageItem): (recipient: string) => string {
+  const places = new Map(message.to.map((recipient, index) => [recipient, index]));
+  return (recipient) => `${id}-${places.get(recipient)}`;
+}
+
+/** Returns the id of the message of a reply request. */
+export function messageOfRequest(request: string): string {
+  return request.slice(0, request.lastIndexOf('-'));
+}
+
+/** Returns the fields that all follow-ups of a message share. */
+function commonOf(item: MessageItem, { reference, messageId }: SentKeys, waitMs: number) {
+  return {
+    part: 'ledger' as const,
+    subscribers: item.subscribers,
+    attempts: 0,
+    node: item.node,
+    text: item.id,
+    reference,
+    ...present({ messageId }),
+    waitMs,
+  };
+}
+
+/** Returns the reply requests of a message, with the changes of earlier steps in the same commit. */
+export function requestsOf(item: MessageItem, followUps: FollowUpBook, changes: Changes): ReplyRequest[] {
+  if (item.options.waitMs === undefined) return [];
+  return item.message.to
+    .map(requestIds(item))
+    .flatMap((id) => ((changes.keep.get(id) ?? followUps.get(id)) as ReplyRequest | undefined) ?? []);
+}
+
+/**
+ * Returns the reply requests of recipients: the existing ones, and new ones. Creates no request for recipients that
+ * have already answered.
+ */
+function createRequests(
+  item: MessageItem,
+  keys: SentKeys,
+  recipients: readonly string[],
+  requests: readonly ReplyRequest[],
+): ReplyRequest[] {
+  const { waitMs } = item.options;
+  if (waitMs === undefined || recipients.length === 0) return [];
+  const byRecipient = new Map(requests.map((request) => [request.recipient, request]));
+  const idOf = requestIds(item);
+  const common = { ...commonOf(item, keys, waitMs), ...(hasAnswers(item) && { hasAnswers: true as const }) };
+  const answered = new Set(item.answered);
+  return recipients
+    .filter((recipient) => !answered.has(recipient))
+    .map(
+      (recipient) => byRecipient.get(recipient) ?? { ...common, kind: 'replyRequest', id: idOf(recipient), recipient },
+    );
+}
+
+/**
+ * Returns the keys that {@link noteLeft} and {@link noteEnded} read for a message with its own messageId. With these
+ * keys, the journal need not run the steps twice.
+ */
+export function keysOfSteps(item: MessageItem): string[] {
+  const { messageId, to } = item.message;
+  if (messageId === undefined || !isRemembered(item)) return [];
+  const replies = item.options.waitMs === undefined ? [] : to.map(requestIds(item)).map(replyKey);
+  return [...keysOfRecipients(referenceOf(messageId, item), to), ...replies];
+}
+
+/**
+ * Prepares for the replies and statuses of a message that is about to leave, because they can come as soon as the first
+ * byte is sent. Without a messageId of its own, the message is remembered when it is accepted.
+ *
+ * @param item the message before it was marked
+ * @param marked the message with the mark
+ */
+export function noteLeft(
+  { item, marked }: { item: MessageItem; marked: MessageItem },
+  context: FollowUpContext,
+  readKey: ReadKey,
+  changes: Changes,
+): { requests: ReplyRequest[]; effect: () => void } {
+  const { followUps } = context.current;
+  const { messageId } = item.message;
+  const effect = recordAgain(item, followUps, changes);
+  if (messageId === undefined || !isFollowed(item)) return { requests: [], effect };
+  const reference = referenceOf(messageId, item);
+  let requests: ReplyRequest[] = [];
+  if (isRemembered(item)) {
+    const keys = { messageId, reference };
+    const to = submittedOf(item);
+    requests = createRequests(marked, keys, to, requestsOf(item, followUps, changes));
+    // Another instance might have read a reply to an earlier try, and only the first reply counts.
+    const open = item.leftAt === undefined ? requests : unanswered(requests, readKey, changes);
+    remember({ item: marked, keys, to, recipients: to, open, isAccepted: false }, context, readKey, changes);
+    if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, durationOf(item, context), changes);
+    for (const request of requests) keepItem(changes, request);
+    if (requests.length > 0) keepFlowMessage(marked, context.now, changes);
+  }
+  if (item.options.reportMs !== undefined) {
+    expectStatuses(item, { reference, askedAt: context.now, followUps }, readKey, changes);
+  }
+  return { requests, effect };
+}
+
+/** Forgets a message that was not sent, and closes its open reply requests. Returns their ids. */
+export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey: ReadKey, changes: Changes): string[] {
+  if (!isFollowed(item)) return [];
+  const { messageId, to } = item.message;
+  if (messageId !== undefined && isRemembered(item)) {
+    forgetSent(item, { reference: referenceOf(messageId, item), recipients: to }, readKey, changes);
+  }
+  const open = unanswered(requestsOf(item, context.current.followUps, changes), readKey, changes);
+  forgetFlowMessage(item, changes);
+  return dropRequests(open, readKey, changes);
+}
+
+/** The follow-ups of a message after its outcome. */
+export interface EndedFollowUps {
+  /** Recipients that have replied although the message is not known to be accepted. */
+  answered: string[];
+  newFollowUps: FollowUp[];
+  closedRequests: string[];
+}
+
+/** Remembers a message that was accepted, begins the waits for its replies and its report, and ends all other waits. */
+export function noteEnded(
+  { item, outcome }: { item: MessageItem; outcome: Outcome },
+  context: FollowUpContext,
+  readKey: ReadKey,
+  changes: Changes,
+): EndedFollowUps {
+  if (!isFollowed(item)) return { answered: [], newFollowUps: [], closedRequests: [] };
+  const { now, current } = context;
+  const { to, messageId: ownId } = item.message;
+  const completed = 'accepted' in outcome ? outcome : undefined;
+  const sent = isAccepted(outcome) ? outcome : undefined;
+  const messageId = ownId ?? completed?.messageId;
+  const keys = { messageId, reference: referenceOf(messageId, item) };
+  const requests = requestsOf(item, current.followUps, changes);
+  const { begun, failed } = completed
+    ? beginRequests({ item, sent: completed }, { keys, requests, now }, readKey, changes)
+    : { begun: [], failed: [] };
+  const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
+  const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
+  const mayBeDecided = !sent && isTracked(item) && isUnknown(outcome);
+  const { replied, closedRequests } = endUnaccepted(rest, { now, mayBeDecided }, readKey, changes);
+  const duration = durationOf(item, context);
+  let open: readonly ReplyRequest[] = begun;
+  if (isRemembered(item) && ownId !== undefined) {
+    // Recipients with a reply or an open reply request have received the message.
+    const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
+    const got = sent ? sent.accepted : isUnknown(outcome) ? to : [];
+    const reached = new Set([...got, ...(item.previousAttempt?.to ?? []), ...answerable]);
+    const recipients = to.filter((recipient) => !reached.has(recipient));
+    forgetSent(item, { reference: keys.reference, recipients }, readKey, changes);
+    if (sent) acceptSent({ item, to: concernedBy(item), keys }, context, readKey, changes);
+    open = unanswered(begun, readKey, changes);
+    openRequests(open, { duration }, readKey, changes);
+  } else if (isRemembered(item) && sent) {
+    const recipients = sent.accepted;
+    remember({ item, keys, to: concernedBy(item), recipients, open, isAccepted: true }, context, readKey, changes);
+  }
+  if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, duration, changes);
+  for (const request of [...begun, ...failed]) keepItem(changes, request);
+  for (const request of failed) closeRequest(request, readKey, changes);
+  const { reportMs } = item.options;
+  const report: Report | undefined =
+    sent && reportMs !== undefined
+      ? {
+          ...commonOf(item, keys, reportMs),
+          kind: 'report',
+          id: `${item.id}-report`,
+          recipients: sent.accepted,
+          askedAt: now,
+        }
+      : undefined;
+  if (report) {
+    keepItem(changes, report);
+    if (ownId === undefined) expectStatuses(item, report, readKey, changes);
+  }
+  if (report || (ownId === undefined && idsOfBegun.size > 0)) keepFlowMessage(item, now, changes);
+  const newFollowUps = [...begun, ...failed, ...replied, ...(report ? [report] : [])];
+  if (isRemembered(item) && ownId !== undefined && newFollowUps.length === 0) forgetFlowMessage(item, changes);
+  return { answered: replied.map(({ recipient }) => recipient), newFollowUps, closedRequests };
+}
+
+/**
+ * Creates the reply requests that begin when the outcome of a message is known. Each recipient gets one unless it is
+ * known to have failed. The request of a failed recipient ends immediately.
+ */
+function beginRequests(
+  { item, sent }: { item: MessageItem; sent: Sent },
+  { keys, requests, now }: { keys: SentKeys; requests: readonly ReplyRequest[]; now: number },
+  readKey: ReadKey,
+  changes: Changes,
+): { begun: ReplyRequest[]; failed: ReplyRequest[] } {
+  const failures = new Map(sent.failed.map((one) => [normaliseRecipient(one.msisdn), one]));
+  const withheld = new Map(sent.withheld?.map((one) => [one.msisdn, one]));
+  const hasFailed = (recipient: string) => failures.has(normaliseRecipient(recipient));
+  const { to } = item.message;
+  const waiting = sent.accepted.length === 0 ? [] : to.filter((recipient) => !hasFailed(recipient));
+  const begun = createRequests(item, keys, waiting, requests).map((request): ReplyRequest => {
+    const started = { ...request, askedAt: now };
+    return item.isManuallyResent ? takeForwarded(started, readKey, changes) : started;
+  });
+  const failed = createRequests(item, keys, to.filter(hasFailed), requests).map((request): ReplyRequest => {
+    const { recipient } = request;
+    const { errorCode, errorMessage } = failures.get(normaliseRecipient(recipient)) ?? {};
+    const result = { reason: 'failed', ...present({ errorCode, errorMessage, withheld: withheld.get(recipient) }) };
+    return { ...request, askedAt: now, result: request.result ?? (result as ReplyResult) };
+  });
+  return { begun, failed };
 }
 
 /**
@@ -193,7 +435,7 @@ export function endUnaccepted(
 }
 
 /** Drops reply requests without a result. Returns their ids. */
-export function dropRequests(
+function dropRequests(
   requests: readonly ReplyRequest[],
   readKey: ReadKey,
   changes: Changes,
@@ -206,73 +448,7 @@ export function dropRequests(
   return requests.map(({ id }) => id);
 }
 
-/**
- * Ends reply requests with the replies that other instances stored, and reports whose statuses are complete. Ends
- * nothing while the store fails, because a reply could still arrive after a crash. The result contains the changed
- * follow-ups.
- *
- * @param isOver whether the time of the follow-ups is up; if so, all of them end
- */
-export function endFollowUps(
-  followUps: readonly FollowUp[],
-  known: Pick<FollowUpBook, 'get'>,
-  isOver = false,
-): Step<FollowUp[]> {
-  return {
-    whileFailing: 'postpone',
-    decide(readKey, changes) {
-      const changed: FollowUp[] = [];
-      for (const { id } of followUps) {
-        const own = changes.drop.has(id) ? undefined : known.get(id);
-        const current = own && latest(own, changes);
-        if (!current) continue;
-        if (current.kind === 'report') {
-          if (current.result) continue;
-          const statuses = statusesOf(current, isOver, readKey);
-          if (statuses) changed.push({ ...current, result: { statuses } });
-          continue;
-        }
-        // If the handset has received many messages since then, the reply can be found only by this key.
-        const taken = takeForwarded(current, readKey, changes);
-        if (current.result) continue;
-        const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
-        if (ended === current) continue;
-        // The request can be open again here, if its message was sent again after another instance read the reply.
-        if (ended.result) closeRequest(current, readKey, changes);
-        changed.push(ended);
-      }
-      for (const one of changed) keepItem(changes, one);
-      return () => changed;
-    },
-  };
-}
-
-function createTimeout({ unclear }: ReplyRequest): ReplyResult {
-  return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: unclear };
-}
-
-/**
- * Drops a follow-up whose result has entered the flow.
- *
- * @param isLast says whether no other follow-up needs the flow message
- */
-export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
-  const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Checked now and in the step. If another follow-up ends in between, its commit can be a later one. After a crash
-  // before that commit, it still needs the flow message.
-  const wasLast = isLast();
-  return {
-    whileFailing: 'apply',
-    decide(readKey, changes) {
-      dropItem(changes, followUp.id, 'ledger');
-      if (unopened) closeRequest(unopened, readKey, changes);
-      if (wasLast && isLast()) {
-        changes.remember.set(flowMessageKey(followUp.text), undefined);
-        if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {
-          changes.remember.set(answerRulesKey(followUp.text), undefined);
-        }
-      }
-      return () => {};
-    },
-  };
+/** Forgets the flow message of a message that is not stored, because no follow-up needs it. */
+function forgetFlowMessage(item: MessageItem, changes: Changes): void {
+  if (!isTracked(item) && asks(item)) changes.remember.set(flowMessageKey(item.id), undefined);
 }

@@ -3,8 +3,7 @@ import type { MessageItem } from '../outbox/message-item';
 import { type Changes, parseRememberedValue, type ReadKey, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
-import type { FollowUpBook } from './follow-up-book';
-import { followUpGraceMs, type Report, type Statuses } from './reply-request';
+import { type FollowUpBook, followUpGraceMs, type Report, type Statuses } from './follow-ups';
 import { isHandset, noteSentIndex, type RecordKeys } from './sent-index';
 
 /** The final results of an accepted message on all its handsets. */
@@ -35,7 +34,7 @@ export function keysOfStatus({ reference }: RecordKeys): string[] {
 /** Counts statuses of a message from now on. Statuses of an earlier message with this messageId no longer count. */
 export function expectStatuses(
   { message, options, leftAt }: MessageItem,
-  { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: FollowUpBook },
+  { reference, askedAt, followUps }: Pick<Report, 'reference' | 'askedAt'> & { followUps?: FollowUpBook },
   readKey: ReadKey,
   changes: Changes,
 ): void {
@@ -44,7 +43,7 @@ export function expectStatuses(
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
   // Any handset can belong to an address-book item, except the handsets that another report waits for.
-  const others = new Set(hasItems ? known?.of(reference).flatMap((one) => (one as Report).recipients) : []);
+  const others = new Set(hasItems ? followUps?.of(reference).flatMap((one) => (one as Report).recipients) : []);
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
   const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
   const until = Math.max(askedAt + (options.reportMs ?? 0) + followUpGraceMs, former ? former.at + former.forMs : 0);

@@ -14,17 +14,7 @@ import {
   type Remembered,
 } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
-import { keepAnswerRules } from './again';
-import {
-  type FoundRequest,
-  findOwnRequest,
-  findRequest,
-  openAlias,
-  openRequests,
-  recipientDigest,
-  requestKey,
-} from './open-requests';
-import { followUpGraceMs, type ReplyRequest } from './reply-request';
+import { followUpGraceMs, type ReplyRequest } from './follow-ups';
 
 /** Exists as soon as any message is remembered. From then on, an incoming record can be a reply. */
 const sentIndexKey = 'remembers';
@@ -59,8 +49,8 @@ const sentPrefix = 'sent:';
 const sentKey = (reference: string) => sentPrefix + reference;
 
 /** Returns the name of a remembered message: its messageId, or else its id. */
-export function referenceOf(messageId: string | undefined, text: Pick<MessageItem, 'id'>): string {
-  return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
+export function referenceOf(messageId: string | undefined, { id }: Pick<MessageItem, 'id'>): string {
+  return messageId === undefined ? digest('text', id) : digest('messageId', messageId.trim());
 }
 
 /** The keys that lead to the message that a record answers. */
@@ -254,24 +244,28 @@ export interface SentKeys {
   messageId: string | undefined;
   /** See {@link referenceOf}. */
   reference: string;
-  /** Keys of the handsets that have received the message, or might have, by number. */
-  handsets: ReadonlyMap<string, string>;
 }
 
-export function sentKeysOf(text: MessageItem, messageId: string | undefined, recipients: readonly string[]): SentKeys {
-  return { messageId, reference: referenceOf(messageId, text), handsets: handsetKeysOf(recipients) };
-}
-
+/** Returns the keys of the handsets that have received a message, or might have, by number. */
 function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, string> {
   return new Map(recipients.filter(isHandset).map((msisdn) => [msisdn, handsetKey(recipientDigest(msisdn))]));
 }
 
+/** Returns the keys that remember a message to these recipients. */
+export function keysOfRecipients(reference: string, recipients: readonly string[]): string[] {
+  const digests = recipients.map(recipientDigest);
+  const ofRecipients = digests.flatMap((recipient) => [handsetKey(recipient), requestKey(reference, recipient)]);
+  return [sentIndexKey, sentKey(reference), ...ofRecipients];
+}
+
 /** A message to be remembered. */
 interface Remembering {
-  text: MessageItem;
+  item: MessageItem;
   /** The recipients to which the message goes. */
   to: string[];
   keys: SentKeys;
+  /** Recipients that have received the message, or might have. */
+  recipients: readonly string[];
   /** The reply requests that a reply can still answer. */
   open: readonly ReplyRequest[];
   /** Whether the message is known to be accepted. */
@@ -280,57 +274,190 @@ interface Remembering {
 
 /** Remembers a message, so that replies and statuses can be matched to it. */
 export function remember(
-  { text, to, keys, open, isAccepted }: Remembering,
+  { item, to, keys, recipients, open, isAccepted }: Remembering,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   readKey: ReadKey,
   changes: Changes,
 ): void {
-  const { reference, handsets } = keys;
-  const duration = durationOf(text, memory);
+  const { reference } = keys;
+  const duration = durationOf(item, memory);
   const { at, forMs } = duration;
-  const asked = new Set(text.again ? to : open.map(({ recipient }) => recipient));
+  const asked = new Set(item.again ? to : open.map(({ recipient }) => recipient));
   noteSentIndex(at, readKey, changes);
   // An earlier message with this messageId stays remembered until the new one is accepted.
   const former = readSent(reference, readKey);
-  if (isAccepted || !former || former.text === text.id) rememberText({ text, to, keys }, memory, changes);
-  for (const [msisdn, key] of handsets) {
+  if (isAccepted || !former || former.text === item.id) rememberText({ item, to, keys }, memory, changes);
+  for (const [msisdn, key] of handsetKeysOf(recipients)) {
     const added = { sent: reference, at, until: at + forMs, ...(asked.has(msisdn) && { asks: true as const }) };
     const others = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
-    if (text.again) openAlias(text.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
+    if (item.again) openAlias(item.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
   }
   openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, readKey, changes);
-  if (open.length > 0) keepAnswerRules(text, duration, changes);
 }
 
 function rememberText(
-  { text, to, keys: { messageId, reference } }: Pick<Remembering, 'text' | 'to' | 'keys'>,
+  { item, to, keys: { messageId, reference } }: Pick<Remembering, 'item' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   changes: Changes,
 ): void {
-  const { body, from } = text.message;
+  const { body, from } = item.message;
   const { sentMs } = memory;
-  const duration = durationOf(text, memory);
+  const duration = durationOf(item, memory);
   const remembered: StoredText = {
-    text: text.id,
+    text: item.id,
     ...(messageId === undefined ? undefined : { messageId }),
     to,
     body,
     ...(from === undefined ? undefined : { from }),
     sentAt: new Date(duration.at).toISOString(),
-    node: text.node,
+    node: item.node,
     ...(sentMs < duration.forMs ? { knownMs: sentMs } : undefined),
-    ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
+    ...(item.options.remember === undefined ? undefined : { remembered: item.options.remember.value }),
   };
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
 }
 
 /** Records that a sent message was accepted. It replaces an earlier message with its messageId. */
 export function acceptSent(
-  { text, to, keys }: Pick<Remembering, 'text' | 'to' | 'keys'>,
+  { item, to, keys }: Pick<Remembering, 'item' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   readKey: ReadKey,
   changes: Changes,
 ): void {
-  if (readSent(keys.reference, readKey)?.text !== text.id) rememberText({ text, to, keys }, memory, changes);
+  if (readSent(keys.reference, readKey)?.text !== item.id) rememberText({ item, to, keys }, memory, changes);
+}
+
+/** Stored while a reply request is open, so that the account that reads a reply finds the request. */
+export interface OpenRequest {
+  id: string;
+  /** Whether only some replies are answers. */
+  hasAnswers?: true;
+  /** The outcome of the message is not known yet. Only a reply with the messageId belongs to the request. */
+  isPending?: true;
+  /** The outcome stays unknown unless a user decides. Until then, a reply is also delivered as an ordinary message. */
+  isUndecided?: true;
+  /** The first final status of the handset was `RCV`. Later statuses no longer count. */
+  isReceived?: true;
+}
+
+/** An open request with its key. */
+export type FoundRequest = OpenRequest & { key: string };
+
+/** Leads from a message `again` to the request of the message before it. */
+interface Alias {
+  aliasOf: string;
+}
+
+/** If one handset has more open requests than this with the same messageId, their replies are not distinguished. */
+const maxPerKey = 50;
+
+const requestPrefix = 'request:';
+
+/** Returns the digest of a recipient or a sender for use in keys. */
+export function recipientDigest(recipient: unknown): string {
+  return digest(normaliseRecipient(recipient));
+}
+
+/** @param recipient see {@link recipientDigest} */
+export function requestKey(reference: string, recipient: string): string {
+  return `${requestPrefix}${reference}:${recipient}`;
+}
+
+/**
+ * Opens reply requests in the store. An open request keeps the state of its handset.
+ *
+ * @param opening duration, and the messages whose outcome is not known yet
+ */
+export function openRequests(
+  requests: readonly ReplyRequest[],
+  { duration, ...pending }: Pick<OpenRequest, 'isPending' | 'isUndecided'> & { duration: Duration },
+  readKey: ReadKey,
+  changes: Changes,
+): void {
+  for (const { id, recipient, reference, hasAnswers } of requests) {
+    const key = requestKey(reference, recipientDigest(recipient));
+    const open = parseRequests(readKey(key));
+    const isReceived = open.find((one) => one.id === id)?.isReceived;
+    const added: OpenRequest = { id, ...(hasAnswers && { hasAnswers }), ...(isReceived && { isReceived }), ...pending };
+    write(key, duration, [...open.filter((one) => one.id !== id), added].slice(-maxPerKey), changes);
+  }
+}
+
+/** Notes the request under the messageId of a message `again`, so that replies to this message end the request. */
+export function openAlias(
+  { reference, recipient }: Pick<ReplyRequest, 'reference' | 'recipient'>,
+  key: string,
+  { at, forMs }: Duration,
+  changes: Changes,
+): void {
+  const alias: Alias = { aliasOf: requestKey(reference, recipientDigest(recipient)) };
+  changes.remember.set(key, { at, forMs, value: JSON.stringify(alias) });
+}
+
+/**
+ * Closes a reply request in the store.
+ *
+ * @param mayBeDecided keeps the request, because a user can still choose `markSent`
+ */
+export function closeRequest(
+  { id, reference, recipient }: ReplyRequest,
+  readKey: ReadKey,
+  changes: Changes,
+  mayBeDecided = false,
+): void {
+  const key = requestKey(reference, recipientDigest(recipient));
+  changeRequest({ id, key }, mayBeDecided ? { isPending: true, isUndecided: true } : undefined, readKey, changes);
+}
+
+/** Changes an open request, or removes it. Other requests with the same messageId stay open. */
+export function changeRequest(
+  { id, key }: Pick<FoundRequest, 'id' | 'key'>,
+  change: Partial<OpenRequest> | undefined,
+  readKey: ReadKey,
+  changes: Changes,
+): void {
+  const remembered = readKey(key);
+  const open = parseRequests(remembered);
+  if (!remembered || !open.some((one) => one.id === id)) return;
+  const changed = open.flatMap((one) => (one.id !== id ? one : change ? { ...one, ...change } : []));
+  write(key, remembered, changed, changes);
+}
+
+function write(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
+  changes.remember.set(key, open.length > 0 ? { at, forMs, value: JSON.stringify(open) } : undefined);
+}
+
+/**
+ * Finds the open request of a handset: the latest whose message is known to be accepted, otherwise the latest.
+ *
+ * @param recipient see {@link recipientDigest}
+ */
+export function findRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
+  const key = requestKey(reference, recipient);
+  const alias = parseRememberedValue(readKey(key), isAlias);
+  return alias ? findUnder(alias.aliasOf, readKey) : findUnder(key, readKey);
+}
+
+/** Like {@link findRequest}, but finds nothing for a message `again`, which has no request of its own. */
+export function findOwnRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
+  return findUnder(requestKey(reference, recipient), readKey);
+}
+
+function findUnder(key: string, readKey: ReadKey): FoundRequest | undefined {
+  const all = parseRequests(readKey(key));
+  const open = [...all].reverse().find(({ isPending }) => !isPending) ?? all.at(-1);
+  return open && { ...open, key };
+}
+
+function parseRequests(remembered: Remembered | undefined): OpenRequest[] {
+  return parseRememberedValue(remembered, isOpenRequests) ?? [];
+}
+
+function isOpenRequests(value: unknown): value is OpenRequest[] {
+  return Array.isArray(value) && value.every((one) => typeof one?.id === 'string');
+}
+
+function isAlias(value: unknown): value is Alias {
+  return typeof (value as Alias | null)?.aliasOf === 'string';
 }

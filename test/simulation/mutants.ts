@@ -416,7 +416,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outgoing(
     'a reply request ends twice',
-    'replies/reply-steps.ts',
+    'replies/replies.ts',
     'if (current.result) continue;\n        const ended',
     'const ended',
   ),
@@ -429,15 +429,10 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'the acceptance of a message reopens its answered reply requests',
     'replies/reply-steps.ts',
-    'changes.keep.get(id) ?? known.get(id)',
-    'known.get(id)',
+    'changes.keep.get(id) ?? followUps.get(id)',
+    'followUps.get(id)',
   ),
-  outgoing(
-    'an open report is not stored',
-    'replies/reply-steps.ts',
-    'keepItem(changes, report);\n  keepFlowMessage',
-    'keepFlowMessage',
-  ),
+  outgoing('an open report is not stored', 'replies/reply-steps.ts', 'keepItem(changes, report);\n', ''),
   outgoing(
     'a report does not wait for all handsets',
     'replies/report.ts',
@@ -446,8 +441,8 @@ export const mutants: readonly Mutant[] = [
   ),
   outgoing(
     'a report ignores statuses that come before the acceptance',
-    'outbox/transitions.ts',
-    'if (messageId !== undefined && item.options.reportMs !== undefined) {',
+    'replies/reply-steps.ts',
+    'if (item.options.reportMs !== undefined) {',
     'if (messageId === null) {',
   ),
   outgoing(
@@ -557,27 +552,27 @@ export const mutants: readonly Mutant[] = [
   ),
   ask(
     'each unclear reply makes the node ask again',
-    'replies/again.ts',
+    'replies/reply-steps.ts',
     'const added = handsets.filter((handset) => !againTo.includes(handset))',
     'const added = handsets.filter((handset) => handset)',
   ),
   ask(
     'the store does not note that a question was asked again',
-    'replies/again.ts',
+    'replies/reply-steps.ts',
     'keepItem(changes, withoutDue(current, handset));\n  return',
     'return',
   ),
   ask(
     'an unclear outcome does not contain the last reply',
-    'replies/reply-steps.ts',
+    'replies/replies.ts',
     "return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: unclear };",
     "return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: '' };",
   ),
   ask(
     'a recipient that the service refused ends at no output',
     'replies/reply-steps.ts',
-    'const failed = createRequests(text, keys, to.filter(hasFailed), requests)',
-    'const failed = createRequests(text, keys, [], requests)',
+    'const failed = createRequests(item, keys, to.filter(hasFailed), requests)',
+    'const failed = createRequests(item, keys, [], requests)',
   ),
   // Opt-outs, and times at which messages can leave.
   consent(

@@ -444,7 +444,7 @@ export class OutgoingModel {
 
   /** Returns the input that an item belongs to, if the item is an outgoing message. */
   #inputOf(item: string): Input | undefined {
-    return item.includes('"kind":"text"')
+    return item.includes('"kind":"message"')
       ? this.find((JSON.parse(item) as { flowMessage?: string }).flowMessage)
       : undefined;
   }

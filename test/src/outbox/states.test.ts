@@ -15,7 +15,7 @@ import {
   stale,
   startsFrom,
 } from '../../../src/outbox/transitions';
-import { FollowUpBook } from '../../../src/replies/follow-up-book';
+import { FollowUpBook } from '../../../src/replies/follow-ups';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 

@@ -130,6 +130,20 @@ describe('a reply request with answers', () => {
       assert.equal(node.ends.length, 1);
     });
 
+    it('sends the second message once if a further unclear reply comes at any moment', async () => {
+      for (let turns = 0; turns < 60; turns++) {
+        const { side, store } = await ask({ again: { ...again, keep: forever }, keep: forever });
+        store.turns = 3;
+        const first = side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+        for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+        await Promise.all([first, side.incoming(handset, 'what?', { inReplyToId: 'q1' })]);
+        store.turns = 0;
+        await side.pass(100);
+        await side.pass(100);
+        assert.equal(side.service.taken.length, 2, `after ${turns} turns`);
+      }
+    });
+
     for (const messageId of ['q1', undefined]) {
       it(`accepts a reply to the second message, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
         const { side, node } = beginReceiving();

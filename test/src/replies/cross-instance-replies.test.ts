@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { MessageItem, Sent } from '../../../src/outbox/message-item';
 import { type StepContext, settle, markLeaving as textLeaves } from '../../../src/outbox/transitions';
-import { FollowUpBook } from '../../../src/replies/follow-up-book';
-import { closeRequest } from '../../../src/replies/open-requests';
-import type { FollowUp, ReplyRequest } from '../../../src/replies/reply-request';
-import { endFollowUps, forwardResult, readForwarded } from '../../../src/replies/reply-steps';
+import type { FollowUp, ReplyRequest } from '../../../src/replies/follow-ups';
+import { FollowUpBook } from '../../../src/replies/follow-ups';
+import { endFollowUps } from '../../../src/replies/replies';
+import { forwardResult, readForwarded } from '../../../src/replies/reply-steps';
 import {
+  closeRequest,
   match,
   recordKeysOf,
   referenceOf,
   remember as rememberSent,
-  sentKeysOf,
 } from '../../../src/replies/sent-index';
 import { type Changes, createChanges, formatRemembered, type ReadKey, type Remembered } from '../../../src/store/store';
 import { answersOf, beginReceiving, forever } from '../sending/sending-side';
@@ -61,9 +61,10 @@ describe('replies that other instances have read', () => {
     write((changes) =>
       rememberSent(
         {
-          text,
+          item: text,
           to: [handset],
-          keys: sentKeysOf(text, 'q1', text.message.to),
+          keys: { messageId: 'q1', reference: referenceOf('q1', text) },
+          recipients: [handset],
           open: [question],
           isAccepted: false,
         },
