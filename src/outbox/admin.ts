@@ -4,7 +4,7 @@ import type { ReplyRequest } from '../replies/follow-ups';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import { concernedBy, createResolved, isKept, type MessageItem, parseOutcome } from './message-item';
-import type { MessageEntryPlace, MessageEntryState } from './messages';
+import type { MessageEntryPlace, MessageEntryState, OutgoingMessage } from './messages';
 import type { SendFailure } from './outage';
 import type { SendCounts } from './send-counts';
 import { stale } from './transitions';
@@ -103,7 +103,7 @@ export class Admin {
 
   /** Returns a page of the entries of a state. */
   entries(state: MessageEntryState, query: EntryQuery): MessageEntryList {
-    const { dispatcher, repository } = this.#options;
+    const { repository } = this.#options;
     const searchedTextsOf = ({ message: { to, from, body, messageId }, options }: MessageItem) => [
       ...to,
       from,
@@ -112,7 +112,7 @@ export class Admin {
       options.replaceKey,
     ];
     const { page, ...more } = repository.messages.page(state, searchIn(query, searchedTextsOf));
-    return { entries: page.map(({ item, place }) => formatEntry(item, place, dispatcher.dueAt(item.id))), ...more };
+    return { entries: page.flatMap((message) => formatEntry(message) ?? []), ...more };
   }
 
   /** The reply requests that have no result yet. */
@@ -131,8 +131,8 @@ export class Admin {
    */
   async act(id: string, action: MessageAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
     const { messages } = this.#options.repository;
-    const item = messages.get(id);
-    const entry = messages.entry(id);
+    const { item, listing } = messages.find(id) ?? {};
+    const entry = listing?.entry;
     // The account might be searching for evidence, after which the message might wait again.
     if (!entry && !(item?.state === 'leaving' && isKept(item))) return 'gone';
     if (!item || !entry || action === 'deliver') return 'unfit';
@@ -169,21 +169,23 @@ export class Admin {
   }
 }
 
-function formatEntry(item: MessageItem, place: MessageEntryPlace, dueAt: number | undefined): MessageEntry {
+function formatEntry({ item, listing, dueAt }: OutgoingMessage): MessageEntry | undefined {
   const { id, node, message, outcome, state, leftAt } = item;
   const error = outcome && (parseOutcome(outcome) as SmsError);
-  return {
-    id,
-    ...place,
-    node,
-    to: message.to,
-    body: message.body,
-    ...present({
-      dueAt,
-      leftAt: state === 'waiting' ? undefined : leftAt,
-      from: message.from,
-      key: item.options.replaceKey,
-      error,
-    }),
-  };
+  return (
+    listing.entry && {
+      id,
+      ...listing.entry,
+      node,
+      to: message.to,
+      body: message.body,
+      ...present({
+        dueAt,
+        leftAt: state === 'waiting' ? undefined : leftAt,
+        from: message.from,
+        key: item.options.replaceKey,
+        error,
+      }),
+    }
+  );
 }

@@ -1,7 +1,6 @@
 import type { Timer } from '../clock';
 import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
-import { DueTimes } from './due-times';
 import { createExpired, endOf } from './expiry';
 import { isOutage, isUnknown, type MessageItem, type Outcome } from './message-item';
 import type { OutgoingMessage } from './messages';
@@ -35,29 +34,12 @@ export class Dispatcher implements TurnSource {
   readonly #options: DispatcherOptions;
   /** Messages that wait only for the service and their turn, keyed by turn. */
   readonly #ready = new OrderedMap<OutgoingMessage>();
-  /** Times at which scheduled messages can leave, by node, then by message id. */
-  readonly #scheduled = new Map<string, DueTimes>();
-  /** Times at which paused messages can leave, by message id. */
-  readonly #paused: DueTimes;
-  /** Times at which messages expire, by message id. */
-  readonly #ends: DueTimes;
   readonly #tries = new UnderWay();
   /** Delays all messages until the next turn of the event loop, so that a later message of this turn can go first. */
   #gathering: Timer | undefined;
-  readonly #onDue = (id: string) => {
-    const message = this.#options.repository.messages.find(id);
-    if (!message) return;
-    this.#options.repository.messages.move(message, 'queued');
-    this.#queueUp(message);
-  };
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    this.#ends = new DueTimes(options.clock, 'elapsed', (id) => {
-      const message = options.repository.messages.find(id);
-      if (message && !this.#endIfOver(message)) this.#awaitEnd(message);
-    });
-    this.#paused = new DueTimes(options.clock, 'elapsed', this.#onDue);
     this.open();
   }
 
@@ -65,12 +47,6 @@ export class Dispatcher implements TurnSource {
   get waiting(): number {
     const { queued, paused } = this.#options.repository.messages.counts;
     return this.arriving.others + queued + paused;
-  }
-
-  /** Returns the time at which a scheduled message can leave, in ms since 1970. */
-  dueAt(id: string): number | undefined {
-    const { node = '' } = this.#options.repository.messages.get(id) ?? {};
-    return this.#scheduled.get(node)?.get(id);
   }
 
   /** The outage that stored messages wait for. */
@@ -84,7 +60,7 @@ export class Dispatcher implements TurnSource {
   stateOf(node: string): SendHandlerState {
     const { repository, outage } = this.#options;
     const { followUps, messages } = repository;
-    const nextAt = this.#scheduled.get(node)?.first;
+    const nextAt = messages.nextAt(node);
     const { error } = outage;
     const { queued, scheduled, paused, connecting, sending, searching } = messages.countsOf(node);
     const isAffected = queued + paused + connecting + sending > 0;
@@ -112,13 +88,13 @@ export class Dispatcher implements TurnSource {
     this.#dequeue(message);
     Object.assign(message, { place, isOwned: false, end: endOf(item, clock, rules) });
     repository.messages.move(message, 'queued');
-    this.#awaitEnd(message);
     if (item.retryAfter) outage.recall(item.retryAfter);
     if (this.#schedule(message)) return;
     if (repeats > 0) {
+      message.pausedUntil = clock.elapsed() + backOffMs(repeats, clock.random());
       repository.messages.move(message, 'paused');
-      this.#paused.set(item.id, clock.elapsed() + backOffMs(repeats, clock.random()));
     }
+    this.#await(message);
     this.#queueUp(message, isUrgent);
   }
 
@@ -142,10 +118,8 @@ export class Dispatcher implements TurnSource {
     for (const message of repository.messages.values()) {
       if (message.place === undefined) continue;
       message.end = endOf(message.item, clock, rules);
-      this.#awaitEnd(message);
-      if (message.phase !== 'scheduled' || this.#schedule(message)) continue;
-      this.#scheduledOf(message.item.node).delete(message.id);
-      this.#onDue(message.id);
+      if (message.phase !== 'scheduled') this.#await(message);
+      else if (!this.#schedule(message)) this.#onDue(message.id);
     }
   }
 
@@ -153,7 +127,7 @@ export class Dispatcher implements TurnSource {
   nodeChanged(node: string): void {
     for (const message of this.#options.repository.messages.values()) {
       if (message.item.node !== node || message.place === undefined) continue;
-      this.#awaitEnd(message);
+      this.#await(message);
       this.#queueUp(message);
     }
   }
@@ -196,7 +170,6 @@ export class Dispatcher implements TurnSource {
     this.#gathering?.cancel();
     this.#gathering = undefined;
     outage.close();
-    for (const times of [...this.#scheduled.values(), this.#paused, this.#ends]) times.clear();
     const followed = clock.after(graceMs, () => {
       for (const { abort } of repository.messages.values()) abort?.abort();
     });
@@ -204,7 +177,6 @@ export class Dispatcher implements TurnSource {
     followed.cancel();
     if (!repository.isClosed) return;
     for (const message of repository.messages.values()) this.#dequeue(message);
-    this.#scheduled.clear();
   }
 
   /** Continues after {@link close}. */
@@ -300,20 +272,38 @@ export class Dispatcher implements TurnSource {
     if (item) this.admit(item, item.repeats);
   }
 
-  #awaitEnd({ id, item, end }: OutgoingMessage): void {
+  /** Sets the time at which a message that is not scheduled is no longer paused, or expires. */
+  #await({ id, item, phase, pausedUntil = Number.POSITIVE_INFINITY, end }: OutgoingMessage): void {
     const { clock, absences, repository } = this.#options;
-    if (end && !repository.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(item.node, end));
+    if (!end || phase === 'scheduled' || repository.isClosed) return;
+    const endsAt = clock.elapsed() + absences.leftMs(item.node, end);
+    repository.dueTimes.set(id, Math.min(endsAt, pausedUntil), this.#onDue);
   }
+
+  readonly #onDue = (id: string): void => {
+    const { clock, repository, rules } = this.#options;
+    const message = repository.messages.find(id);
+    if (message?.place === undefined) return;
+    const { item, phase, pausedUntil = 0 } = message;
+    if (phase === 'scheduled') message.end = endOf(item, clock, rules);
+    if (this.#endIfOver(message)) return;
+    if (phase === 'scheduled' || (phase === 'paused' && pausedUntil <= clock.elapsed())) {
+      Object.assign(message, { dueAt: undefined, pausedUntil: undefined });
+      repository.messages.move(message, 'queued');
+      this.#queueUp(message);
+    }
+    this.#await(message);
+  };
 
   /** Ends a message if it has expired. Returns whether it has expired. */
   #endIfOver(message: OutgoingMessage): boolean {
-    const { clock, absences, registrations, settlement, onFault } = this.#options;
+    const { clock, absences, repository, registrations, settlement, onFault } = this.#options;
     const { id, item, end } = message;
     if (!end || message.place === undefined || absences.leftMs(item.node, end) > 0) return false;
     if (!this.remove(id)) {
       // A message whose leaving mark is being written might soon wait again. A message that has left will get an
       // outcome.
-      if (item.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
+      if (item.state === 'waiting') repository.dueTimes.set(id, clock.elapsed() + postponedMs, this.#onDue);
       return true;
     }
     if (!registrations.handlerOf(item.node)) void settlement.abandon(item);
@@ -330,8 +320,9 @@ export class Dispatcher implements TurnSource {
     const dueAt = mayLeaveAt(item, now, rules.quietHours);
     if (dueAt <= now) return false;
     this.#unready(message);
-    this.#scheduledOf(item.node).set(id, dueAt);
+    message.dueAt = dueAt;
     repository.messages.move(message, 'scheduled');
+    repository.dueTimes.set(id, dueAt, this.#onDue, 'now');
     registrations.reportState(item.node);
     return true;
   }
@@ -357,16 +348,9 @@ export class Dispatcher implements TurnSource {
   }
 
   #dequeue(message: OutgoingMessage): void {
-    const { id, item } = message;
     this.#unready(message);
-    message.place = undefined;
-    for (const times of [this.#scheduled.get(item.node), this.#paused, this.#ends]) times?.delete(id);
-  }
-
-  #scheduledOf(node: string): DueTimes {
-    const times = this.#scheduled.get(node) ?? new DueTimes(this.#options.clock, 'now', this.#onDue);
-    this.#scheduled.set(node, times);
-    return times;
+    Object.assign(message, { place: undefined, dueAt: undefined, pausedUntil: undefined });
+    this.#options.repository.dueTimes.delete(message.id);
   }
 
   /**

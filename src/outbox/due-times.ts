@@ -7,91 +7,97 @@ const maxDelayMs = 60_000;
 /** Maximum number of due ids that are handled in one turn of the event loop. */
 const maxPerTurn = 250;
 
-/** Due times in ms by id, with one timer for the earliest. */
+/** The kinds of time of a {@link Clock}. */
+const times = ['elapsed', 'now'] as const;
+type Time = (typeof times)[number];
+
+/** A due time in ms, and the function to call with the id at that time. */
+interface Due {
+  id: string;
+  at: number;
+  time: Time;
+  onDue(id: string): void;
+}
+
+/** The next due time of each message, reply request and report, with one timer for the earliest. */
 export class DueTimes {
-  readonly #times = new Map<string, number>();
   readonly #clock: Clock;
-  readonly #time: 'now' | 'elapsed';
-  readonly #onDue: (id: string) => void;
-  /** Ids, sorted by due time and then by id. */
-  readonly #keys = new OrderedMap<string>();
+  readonly #byId = new Map<string, Due>();
+  /** The due times of each kind, sorted by time and then by id. */
+  readonly #inOrder: Readonly<Record<Time, OrderedMap<Due>>> = { elapsed: new OrderedMap(), now: new OrderedMap() };
   #timer: Timer | undefined;
 
-  /**
-   * @param time the kind of clock time in which due times are given
-   * @param onDue called with each id that is due, after the id was removed
-   */
-  constructor(clock: Clock, time: 'now' | 'elapsed', onDue: (id: string) => void) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#time = time;
-    this.#onDue = onDue;
   }
 
-  get size(): number {
-    return this.#times.size;
-  }
-
-  get(id: string): number | undefined {
-    return this.#times.get(id);
-  }
-
-  /** The earliest due time. */
-  get first(): number | undefined {
-    return this.get(this.#first);
-  }
-
-  /** Sets the due time of an id. Ids with the same due time become due in id order. An infinite time is never due. */
-  set(id: string, at: number): void {
-    if (this.get(id) === at) return;
+  /**
+   * Sets the due time of an id, instead of an earlier one. An infinite time is never due.
+   *
+   * @param onDue called at that time, after the id was removed
+   * @param time the kind of clock time in which `at` is given
+   */
+  set(id: string, at: number, onDue: Due['onDue'], time: Time = 'elapsed'): void {
     this.delete(id);
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#keys.set(formatOrder(at) + id, id);
-    this.#times.set(id, at);
-    if (this.#first === id) this.#wait();
+    const due = { id, at, time, onDue };
+    this.#byId.set(id, due);
+    this.#inOrder[time].set(orderOf(due), due);
+    if (this.#inOrder[time].firstValue === due) this.#wait();
   }
 
   delete(id: string): void {
     this.#remove(id);
     // If ids remain, the timer runs and finds the next due time.
-    if (this.size === 0) this.#timer?.cancel();
+    if (this.#byId.size === 0) this.#timer?.cancel();
   }
 
   clear(): void {
     this.#timer?.cancel();
-    this.#keys.clear();
-    this.#times.clear();
+    this.#byId.clear();
+    for (const time of times) this.#inOrder[time].clear();
   }
 
-  get #first(): string {
-    return this.#keys.firstValue ?? '';
+  /** Returns the next due time, and how long it is until then, in ms. */
+  #next(): { due: Due; inMs: number } | undefined {
+    const [elapsed, now] = times.map((time) => {
+      const due = this.#inOrder[time].firstValue;
+      return due && { due, inMs: due.at - this.#clock[time]() };
+    });
+    return elapsed && now ? (elapsed.inMs <= now.inMs ? elapsed : now) : (elapsed ?? now);
   }
 
   #remove(id: string): void {
-    const at = this.get(id);
-    if (at === undefined) return;
-    this.#keys.delete(formatOrder(at) + id);
-    this.#times.delete(id);
+    const due = this.#byId.get(id);
+    if (!due) return;
+    this.#inOrder[due.time].delete(orderOf(due));
+    this.#byId.delete(id);
   }
 
   #wait(): void {
     this.#timer?.cancel();
-    const { first } = this;
-    if (first === undefined) return;
-    const delayMs = Math.max(0, Math.min(maxDelayMs, first - this.#clock[this.#time]()));
+    const next = this.#next();
+    if (!next) return;
+    const delayMs = Math.max(0, Math.min(maxDelayMs, next.inMs));
     this.#timer = this.#clock.after(delayMs, () => this.#checkDue(), true);
   }
 
   #checkDue(): void {
     for (let count = 0; count < maxPerTurn; count++) {
-      const id = this.#first;
-      if (!(Number(this.get(id)) <= this.#clock[this.#time]())) {
+      const next = this.#next();
+      if (!next || next.inMs > 0) {
         this.#wait();
         return;
       }
+      const { id, onDue } = next.due;
       this.#remove(id);
-      this.#onDue(id);
+      onDue(id);
     }
     this.#timer?.cancel();
     this.#timer = this.#clock.nextTurn(() => this.#checkDue());
   }
+}
+
+function orderOf({ at, id }: Due): string {
+  return formatOrder(at) + id;
 }

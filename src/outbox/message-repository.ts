@@ -1,6 +1,7 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
 import type { Notices } from '../errors';
 import type { Client } from '../http/client';
+import { ClockSkew } from '../journal/clock-skew';
 import type { Journal } from '../journal/journal';
 import { createReading, type Step } from '../journal/step';
 import { type AwaitedKind, type FollowUp, FollowUpBook, flowMessageKey } from '../replies/follow-ups';
@@ -8,6 +9,7 @@ import { MessagesInTransit } from '../replies/in-transit';
 import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
 import { type Acceptance, type Arrival, accept, collectSuperseded, withdraw } from './arrivals';
+import { DueTimes } from './due-times';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
 import { type Evidence, isFollowed, isTracked, type MessageItem, type StoredOutcome } from './message-item';
@@ -85,6 +87,9 @@ export interface MessageRepositoryOptions extends OutboxOptions {
 /** Maximum number of reply requests added in one turn of the event loop, because a store can hold 100,000. */
 const maxPerTurn = 1_000;
 
+/** Time for which a user can decide about a message with an unknown outcome. */
+const undecidedMs = 7 * 24 * 3_600_000;
+
 /** Interval of the check whether another instance has replaced or withdrawn a message of this process. */
 const watchMs = 1_000;
 
@@ -93,7 +98,9 @@ const watchMs = 1_000;
  * step of `transitions.ts`. It resolves when the step is written, or if the store cannot write the step for now.
  */
 export class MessageRepository {
-  readonly messages: Messages;
+  readonly messages = new Messages();
+  /** When to continue, end or drop each message, reply request and report. */
+  readonly dueTimes: DueTimes;
   /** Reply requests and reports whose results have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
@@ -117,7 +124,7 @@ export class MessageRepository {
     this.followUps = new FollowUpBook(options.onCount);
     this.inTransit = new MessagesInTransit(options.clock);
     this.#clockName = Math.floor(options.clock.random() * 2 ** 48).toString(36);
-    this.messages = new Messages(options.clock, (item) => void this.discard(item));
+    this.dueTimes = new DueTimes(options.clock);
     this.journal = options.journal;
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
@@ -286,9 +293,20 @@ export class MessageRepository {
     const uncertain = undecided(item, this.#memory());
     // Updates memory before the commit, so that the list of entries agrees with the flow and nothing resumes the
     // message in the meantime.
-    if (uncertain) this.messages.put(uncertain);
+    if (uncertain) this.awaitDecision(this.messages.put(uncertain).item);
     else this.messages.delete(item.id);
     await this.journal.run(delivered(item, uncertain, this.followUps));
+  }
+
+  /** Discards a message with an unknown outcome after 7 days, unless a user decides about it. */
+  awaitDecision({ id, settledAt = 0 }: MessageItem): void {
+    const { clock } = this.#options;
+    const endsAt = ClockSkew.of(clock).timeOf(settledAt) + undecidedMs;
+    const leftMs = Math.min(undecidedMs, Math.max(0, endsAt - clock.now()));
+    this.dueTimes.set(id, clock.elapsed() + leftMs, () => {
+      const item = this.messages.get(id);
+      if (item?.state === 'uncertain') void this.discard(item);
+    });
   }
 
   /**
@@ -302,6 +320,7 @@ export class MessageRepository {
       withEffect(step, (result) => {
         if (result === stale) return false;
         this.messages.delete(item.id);
+        this.dueTimes.delete(item.id);
         this.inTransit.delete(item.id);
         for (const followUp of result.newFollowUps) this.followUps.put(followUp);
         for (const id of result.closedRequests) this.followUps.delete(id);

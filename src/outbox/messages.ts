@@ -1,7 +1,4 @@
-import type { Clock } from '../clock';
-import { ClockSkew } from '../journal/clock-skew';
 import { type PageQuery, pageOf } from '../page';
-import { DueTimes } from './due-times';
 import type { End } from './expiry';
 import { isKept, isTracked, type MessageItem, type MessageState } from './message-item';
 import { formatOrder, OrderedMap } from './ordered-map';
@@ -48,20 +45,23 @@ export interface OutgoingMessage {
   phase: Phase;
   /** Whether the message is stored until it is sent. */
   isKept: boolean;
+  /** Its place in the counts and on the lists, which only {@link Messages} changes. */
+  listing: Listing;
   /** A caller is processing the message, and continues even if the store is opened again in the meantime. */
   isOwned: boolean;
   /** Place of the message in the queue. See `placeOf`. */
   place?: string | undefined;
   /** The key under which it waits for its turn. Absent if it does not wait. */
   turn?: string | undefined;
-  /** Time at which the message expires, or its outcome is dropped. */
+  /** Time at which a scheduled message can leave, in ms since 1970. */
+  dueAt?: number | undefined;
+  /** Time by {@link Clock.elapsed} until which a paused message waits, in ms. */
+  pausedUntil?: number | undefined;
+  /** Time at which the message expires. */
   end?: End;
   /** Aborts a request that has not left. */
   abort?: AbortController | undefined;
 }
-
-/** Time for which a user can decide about a message with an unknown outcome. */
-const undecidedMs = 7 * 24 * 3_600_000;
 
 const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'connecting'];
 
@@ -74,6 +74,22 @@ export interface MessageEntryPlace {
   at: number;
 }
 
+/** The counts and lists that include a message. */
+interface Listing {
+  /** The phase in which it is counted, if it is stored until it is sent, or if the account searches for evidence. */
+  counted?: Phase | undefined;
+  /** The list on which users see it. */
+  entry?: MessageEntryPlace | undefined;
+  /** Its time among the scheduled messages of its node, in ms since 1970. */
+  scheduledAt?: number | undefined;
+}
+
+/** Counts of a node, and its scheduled messages by due time and id. */
+interface MessagesOfNode {
+  counts: PhaseCounts;
+  scheduled: OrderedMap<OutgoingMessage>;
+}
+
 /** The outgoing messages of this process. Only this class knows the phase of each message. */
 export class Messages {
   /** Ids of messages that wait and have a `replace` key. */
@@ -81,24 +97,12 @@ export class Messages {
   readonly #messages = new Map<string, OutgoingMessage>();
   /** Number of stored or searched messages in each phase, updated whenever a message changes. */
   readonly counts: PhaseCounts = { ...noMessages };
-  /** The same counts, by node. */
-  readonly #countsOf = new Map<string, PhaseCounts>();
-  /** Ids of messages that a user can decide about, in the order of {@link orderOf}. */
-  readonly #listed: Readonly<Record<MessageEntryState, OrderedMap<string>>> = {
+  readonly #byNode = new Map<string, MessagesOfNode>();
+  /** Messages that a user can decide about, by time and id. */
+  readonly #listed: Readonly<Record<MessageEntryState, OrderedMap<OutgoingMessage>>> = {
     kept: new OrderedMap(),
     uncertain: new OrderedMap(),
   };
-  readonly #clock: Clock;
-  readonly #decisions: DueTimes;
-
-  /** @param onUndecided called when no user has decided about a message in time */
-  constructor(clock: Clock, onUndecided: (item: MessageItem) => void) {
-    this.#clock = clock;
-    this.#decisions = new DueTimes(clock, 'elapsed', (id) => {
-      const item = this.get(id);
-      if (item) onUndecided(item);
-    });
-  }
 
   get size(): number {
     return this.#messages.size;
@@ -123,7 +127,12 @@ export class Messages {
 
   /** Returns the {@link counts} of one node. */
   countsOf(node: string): Readonly<PhaseCounts> {
-    return this.#countsOf.get(node) ?? noMessages;
+    return this.#byNode.get(node)?.counts ?? noMessages;
+  }
+
+  /** Returns the time at which the first scheduled message of a node can leave, in ms since 1970. */
+  nextAt(node: string): number | undefined {
+    return this.#byNode.get(node)?.scheduled.firstValue?.listing.scheduledAt;
   }
 
   /** Adds a message that the caller will process. */
@@ -137,25 +146,18 @@ export class Messages {
   /** Adds or updates a message. If its phase does not fit the new state, the phase changes. */
   put(item: MessageItem): OutgoingMessage {
     const existing = this.#messages.get(item.id);
-    if (existing) this.#uncount(existing);
     const phase = existing && fits(existing.phase, item) ? existing.phase : firstPhaseOf(item);
-    const message: OutgoingMessage = Object.assign(existing ?? { id: item.id, isOwned: false }, {
-      item,
-      phase,
-      isKept: isKept(item),
-    });
+    const current = { item, phase, isKept: isKept(item) };
+    const message: OutgoingMessage = Object.assign(existing ?? { id: item.id, listing: {}, isOwned: false }, current);
     this.#messages.set(item.id, message);
-    this.#count(message);
+    this.#list(message);
     return message;
   }
 
   /** Moves a message to another phase. */
   move(message: OutgoingMessage, phase: Phase): void {
-    if (message.phase === phase) return;
-    const isHere = this.#messages.get(message.id) === message;
-    if (isHere) this.#uncount(message);
     message.phase = phase;
-    if (isHere) this.#count(message);
+    if (this.#messages.get(message.id) === message) this.#list(message);
   }
 
   /**
@@ -180,8 +182,8 @@ export class Messages {
   delete(id: string): void {
     const message = this.#messages.get(id);
     if (!message) return;
-    this.#uncount(message);
     this.#messages.delete(id);
+    this.#list(message, true);
   }
 
   /** Whether a message waits, and can therefore still be stopped. */
@@ -205,12 +207,6 @@ export class Messages {
     );
   }
 
-  /** Returns the list entry of a message, or `undefined` if users do not see it. */
-  entry(id: string): MessageEntryPlace | undefined {
-    const message = this.#messages.get(id);
-    return message && placeOfEntry(message);
-  }
-
   /** Returns the number of messages that a user can decide about. */
   countEntries(state: MessageEntryState): number {
     return this.#listed[state].size;
@@ -218,60 +214,54 @@ export class Messages {
 
   /** Time of the oldest stored message, in ms. */
   get oldestKeptAt(): number | undefined {
-    return this.get(this.#listed.kept.firstValue ?? '')?.arrivedAt;
+    return this.#listed.kept.firstValue?.item.arrivedAt;
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
   page(state: MessageEntryState, { matches, ...page }: PageQuery<MessageItem>) {
     const listed = this.#listed[state];
     const isListed = (order: string): boolean => {
-      const item = this.get(listed.get(order) ?? '');
-      return item !== undefined && matches?.(item) === true;
+      const message = listed.get(order);
+      return message !== undefined && matches?.(message.item) === true;
     };
     const query = { ...page, matches: matches && isListed };
     const { items, ...rest } = pageOf(listed.keys(), (order) => order, query);
-    const found = items.flatMap((order) => {
-      const message = this.#messages.get(listed.get(order) ?? '');
-      const place = message && placeOfEntry(message);
-      return place ? [{ item: message.item, place }] : [];
-    });
-    return { page: found, ...rest };
+    return { page: items.flatMap((order) => listed.get(order) ?? []), ...rest };
   }
 
-  #count(message: OutgoingMessage): void {
-    const { id, item, phase } = message;
-    if (isCounted(message)) this.#add(item.node, phase, 1);
-    const place = placeOfEntry(message);
-    if (place) this.#listed[place.state].set(orderOf(place, id), id);
+  /** Updates the counts and the lists after a message has changed, or is gone. */
+  #list(message: OutgoingMessage, isGone = false): void {
+    const { id, item, phase, listing: before } = message;
+    const counted = !isGone && (message.isKept || phase === 'searching') ? phase : undefined;
+    const entry = isGone ? undefined : placeOfEntry(message);
+    const scheduledAt = counted === 'scheduled' ? message.dueAt : undefined;
+    message.listing = { counted, entry, scheduledAt };
+    if (counted !== before.counted) {
+      if (counted) this.#count(item.node, counted, 1);
+      if (before.counted) this.#count(item.node, before.counted, -1);
+    }
+    if (entry?.state !== before.entry?.state || entry?.at !== before.entry?.at) {
+      if (before.entry) this.#listed[before.entry.state].delete(orderOf(before.entry.at, id));
+      if (entry) this.#listed[entry.state].set(orderOf(entry.at, id), message);
+    }
+    if (scheduledAt !== before.scheduledAt) {
+      const scheduled = this.#byNode.get(item.node)?.scheduled;
+      if (before.scheduledAt !== undefined) scheduled?.delete(orderOf(before.scheduledAt, id));
+      if (scheduledAt !== undefined) scheduled?.set(orderOf(scheduledAt, id), message);
+    }
     // A duplicate that waits for its first message is not stored, so nothing replaces it.
     const isStored = phase !== 'accepting' && item.state === 'waiting';
-    if (isStored && item.options.replaceKey !== undefined) this.replaceable.add(id);
-    if (place?.state !== 'uncertain') return;
-    const since = ClockSkew.of(this.#clock).timeOf(place.at);
-    const leftMs = Math.min(undecidedMs, Math.max(0, since + undecidedMs - this.#clock.now()));
-    this.#decisions.set(id, this.#clock.elapsed() + leftMs);
+    if (isStored && !isGone && item.options.replaceKey !== undefined) this.replaceable.add(id);
+    else this.replaceable.delete(id);
   }
 
-  #add(node: string, phase: Phase, difference: number): void {
-    const counts = this.#countsOf.get(node) ?? { ...noMessages };
-    counts[phase] += difference;
+  #count(node: string, phase: Phase, difference: number): void {
+    const ofNode = this.#byNode.get(node) ?? { counts: { ...noMessages }, scheduled: new OrderedMap() };
+    ofNode.counts[phase] += difference;
     this.counts[phase] += difference;
-    if (Object.values(counts).every((count) => count === 0)) this.#countsOf.delete(node);
-    else this.#countsOf.set(node, counts);
+    if (Object.values(ofNode.counts).every((count) => count === 0)) this.#byNode.delete(node);
+    else this.#byNode.set(node, ofNode);
   }
-
-  #uncount(message: OutgoingMessage): void {
-    const { id, item, phase } = message;
-    if (isCounted(message)) this.#add(item.node, phase, -1);
-    const place = placeOfEntry(message);
-    if (place) this.#listed[place.state].delete(orderOf(place, id));
-    this.replaceable.delete(id);
-    this.#decisions.delete(id);
-  }
-}
-
-function isCounted(message: OutgoingMessage): boolean {
-  return message.isKept || message.phase === 'searching';
 }
 
 function fits(phase: Phase, { state }: MessageItem): boolean {
@@ -286,6 +276,7 @@ function firstPhaseOf({ state }: MessageItem): Phase {
   return state === 'settled' ? 'reporting' : 'undecided';
 }
 
+/** Returns the list on which users see a message, or `undefined` if they do not see it. */
 function placeOfEntry({ item, phase, isKept }: OutgoingMessage): MessageEntryPlace | undefined {
   const { state, arrivedAt, settledAt } = item;
   if (phase === 'accepting' || phase === 'searching') return undefined;
@@ -293,7 +284,7 @@ function placeOfEntry({ item, phase, isKept }: OutgoingMessage): MessageEntryPla
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }
 
-/** Returns a sort key: by time, then by id. */
-function orderOf({ at }: MessageEntryPlace, id: string): string {
+/** Returns a sort key: by time in ms, then by id. */
+function orderOf(at: number, id: string): string {
   return formatOrder(at) + id;
 }

@@ -165,6 +165,7 @@ export class Outbox implements Participant {
   async close(graceMs = closeGraceMs): Promise<void> {
     this.#parts.repository.isClosed = true;
     this.#parts.repository.closing.abort();
+    this.#parts.repository.dueTimes.clear();
     for (const part of [this.#parts.settlement.redelivery, this.replies]) part.close();
     this.#parts.onRequestsRest();
     // Does not wait for nodes that attach while it is closing.
@@ -253,6 +254,7 @@ export class Outbox implements Participant {
     // The message has left, and its outcome is unknown.
     else if (item.state === 'leaving') dispatcher.sendAgain(await settlement.resume(item));
     else if (item.state === 'settled') await settlement.redelivery.deliver(item, true);
+    else if (item.state === 'uncertain' && !repository.isClosed) repository.awaitDecision(item);
   }
 
   /** Notes that a node was deployed, so that its messages can leave, or was removed, so that they wait for it. */

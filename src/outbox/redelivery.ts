@@ -1,5 +1,4 @@
 import type { Clock } from '../clock';
-import { DueTimes } from './due-times';
 import type { MessageItem } from './message-item';
 import type { MessageRepository } from './message-repository';
 import type { SendHandler } from './sender-registrations';
@@ -15,7 +14,7 @@ export interface RedeliveryOptions<Item extends Ended> {
   /**
    * While the repository is closed, no item enters the flow. If the store is shared, other instances can deliver the items.
    */
-  repository: Pick<MessageRepository, 'isClosed' | 'journal'>;
+  repository: Pick<MessageRepository, 'dueTimes' | 'isClosed' | 'journal'>;
   /** Returns the node that can receive an item now. */
   handlerOf(item: Item): SendHandler | undefined;
   /** Returns how long an item still waits for its node, in ms. Infinite: as long as its node is deployed. */
@@ -38,15 +37,11 @@ export class Redelivery<Item extends Ended> {
    * the flow.
    */
   readonly #waiting = new Map<string, boolean>();
-  /** Times at which the account drops items, by id. */
-  readonly #deadlines: DueTimes;
   /** Ids of items that are being handed to a node now. */
   readonly #reporting = new Set<string>();
 
   constructor(options: RedeliveryOptions<Item>) {
-    const { clock } = options;
     this.#options = options;
-    this.#deadlines = new DueTimes(clock, 'elapsed', (id) => void this.#miss(id));
   }
 
   /**
@@ -98,14 +93,13 @@ export class Redelivery<Item extends Ended> {
    */
   close(): void {
     const { items, repository } = this.#options;
-    this.#deadlines.clear();
     for (const id of [...this.#waiting.keys()])
       if (repository.journal.isShared || !items.get(id)) this.#waiting.delete(id);
   }
 
   #wait(item: Item): void {
-    const { clock, patienceMs } = this.#options;
-    this.#deadlines.set(item.id, clock.elapsed() + patienceMs(item));
+    const { clock, patienceMs, repository } = this.#options;
+    repository.dueTimes.set(item.id, clock.elapsed() + patienceMs(item), (id) => void this.#miss(id));
   }
 
   async #miss(id: string): Promise<void> {
@@ -118,7 +112,7 @@ export class Redelivery<Item extends Ended> {
   }
 
   #forget(id: string): void {
-    this.#deadlines.delete(id);
+    this.#options.repository.dueTimes.delete(id);
     this.#waiting.delete(id);
   }
 }

@@ -2,7 +2,6 @@ import { type Clock, maxDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import { createReading, type Step } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
-import { DueTimes } from '../outbox/due-times';
 import { storeEvidence } from '../outbox/evidence';
 import type { MessageRepository } from '../outbox/message-repository';
 import type { Reconciliations } from '../outbox/reconciliation';
@@ -74,8 +73,6 @@ export class Replies {
   readonly #options: RepliesOptions;
   /** Delivers ended follow-ups to the flow. */
   readonly redelivery: Redelivery<FollowUp>;
-  /** The deadlines of open follow-ups. */
-  readonly #deadlines: DueTimes;
   /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
   readonly #overdue = new Set<string>();
   /** Set while the account reads the replies that the service still has. */
@@ -87,7 +84,6 @@ export class Replies {
   constructor(options: RepliesOptions) {
     const { clock, repository, handlerOf, origins, onAbandoned } = options;
     this.#options = options;
-    this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     this.redelivery = new Redelivery({
       ...options,
       items: repository.followUps,
@@ -267,7 +263,7 @@ export class Replies {
       const followUp = repository.followUps.get(id);
       if (followUp && awaitedKindOf[followUp.kind] !== kind) continue;
       this.#overdue.delete(id);
-      this.#deadlines.set(id, clock.elapsed());
+      repository.dueTimes.set(id, clock.elapsed(), this.#onDeadline);
     }
   }
 
@@ -333,27 +329,26 @@ export class Replies {
     this.redelivery.close();
     for (const { timer } of this.#readingFirst.values()) timer.cancel();
     this.#collecting?.cancel();
-    this.#deadlines.clear();
     this.#overdue.clear();
     this.#readingFirst.clear();
     this.#collecting = undefined;
   }
 
   #await(followUp: FollowUp): void {
-    const { clock } = this.#options;
-    this.#deadlines.set(followUp.id, clock.elapsed() + remainingMs(followUp, clock));
+    const { clock, repository } = this.#options;
+    repository.dueTimes.set(followUp.id, clock.elapsed() + remainingMs(followUp, clock), this.#onDeadline);
     this.#sendAgain(followUp);
   }
 
-  #onDeadline(id: string): void {
+  readonly #onDeadline = (id: string): void => {
     const followUp = this.#options.repository.followUps.get(id);
     const { since = 0 } = (followUp && this.#readingFirst.get(awaitedKindOf[followUp.kind])) ?? {};
     if (followUp && (followUp.askedAt ?? 0) < since) this.#overdue.add(id);
     else if (followUp) void this.#end([followUp], true);
-  }
+  };
 
   #stopWaiting(id: string): void {
-    this.#deadlines.delete(id);
+    this.#options.repository.dueTimes.delete(id);
     this.#overdue.delete(id);
   }
 

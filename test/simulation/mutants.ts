@@ -402,6 +402,12 @@ export const mutants: readonly Mutant[] = [
     'return handler.onOutcome(event);',
     'void repository.delivered(item); return handler.onOutcome(event);',
   ),
+  replace(
+    'a step does not check the state of its message',
+    'outbox/transitions.ts',
+    'return current && states.includes(current.state) ? current : undefined;',
+    'return current;',
+  ),
   outgoing(
     'a stored message waits again after an unknown outcome',
     'outbox/message-item.ts',

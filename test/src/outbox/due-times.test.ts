@@ -13,9 +13,9 @@ describe('DueTimes', () => {
   it('handles due items a few hundred per turn, without removed ones', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
-    const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(id));
+    const dueTimes = new DueTimes(clock);
     const ids = Array.from({ length: 1_000 }, (_, index) => String(index).padStart(3, '0'));
-    for (const id of ids) dueTimes.set(id, 60_000);
+    for (const id of ids) dueTimes.set(id, 60_000, () => done.push(id));
     const perTurn: number[] = [];
     const count = () => {
       perTurn.push(done.length);
@@ -34,7 +34,8 @@ describe('DueTimes', () => {
   it('handles items in order of their latest time and id', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
-    const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(`${id} ${clock.elapsed()}`));
+    const dueTimes = new DueTimes(clock);
+    const onDue = (id: string) => done.push(`${id} ${clock.elapsed()}`);
     for (const [id, at] of [
       ['c', 3_000],
       ['b2', 2_000],
@@ -42,20 +43,35 @@ describe('DueTimes', () => {
       ['b1 too', 2_000],
       ['a', 9_000],
     ] as const) {
-      dueTimes.set(id, at);
+      dueTimes.set(id, at, onDue);
     }
-    dueTimes.set('a', 1_000);
-    assert.deepEqual([dueTimes.size, dueTimes.first, dueTimes.get('c'), clock.timers], [5, 1_000, 3_000, 1]);
+    dueTimes.set('a', 1_000, onDue);
+    dueTimes.set('never', Number.POSITIVE_INFINITY, onDue);
+    assert.equal(clock.timers, 1);
     await clock.advance(5_000);
     assert.deepEqual(done, ['a 1000', 'b1 2000', 'b1 too 2000', 'b2 2000', 'c 3000']);
-    assert.deepEqual([dueTimes.size, dueTimes.first], [0, undefined]);
+    assert.equal(clock.timers, 0);
+  });
+
+  it('handles times of both kinds in order, with one timer', async () => {
+    const clock = new VirtualClock();
+    const done: string[] = [];
+    const dueTimes = new DueTimes(clock);
+    const onDue = (id: string) => done.push(`${id} ${clock.elapsed()}`);
+    dueTimes.set('by elapsed time', 2_000, onDue);
+    dueTimes.set('by the wall clock', clock.now() + 1_000, onDue, 'now');
+    dueTimes.set('by elapsed time again', 3_000, onDue);
+    assert.equal(clock.timers, 1);
+    await clock.advance(5_000);
+    assert.deepEqual(done, ['by the wall clock 1000', 'by elapsed time 2000', 'by elapsed time again 3000']);
+    assert.equal(clock.timers, 0);
   });
 
   it('checks once a minute whether the clock was set', async () => {
     const clock = new VirtualClock();
     const done: number[] = [];
-    const dueTimes = new DueTimes(clock, 'now', () => done.push(clock.elapsed()));
-    dueTimes.set('a', clock.now() + 3_600_000);
+    const dueTimes = new DueTimes(clock);
+    dueTimes.set('a', clock.now() + 3_600_000, () => done.push(clock.elapsed()), 'now');
     await clock.advance(1_000);
     clock.set(2 * 3_600_000);
     await clock.advance(59_000);
@@ -84,6 +100,7 @@ describe('DueTimes', () => {
       return Promise.resolve([]);
     };
     const repository = {
+      dueTimes: new DueTimes(clock),
       followUps: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
       journal: { run },
     } as unknown as MessageRepository;

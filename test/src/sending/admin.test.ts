@@ -2,18 +2,15 @@ import assert from 'node:assert/strict';
 import { Admin, type AdminOptions } from '../../../src/outbox/admin';
 import type { MessageItem, MessageState, SendOptions } from '../../../src/outbox/message-item';
 import { Messages } from '../../../src/outbox/messages';
-import { VirtualClock } from '../../virtual-clock';
 
 describe('the list of messages that a user can decide about', () => {
-  let clock: VirtualClock;
   let texts: Messages;
   let admin: Admin;
   /** Number of messages that the code inspected. */
   let read: number;
 
   beforeEach(() => {
-    clock = new VirtualClock();
-    texts = new Messages(clock, () => {});
+    texts = new Messages();
     admin = new Admin({
       repository: { messages: texts },
       dispatcher: { dueAt: (_id: string) => undefined },
