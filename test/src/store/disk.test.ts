@@ -1,26 +1,16 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
-import { mock } from 'node:test';
-import { ClassicLevel } from 'classic-level';
-import type { Given, InboxSubscriber } from '../../../src/delivery/subscribers';
+import { join } from 'node:path';
 import { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
-import type { Inbox } from '../../../src/inbox/inbox';
 import { DiskStore, engines } from '../../../src/store/disk';
-import { levelDb } from '../../../src/store/leveldb';
 import { sqlite } from '../../../src/store/sqlite';
 import type { Database, Engine, Operation } from '../../../src/store/store';
 import { type Changes, createChanges, keepItem, type Remembered } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
-import { until } from '../../until';
 import { Closing } from '../closing';
-import { polled } from '../inbox/arrivals';
-import { createInboxOn } from '../inbox/inbox-on';
 import { events, testDriver } from './driver-suite';
 
 function createEntry(id: string): Entry {
@@ -36,16 +26,6 @@ function keep(id: string): Changes {
 
 function seen(at: number): Remembered {
   return { at, forMs: 1_000, value: JSON.stringify({ polled: true }) };
-}
-
-class Node implements InboxSubscriber {
-  readonly taken: Entry[] = [];
-
-  constructor(readonly id = 'node') {}
-
-  take(given: readonly Given[]): void {
-    this.taken.push(...given.map(({ entry }) => entry));
-  }
 }
 
 const available = engines.filter((engine) => engine !== sqlite || hasSqlite);
@@ -84,23 +64,6 @@ function testDiskStore(engine: Engine): void {
     }
   }
 
-  function createInbox(
-    store: DiskStore,
-    states: (string | undefined)[] = [],
-    onDamaged: (error: SmsError) => void = () => {},
-  ): Inbox {
-    return closing.add(
-      createInboxOn({
-        store,
-        dedupe: () => true,
-        dedupeMs: () => 1_000_000_000,
-        onStore: (error) => states.push(error?.message),
-        onDamaged,
-      }),
-      (inbox) => inbox.journal.close(),
-    );
-  }
-
   testDriver(() => createStore(), { isSwept: true });
 
   it('creates a folder that only its owner can read', async () => {
@@ -128,34 +91,6 @@ function testDiskStore(engine: Engine): void {
     await assert.rejects(store.recall(['x']));
     await assert.rejects(store.commit(createChanges()));
   });
-
-  if (engine === levelDb)
-    it("uses the key layout of LevelDB's sublevels", async () => {
-      const location = join(folder, 'store');
-      const opened = async () => {
-        const database = new ClassicLevel(location);
-        const items = database.sublevel('items');
-        const remembered = database.sublevel('remembered');
-        await Promise.all([items.open(), remembered.open()]);
-        return { database, items, remembered };
-      };
-      const before = await opened();
-      await before.items.put('1', JSON.stringify(createEntry('1')));
-      await before.remembered.put('id:1', '5 1000 {"polled":true}');
-      await before.database.close();
-      const store = createStore(location);
-      assert.deepEqual((await store.open(events)).items, [createEntry('1')]);
-      assert.deepEqual(await store.recall(['id:1']), [seen(5)]);
-      const changes = createChanges();
-      changes.drop.set('1', 'inbox');
-      changes.keep.set('2', createEntry('2'));
-      await store.commit(changes);
-      await store.close();
-      const after = await opened();
-      assert.deepEqual(await after.items.keys().all(), ['2']);
-      assert.deepEqual(await after.remembered.keys().all(), ['id:1']);
-      await after.database.close();
-    });
 
   describe('poll answers that a disk store saves', () => {
     it('are found in order after crashes, until they are released', async () => {
@@ -438,72 +373,5 @@ function testDiskStore(engine: Engine): void {
     await store.commit(changes);
     await store.sweep((noted) => ({ ...noted, at: 99_000 }));
     assert.deepEqual(await store.recall(['recent']), [seen(99_000)]);
-  });
-
-  describe('a disk store under an inbox', () => {
-    it('opens as soon as the file that blocks its folder is deleted', async () => {
-      const location = join(folder, 'store');
-      await writeFile(location, 'a file');
-      const states: (string | undefined)[] = [];
-      mock.timers.enable({ apis: ['setTimeout'] });
-      try {
-        const inbox = createInbox(createStore(location), states);
-        const node = new Node();
-        inbox.attach('incoming', node);
-        await inbox.accept(polled('1'));
-        assert.equal(node.taken.length, 1);
-        assert.match(states[0] ?? '', /EEXIST|ENOTDIR/);
-        await rm(location);
-        mock.timers.tick(5_000);
-        await until(() => states.length === 2);
-        assert.equal(states[1], undefined);
-        await inbox.journal.close();
-        assert.equal((await createStore(location).open(events)).items.length, 1);
-      } finally {
-        mock.timers.reset();
-      }
-    });
-
-    it('has the accepted messages of a process that was killed while writing', async () => {
-      const location = join(folder, 'store');
-      const child = startAccepting(engine, location);
-      const accepted: string[] = [];
-      for await (const id of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-        if (accepted.push(id) === 80) child.kill('SIGKILL');
-      }
-      const inbox = createInbox(createStore(location));
-      const node = new Node();
-      inbox.attach('incoming', node);
-      await inbox.journal.ready();
-      await until(() => node.taken.length >= accepted.length);
-      const found = node.taken.map(({ record }) => record.messageId);
-      assert.ok(accepted.length >= 80 && accepted.every((id) => found.includes(id)), `${accepted} ${found}`);
-      assert.equal(new Set(found).size, found.length);
-    });
-  });
-}
-
-/** Starts a process that accepts messages, four at a time, and prints their ids. */
-function startAccepting({ name }: Engine, location: string): ChildProcess {
-  const script = `
-    const { writeSync } = require('node:fs');
-    const { createInboxOn } = require(${JSON.stringify(resolve(__dirname, '../inbox/inbox-on.ts'))});
-    const { DiskStore, engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
-    const candidates = engines.filter(({ name }) => name === ${JSON.stringify(name)});
-    const store = new DiskStore(${JSON.stringify(location)}, candidates);
-    const inbox = createInboxOn({ store, dedupe: () => true, dedupeMs: () => 1e9, onStore: (error) => { if (error) throw error; } });
-    const run = async (lane) => {
-      for (let index = 0; ; index++) {
-        const messageId = [lane, index].join('-');
-        const record = { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
-        await inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
-        writeSync(1, messageId + '\\n');
-      }
-    };
-    inbox.journal.ready().then(() => Promise.all([0, 1, 2, 3].map(run)));
-  `;
-  return spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    cwd: resolve(__dirname, '../../..'),
   });
 }

@@ -199,38 +199,7 @@ for (const program of programs) {
 
     testDriver(() => create().store, { isSwept: false });
 
-    describe('stored items in RedisStore', () => {
-      it('are listed page by page, whatever their total size', async () => {
-        const instance = create();
-        await instance.open();
-        const names = Array.from({ length: 600 }, (_, index) => String(index).padStart(3, '0'));
-        for (const name of names) await instance.keep(Object.assign(entry(name), { ballast: 'x'.repeat(20_000) }));
-        // Redis cuts off a client whose pending answers are larger than this.
-        await server.client.config('SET', 'client-output-buffer-limit', 'normal 8mb 8mb 0');
-        try {
-          const found = await instance.open();
-          assert.deepEqual(
-            found.map(({ id }) => id),
-            names,
-          );
-        } finally {
-          await server.client.config('SET', 'client-output-buffer-limit', 'normal 0 0 0');
-        }
-      });
-    });
-
     describe('RedisStore and its remembered values', () => {
-      it('shows values to all instances until they are forgotten', async () => {
-        const [one, other] = [create(), create()];
-        await one.open();
-        await other.open();
-        await one.remember('a', 'A', undefined);
-        await one.remember('b', 'B', undefined);
-        assert.deepEqual(await other.store.recall(['a', 'x', 'b']), [remembered('A'), undefined, remembered('B')]);
-        await other.remember('a', undefined, 'A');
-        assert.deepEqual(await one.store.recall(['a', 'b']), [undefined, remembered('B')]);
-      });
-
       it('clears the items of one instance, and nothing that instances share', async () => {
         const [instance, other] = [create(), create()];
         for (const one of [instance, other]) await one.open();
@@ -362,19 +331,6 @@ for (const program of programs) {
 
     describe('data that the server has lost', () => {
       const lose = async () => void (await server.client.del(...(await inboxes())));
-
-      it('is a reset for every instance with items, and each notices it', async () => {
-        const instances = [create(), create(), create()];
-        for (const instance of instances) {
-          await instance.open();
-          await instance.keep(entry(`${instances.indexOf(instance)}`));
-        }
-        await lose();
-        for (const instance of instances) {
-          await instance.until(() => instance.failures.length > 0);
-          assert.equal((await instance.store.open(instance)).isReset, true);
-        }
-      });
 
       it('stops a commit that depends on it', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
@@ -753,20 +709,6 @@ for (const program of programs) {
         await instance.keep(entry('1'));
         assert.equal(await countHeld(), 1);
         assert.equal(await server.client.scard(`${prefix}instances`), 1);
-      });
-
-      it('survive a server that has lost its scripts', async () => {
-        const instance = create();
-        await instance.open();
-        await instance.keep(entry('1'));
-        await server.client.call('SCRIPT', 'FLUSH');
-        await instance.keep(entry('2'));
-        await server.client.call('SCRIPT', 'FLUSH');
-        assert.deepEqual(
-          (await instance.open()).map(({ id }) => id),
-          ['1', '2'],
-        );
-        assert.deepEqual(instance.failures, []);
       });
     });
 
