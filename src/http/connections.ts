@@ -54,7 +54,7 @@ export interface ConnectionsOptions {
   proxy?: ProxyOptions;
   /** Rules for proxies of the environment. */
   proxyRules?: ProxyRules;
-  /** Measures the age of connections. Default: the clock of the machine. */
+  /** Measures the age of connections and the time of a proxy. Default: the clock of the machine. */
   clock?: Clock;
 }
 
@@ -75,7 +75,7 @@ export interface ConnectionsOptions {
  * await connections.close();
  * ```
  */
-export function createConnections(options: ConnectionsOptions): RenewedConnections {
+export function createConnections(options: ConnectionsOptions): Connections {
   const { baseUrl, tls, clock = systemClock } = options;
   const proxy = findProxy(baseUrl, options.proxy, options.proxyRules);
   // Loads undici only when an account exists, because undici takes longer to load than all other modules together.
@@ -98,7 +98,7 @@ export function createConnections(options: ConnectionsOptions): RenewedConnectio
     }
   };
   const isTunnelled = baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';
-  const connectAny = proxy && isTunnelled ? createTunnel(proxy, connectOptions, direct) : direct;
+  const connectAny = proxy && isTunnelled ? createTunnel(proxy, connectOptions, direct, clock) : direct;
   const connect: typeof connectService = (target, callback) => {
     connectAny(target, (...result) => {
       const [, socket] = result;
@@ -121,7 +121,7 @@ export function createConnections(options: ConnectionsOptions): RenewedConnectio
  * Connections whose dispatcher is replaced when it is {@link maxAgeMs} old. The former dispatcher finishes its
  * requests.
  */
-export class RenewedConnections implements Connections {
+class RenewedConnections implements Connections {
   readonly #create: () => Dispatcher;
   readonly #clock: Clock;
   readonly #retired = new Set<Dispatcher>();
@@ -144,12 +144,6 @@ export class RenewedConnections implements Connections {
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([this.#current, ...this.#retired].map((dispatcher) => dispatcher.close()));
-  }
-
-  /** Breaks all connections, including those of running requests. */
-  async destroy(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([this.#current, ...this.#retired].map((dispatcher) => dispatcher.destroy()));
   }
 
   #renew(): void {

@@ -2,7 +2,7 @@ import { type ClientRequest, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { buildConnector, Dispatcher } from 'undici';
-import { systemClock } from '../clock';
+import { type Clock, systemClock } from '../clock';
 import { describeFailure, ProxyFailure } from './failure';
 import type { ProxyAddress } from './proxy';
 
@@ -48,11 +48,16 @@ export function createTunnel(
   proxy: ProxyAddress,
   options: ConnectOptions,
   connectService: buildConnector.connector,
+  clock: Clock = systemClock,
 ): buildConnector.connector {
   return (target, callback) => {
     const { host = '', port, protocol } = target;
     const hostAndPort = port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
     const request = requestTunnel(proxy, hostAndPort, options);
+    const timer = clock.after(options.timeout, () => {
+      request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
+    });
+    request.once('close', () => timer.cancel());
     request.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
       socket.unshift(head);
       const isOpen = statusCode >= 200 && statusCode < 300;
@@ -78,8 +83,8 @@ export function createTunnel(
 function requestTunnel({ url, authorization }: ProxyAddress, target: string, options: ConnectOptions): ClientRequest {
   const isSecure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const { timeout, ...socketOptions } = options;
-  const request = (isSecure ? requestHttps : requestHttp)({
+  const { timeout: _, ...socketOptions } = options;
+  return (isSecure ? requestHttps : requestHttp)({
     method: 'CONNECT',
     host,
     port: url.port || (isSecure ? 443 : 80),
@@ -90,9 +95,4 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, opt
     // Otherwise Node.js would use the name in the `Host` header.
     servername: isIP(host) ? '' : host,
   });
-  const timer = systemClock.after(timeout, () => {
-    request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
-  });
-  request.once('close', () => timer.cancel());
-  return request;
 }

@@ -36,7 +36,7 @@ describe('connections', () => {
   /** Opens connections as an account does. */
   function open({ baseUrl, tls, proxy }: Way) {
     const options = { baseUrl, ...(tls && { tls }), ...(proxy && { proxy }) };
-    const connections = closing.add(createConnections(options), (it) => it.destroy());
+    const connections = closing.add(createConnections(options), (it) => void it.close().catch(() => {}));
     const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
     const call = (more: Partial<Call> = {}): Promise<Answer> =>
       exchange({ method: 'POST', path: '/x', parameters: [['a', '1']], timeoutMs: 10_000, effect: 'send', ...more });
@@ -147,7 +147,7 @@ describe('connections', () => {
       const { call } = open(service);
       for (let time = 0; time < 20; time++) {
         await call({ beforeLeaving });
-        await new Promise((resolve) => setTimeout(resolve, 2));
+        await new Promise(setImmediate);
         // The end of the connection is at the client's socket immediately, but the client has not read it yet.
         for (const socket of service.connections) socket.destroy();
         assert.equal((await call({ beforeLeaving })).bytes.toString(), 'ok');
@@ -196,7 +196,7 @@ describe('connections', () => {
     });
     const clock = new VirtualClock();
     const { baseUrl } = service;
-    const connections = closing.add(createConnections({ baseUrl, clock }), (it) => it.destroy());
+    const connections = closing.add(createConnections({ baseUrl, clock }), (it) => void it.close().catch(() => {}));
     const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
     const call = (path: string) =>
       exchange({ method: 'POST', path, parameters: [], timeoutMs: 10_000, effect: 'read' });

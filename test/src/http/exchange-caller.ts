@@ -11,8 +11,7 @@ import { type createSelfSigned, type RawService, startRawService } from '../raw-
 
 export const bearer: Authentication = { type: 'bearer', apiKey: 'key-3141592653' };
 export const basic: Authentication = { type: 'basic', userId: 'ann', password: 'pässwörd-271828' };
-export const form: Authentication = { type: 'form', userId: 'ann', password: 'p&ss=w rd-161803' };
-const secrets = ['3141592653', '271828', '161803', Buffer.from('ann:').toString('base64').slice(0, 5), 'proxy-secret'];
+const secrets = ['3141592653', '271828', Buffer.from('ann:').toString('base64').slice(0, 5), 'proxy-secret'];
 
 interface Options extends Partial<Call> {
   authentication?: Authentication;
@@ -41,7 +40,7 @@ export class Caller {
   }
 
   open(baseUrl: string, options: { tls?: TlsOptions; proxy?: ProxyOptions } = {}) {
-    return this.#closing.add(createConnections({ baseUrl, ...options }), (connections) => connections.destroy());
+    return this.#closing.add(createConnections({ baseUrl, ...options }), (connections) => void connections.close());
   }
 
   readonly call = (baseUrl: string, options: Options = {}): Promise<Answer> => {

@@ -15,7 +15,7 @@ import {
   startRawService,
   startSocketService,
 } from '../raw-service';
-import { Caller, failure, readEcho } from './exchange-caller';
+import { Caller, createTimeouts, failure, readEcho } from './exchange-caller';
 
 describe('a proxy', () => {
   const closing = new Closing();
@@ -129,9 +129,11 @@ describe('a proxy', () => {
   });
 
   it('fails after a timeout if it does not answer', async () => {
-    const proxy = await startSocketService(closing, (socket) => socket.resume());
+    const { clock, expire } = createTimeouts();
+    const proxy = await startSocketService(closing, (socket) => socket.resume().once('data', expire));
     const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
-    const tunnel = createTunnel(address, { timeout: 50, autoSelectFamilyAttemptTimeout: 50 }, () => assert.fail());
+    const options = { timeout: 1_000, autoSelectFamilyAttemptTimeout: 1_000 };
+    const tunnel = createTunnel(address, options, () => assert.fail(), clock);
     const error = await new Promise((resolve) => {
       tunnel({ hostname: 'sms.test', host: 'sms.test', port: '', protocol: 'https:' }, (...[reason]) =>
         resolve(reason),
