@@ -1,4 +1,8 @@
 import { charsetOf, decodeBytes, type Encoded } from './charset';
+import { unreadable } from './fields';
+
+/** Maximum number of parameters. Without a limit, 8 MiB of empty parameters take 760 MB of memory. */
+const maxParameters = 500_000;
 
 /**
  * Reads an `application/x-www-form-urlencoded` body or query string into names and values, in their order. Names can
@@ -7,6 +11,8 @@ import { charsetOf, decodeBytes, type Encoded } from './charset';
  * Each value is decoded separately, see {@link decodeBytes}, because a value can be in UTF-16 with a byte order mark
  * (§2.3). Malformed escapes do not change. Leading white space, a leading byte order mark and trailing line breaks
  * are dropped.
+ *
+ * @throws SmsError `SMS_RESPONSE` for more than 500,000 parameters
  */
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
@@ -19,6 +25,7 @@ export function parseForm(...encoded: Encoded): [name: string, value: string][] 
     const end = `${pair}=`.indexOf('=');
     const name = decodePart(pair.slice(0, end), charset);
     pairs.push([name, decodePart(pair.slice(end + 1), charset)]);
+    if (pairs.length > maxParameters) throw unreadable('answer', 'a form with too many parameters');
   }
   return pairs;
 }

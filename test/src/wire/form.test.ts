@@ -38,6 +38,10 @@ describe('parseForm', () => {
       assert.equal(read.map(([name, value]) => `${name}→${value}`).join(' '), pairs);
     });
   }
+
+  it('refuses more than 500,000 pairs', () => {
+    assert.throws(() => parseForm(Buffer.from('&a'.repeat(1_000_000))), { code: 'SMS_RESPONSE' });
+  });
 });
 
 describe('flattenForm', () => {
