@@ -1,7 +1,5 @@
 import type { Clock } from '../clock';
 import { mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
-import type { ReadConsentChange } from '../consent/words';
-import { readConsent } from '../inbox/correlator';
 import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
 import { limitPrefix, mergeLimits } from '../outbox/limits';
@@ -13,14 +11,10 @@ import { type ImportOptions, Imports, importStore, type Merge } from './import';
 /** Options of the journal, the inbox and the outbox of an account. */
 export interface AccountDataOptions
   extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
-    Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUnreceived'>,
+    Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUnreceived' | 'readConsentChange' | 'onOptOut'>,
     Omit<OutboxOptions, 'journal'> {
   storeName: string;
   receives: ReceiveCounts;
-  /** Returns the opt-out or opt-in that a message asks for. Finds none while no node has `optOut`. */
-  readConsentChange: ReadConsentChange;
-  /** Called after the list of opted-out numbers has changed. */
-  onOptOut(): void;
   /** Data of a former login in the same store, while it is imported. The new data opens the store only afterwards. */
   former: AccountData | undefined;
 }
@@ -67,14 +61,11 @@ export class AccountData {
     });
     this.outbox = new Outbox({ ...options, journal });
     this.journal = journal;
-    const { clock, readConsentChange, onOptOut: onChanged } = options;
-    const consent = { journal, now: () => clock.now(), readConsentChange, onChanged };
     this.inbox = new Inbox({
       ...options,
       counts: options.receives,
       journal,
       correlator: (event) => this.outbox.replies.correlationOf(event),
-      consentOf: (event) => readConsent(consent, event),
     });
   }
 

@@ -1,11 +1,10 @@
 import type { Clock } from '../clock';
-import { listOptOuts, type OptOutPage, type OptOutQuery } from '../consent/opt-outs';
+import { changeOptOuts, listOptOuts, type OptOutPage, type OptOutQuery } from '../consent/opt-outs';
 import type { ConsentChange } from '../consent/words';
 import { type OutboxSubscriptionOptions, OutboxSubscription as PolledOutbox } from '../delivery/outbox-subscription';
 import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll-subscription';
 import { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import { createOptOutStep } from '../inbox/correlator';
 import type { Channel } from '../inbox/entries';
 import type { Inbox, InboxState } from '../inbox/inbox';
 import { createReading } from '../journal/step';
@@ -353,9 +352,16 @@ export class JoinedMembership implements Membership, Member {
   async changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number> {
     const { journal } = this.inbox;
     const optOutChange = { msisdns, change, at: journal.clock.now(), via: 'person' } as const;
-    const changed = await journal.run(createOptOutStep(optOutChange, 'refuse'));
-    this.#host.onOptOut();
-    return changed;
+    return journal.run({
+      whileFailing: 'refuse',
+      decide: (readKey, changes) => {
+        const changed = changeOptOuts(optOutChange, readKey, changes);
+        return () => {
+          this.#host.onOptOut();
+          return changed;
+        };
+      },
+    });
   }
 
   leave(returning?: Promise<void>, stoppedAt = this.#host.clock.elapsed()): Promise<void> {

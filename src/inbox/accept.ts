@@ -1,11 +1,13 @@
+import type { Timer } from '../clock';
+import { changeOptOuts, type OptOutChange } from '../consent/opt-outs';
 import type { Destination } from '../delivery/subscribers';
-import type { Step } from '../journal/journal';
+import type { Step, WhileFailing } from '../journal/journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, latest, type PendingWrite, type ReadKey } from '../store/store';
-import type { InboxParts } from './context';
-import type { Consent, Correlated, Correlating } from './correlator';
+import { removeFormatting } from '../wire/fields';
+import type { Correlated, Correlating, InboxParts } from './context';
 import type { DeadLetters } from './dead-letters';
-import { addressTo, type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, type Together } from './entries';
+import { addressTo, type DeadLetter, type Entry, nameSubscribers, Pending, type Together } from './entries';
 import {
   answerOf,
   type Identity,
@@ -19,15 +21,12 @@ import {
 } from './identity';
 
 /** The parts of an inbox that its steps use. */
-export type InboxContext = InboxParts & {
-  readonly deadLetters: DeadLetters;
-  /** Reads an opt-out or an opt-in from a record. `undefined`: the record is neither. */
-  consentOf(event: RecordOfKind): Consent | undefined;
-  /** Reports an unexpected error of a step. */
-  onFault(error: unknown): void;
-  /** Runs a step as soon as the store can be read. After 60 s, runs the step without the store. */
-  runOnceReadable<Result>(step: Step<Result>): Promise<Result>;
-};
+export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
+
+/** If the store does not answer within this time, records are delivered without being matched. */
+const maxMatchWaitMs = 60_000;
+
+const digits = /^\d{1,20}$/;
 
 /** Records of one answer or one callback. */
 export type Arrival = Destination &
@@ -52,29 +51,32 @@ interface Candidate {
   id?: string;
   readonly event: RecordOfKind;
   readonly identity: Identity;
-  readonly consent: Consent | undefined;
+  /** Absent: the record is neither an opt-out nor an opt-in. */
+  readonly consent: OptOutChange | undefined;
   /** Absent: the record answers no message. */
   readonly known: Correlating | undefined;
   readonly arrival: Arrival;
 }
 
 /**
- * Creates the step that accepts records. It stores the new records and then delivers them to the nodes. The result says
- * whether each record was seen before.
+ * Stores new records, and then delivers them to the nodes. Resolves with verdicts that say whether each record was seen
+ * before.
+ *
+ * @throws SmsError `SMS_STORE` for a callback, if the store cannot keep it or is closed
  */
-export function createAccept(context: InboxContext, arrival: Arrival): Step<Verdict[]> & { mayAnswer: boolean } {
-  const { kind, records, via } = arrival;
+export async function acceptRecords(context: InboxContext, arrival: Arrival): Promise<Verdict[]> {
+  const { kind, records, via, isRecovered } = arrival;
   const candidates = records.map((record): Candidate => {
-    const consent = context.consentOf({ kind, record } as RecordOfKind);
-    const event = { kind, record: consent ? { ...record, optOut: consent.optOut } : record } as RecordOfKind;
+    const consent = readConsent(context, { kind, record } as RecordOfKind);
+    const event = { kind, record: consent ? { ...record, optOut: consent.change } : record } as RecordOfKind;
     return { event, identity: identify(event), consent, known: context.correlator?.(event), arrival };
   });
   const mayAnswer = candidates.some(({ known }) => known?.mayAnswer);
-  return {
-    mayAnswer,
+  // The service repeats a refused callback, but it does not return a polled record again.
+  const whileFailing: WhileFailing = via === 'callback' ? 'refuse' : isRecovered ? 'postpone' : 'apply';
+  const step: Step<Verdict[]> = {
     keys: candidates.flatMap(({ identity, known }) => [...keysOf(identity), ...(known?.keys ?? [])]),
-    // The service repeats a refused callback, but it does not return a polled record again.
-    whileFailing: via === 'callback' ? 'refuse' : 'apply',
+    whileFailing,
     decide(readKey, changes) {
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
@@ -91,6 +93,45 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
       };
     },
   };
+  return mayAnswer && whileFailing === 'apply' ? runOnceReadable(context, step) : context.journal.run(step);
+}
+
+/** Runs a step as soon as the store can be read. After 60 s, runs the step without the store. */
+function runOnceReadable<Result>({ journal, clock }: InboxParts, step: Step<Result>): Promise<Result> {
+  const waiting = { ...step, whileFailing: 'postpone' as WhileFailing };
+  const giveUp = () => {
+    waiting.whileFailing = 'apply';
+    journal.retakePostponed();
+  };
+  const timer: Timer = clock.after(maxMatchWaitMs, giveUp, true);
+  return journal.run(waiting).finally(() => timer.cancel());
+}
+
+/** Reads an opt-out or an opt-in from a message. `undefined`: the record is neither. */
+function readConsent({ clock, readConsentChange }: InboxParts, event: RecordOfKind): OptOutChange | undefined {
+  const change = event.kind === 'incoming' ? readConsentChange?.(event.record.body) : undefined;
+  const msisdn = change && removeFormatting(String(event.record.from ?? ''));
+  if (!change || !msisdn || !digits.test(msisdn)) return undefined;
+  return { msisdns: [msisdn], change, at: clock.now(), via: 'message' };
+}
+
+/** Changes the list of opted-out numbers. Returns the effect. */
+function changeConsent(
+  { journal, run, onOptOut = () => {} }: InboxParts,
+  consent: OptOutChange,
+  readKey: ReadKey,
+  changes: Changes,
+): () => void {
+  if (journal.isOpen) {
+    changeOptOuts(consent, readKey, changes);
+    return onOptOut;
+  }
+  // While the store fails, the list cannot be read and must not be overwritten.
+  const decide: Step<void>['decide'] = (...later) => {
+    changeOptOuts(consent, ...later);
+    return onOptOut;
+  };
+  return () => run({ whileFailing: 'postpone', decide });
 }
 
 /**
@@ -159,7 +200,7 @@ function acceptRecord(
     }
   }
   const answer = leftOut ?? (unhandled && answerOf(unhandled.record));
-  const onAccepted = isNew ? consent?.change(readKey, changes) : undefined;
+  const onAccepted = isNew && consent ? changeConsent(context, consent, readKey, changes) : undefined;
   const isHeldBack = !answer && known?.outcome !== undefined;
   const correlated: Partial<Correlated> & { record: InboxRecord } = isHeldBack
     ? { record: event.record, effect: known.noteEvidence?.(readKey, changes) ?? (() => {}) }
@@ -177,7 +218,7 @@ function acceptRecord(
   if (isCopyOfLeftOut) noteLeftOut(identity, undefined, readKey, changes);
   if (unhandled) dropItem(changes, unhandled.id, unhandled.part);
   candidate.id ??= context.journal.nextId();
-  const entry = createEntry(context, candidate.id, newsOf(event, correlated.record), arrival);
+  const entry = createEntry(context, candidate.id, { kind, record: correlated.record } as RecordOfKind, arrival);
   if (isRecovered) entry.unsure = true;
   if (isHeldBack) Object.assign(entry, { isHeldBack, attempts: 0 } satisfies Partial<Entry>);
   keepItem(changes, entry);
@@ -202,7 +243,7 @@ export function holdBack(context: InboxContext, pending: Pending, known?: Correl
   const { entry } = pending;
   context.entries.set(entry.id, pending);
   const correlating = known ?? context.correlator?.(entry);
-  const match = () => context.runOnceReadable(createMatch(context, pending, correlating)).catch(context.onFault);
+  const match = () => runOnceReadable(context, createMatch(context, pending, correlating)).catch(context.onFault);
   void (correlating?.outcome ?? Promise.resolve()).then(match);
 }
 

@@ -1,15 +1,14 @@
-import { nextTurn, type Timer } from '../clock';
+import { nextTurn } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, SmsError } from '../errors';
-import type { Journal, Step, WhileFailing } from '../journal/journal';
+import type { Journal, Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
-import type { Kind, RecordOfKind, RecordsOfKind } from '../model';
+import type { Kind, RecordsOfKind } from '../model';
 import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
 import { dropItem, keepItem, latest, type PendingWrite, parseRememberedValue, timeOf } from '../store/store';
-import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext, leaveOut } from './accept';
+import { type Arrival, acceptRecords, giveTogether, holdBack, type InboxContext, leaveOut } from './accept';
 import type { InboxParts } from './context';
-import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
 import {
   type Channel,
@@ -26,11 +25,7 @@ import { mergeSeen, type Verdict } from './identity';
 export type { Arrival } from './accept';
 
 /** Dependencies of an {@link Inbox}. */
-export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
-  /** Reads an opt-out or an opt-in from a record. Absent: the account has no list of opted-out numbers. */
-  consentOf?(event: RecordOfKind): Consent | undefined;
-  /** Called if a node threw an error while it received entries. */
-  onFault(error: unknown): void;
+export interface InboxOptions extends Omit<InboxParts, 'entries' | 'subscribers' | 'run'> {
   /** Counters of received records. */
   counts: ReceiveCounts;
   /** Called if the oldest unhandled record was dropped, because there are too many. */
@@ -50,9 +45,6 @@ export interface ReceiveCounts {
   redelivered: number;
   unhandled: number;
 }
-
-/** If the store does not answer within this time, records are delivered without being matched. */
-const maxMatchWaitMs = 60_000;
 
 /** Maximum number of entries, and of callbacks that are being stored. One more callback is refused. */
 export const maxWaitingForCallback = 20_000;
@@ -194,10 +186,8 @@ export class Inbox {
   }
 
   async #acceptPiece(arrival: Arrival): Promise<Verdict[]> {
-    const { kind, via } = arrival;
-    const step = createAccept(this.#context, arrival);
-    const isWaiting = via === 'poll' && step.mayAnswer;
-    const verdicts = await (isWaiting ? this.#runOnceReadable(step) : this.journal.run(step));
+    const { kind } = arrival;
+    const verdicts = await acceptRecords(this.#context, arrival);
     const fresh = verdicts.filter((verdict) => verdict === 'new').length;
     this.counts.duplicates += verdicts.length - fresh;
     if (kind === 'incoming') this.counts.received += fresh;
@@ -240,21 +230,8 @@ export class Inbox {
     );
   }
 
-  /** See {@link InboxContext.runOnceReadable}. */
-  #runOnceReadable<Result>(step: Step<Result>): Promise<Result> {
-    const { journal, clock } = this.#context;
-    const waiting = { ...step, whileFailing: 'postpone' as WhileFailing };
-    const giveUp = () => {
-      waiting.whileFailing = 'apply';
-      journal.retakePostponed();
-    };
-    const timer: Timer = clock.after(maxMatchWaitMs, giveUp, true);
-    return journal.run(waiting).finally(() => timer.cancel());
-  }
-
   #createContext(options: InboxOptions): InboxContext {
-    const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUnreceived, onDeadLettersFull } =
-      options;
+    const { journal, clock, onFault, isPolled, onUnreceived, onDeadLettersFull } = options;
     const entries = new Map<string, Pending>();
     const run: InboxParts['run'] = (step) => {
       journal.run(step).catch((error: unknown) => {
@@ -280,13 +257,8 @@ export class Inbox {
       onFault,
     };
     const subscribers = new Subscribers(entries, events, clock);
-    const parts = { journal, clock, entries, subscribers, correlator, dedupe, dedupeMs, run };
-    return Object.assign(parts, {
-      deadLetters: new DeadLetters(parts, onDeadLettersFull),
-      consentOf: (event: RecordOfKind) => options.consentOf?.(event),
-      onFault,
-      runOnceReadable: <Result>(step: Step<Result>) => this.#runOnceReadable(step),
-    });
+    const parts = { ...options, entries, subscribers, run };
+    return { ...parts, deadLetters: new DeadLetters(parts, onDeadLettersFull) };
   }
 }
 
@@ -324,8 +296,7 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
 function createInboxParticipant(context: InboxContext, wantedNames: Participant['wantedNames']): Participant {
   const { entries, subscribers, run } = context;
   const replay = (records: RecordsOfKind, savedText: PendingWrite) => {
-    const step = createAccept(context, { ...records, via: 'poll', savedText, isRecovered: true });
-    run({ ...step, whileFailing: 'postpone' });
+    acceptRecords(context, { ...records, via: 'poll', savedText, isRecovered: true }).catch(context.onFault);
   };
   return {
     wantedNames,

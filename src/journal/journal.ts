@@ -52,9 +52,6 @@ const newOutageMs = 10_000;
 /** Maximum number of steps in one commit. */
 const maxGroupSize = 256;
 
-/** Reads the store between two commits. Must not reject. */
-type Reading = () => Promise<void>;
-
 /**
  * Runs each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event
  * loop share a commit. Steps that arrive during a commit share the next one. The journal reopens a failed store, and
@@ -70,8 +67,10 @@ export class Journal {
   /** Time of the last id, in µs since 1970. The suffix distinguishes the ids of processes that share a store. */
   #lastIdAt = 0;
   readonly #idSuffix: string;
-  /** Requested steps and readings, in order. */
-  #queue: (Task | Reading)[] = [];
+  /** Requested steps, in order. */
+  #queue: Task[] = [];
+  /** Items that the open store has claimed from dead processes, and that no participant has received yet. */
+  #claimed: Item[] = [];
   #working: Promise<void> | undefined;
   #mode: JournalMode = 'closed';
   /** Why the store cannot be used. Stays set until a write succeeds. */
@@ -87,8 +86,6 @@ export class Journal {
   #grace: Timer | undefined;
   /** Whether the store should be open. */
   #isWanted = true;
-  /** Identifies the last opening of the store. */
-  #opening: object | undefined;
   /** Whether the participants know everything in the store. */
   #isRead = false;
 
@@ -211,18 +208,19 @@ export class Journal {
     return this.#lastIdAt.toString(36).padStart(idTimeLength, '0') + this.#idSuffix;
   }
 
+  #enqueue(task: Task): void {
+    this.#queue.push(task);
+    this.#work();
+  }
+
   get #hasWork(): boolean {
-    return this.#isToOpen || this.#queue.length > 0 || (this.isOpen && this.#writer.hasUnsaved);
+    if (this.#isToOpen || this.#queue.length > 0) return true;
+    return this.isOpen && (this.#claimed.length > 0 || this.#writer.hasUnsaved);
   }
 
   /** Whether the store must be opened again before anything else happens. */
   get #isToOpen(): boolean {
     return this.#mode === 'lapsed' || this.#mode === 'due';
-  }
-
-  #enqueue(request: Task | Reading): void {
-    this.#queue.push(request);
-    this.#work();
   }
 
   /** Starts to process the queue before this turn of the event loop ends. */
@@ -238,30 +236,24 @@ export class Journal {
     await undefined;
     do {
       if (this.#isToOpen || (this.#mode === 'closed' && (this.#hasWork || this.#isWanted))) await this.#open();
+      else if (this.isOpen && this.#claimed.length > 0) await this.#find(this.#claimed.splice(0), false);
       else if (this.#hasWork) await this.#takeNext();
-      await this.#attempt(() => this.#writer.sweepWhenDue());
+      if (this.isOpen && this.#writer.isSweepDue) await this.#writer.sweep().catch((error) => this.#fail(error));
       this.#options.onSteps?.();
       if (!this.#isWanted && !this.#hasWork) await this.#close();
     } while (this.#hasWork || (this.#mode === 'closed' && this.#isWanted));
   }
 
-  /** Runs the next reading, or all steps that were requested before the next reading. */
+  /** Runs the next steps. */
   async #takeNext(): Promise<void> {
-    const [first] = this.#queue;
-    if (typeof first === 'function') {
-      this.#queue.shift();
-      return first();
+    let [count, bytes] = [0, 0];
+    for (const { step } of this.#queue) {
+      if (count === maxGroupSize || bytes >= maxBytes) break;
+      count++;
+      bytes += step.bytes ?? 0;
     }
-    const tasks: Task[] = [];
-    let bytes = 0;
-    for (const next of this.#queue) {
-      if (typeof next === 'function' || tasks.length === maxGroupSize || bytes >= maxBytes) break;
-      tasks.push(next);
-      bytes += next.step.bytes ?? 0;
-    }
-    this.#queue.splice(0, tasks.length);
-    await this.#take(tasks);
-    if (tasks.length === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
+    await this.#take(this.#queue.splice(0, count));
+    if (count === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
   }
 
   /** Runs steps in one commit, or without the store if it fails. */
@@ -283,25 +275,10 @@ export class Journal {
     }
   }
 
-  /** Calls the store. Resolves with `undefined` if the store is not open, or fails. */
-  async #attempt<T>(call: (store: Store) => Promise<T>): Promise<T | undefined> {
-    if (!this.isOpen) return undefined;
-    try {
-      const result = await call(this.#options.store);
-      // The store might have failed during the call.
-      return this.isOpen ? result : undefined;
-    } catch (error) {
-      this.#fail(error);
-      return undefined;
-    }
-  }
-
   /** Opens the store, and passes its items to the participants. */
   async #open(): Promise<void> {
-    const opening = {};
-    this.#opening = opening;
     this.#setMode(this.#mode === 'lapsed' ? 'reopening' : 'opening');
-    const recovered = await this.#openStore(opening);
+    const recovered = await this.#openStore();
     if (!recovered) return;
     const { items, pendingWrites, isReset = false } = recovered;
     await this.#find(items, true, isReset);
@@ -335,14 +312,16 @@ export class Journal {
     this.#options.onDamaged?.(damage);
   }
 
-  async #openStore(opening: object): Promise<RecoveredState | undefined> {
+  async #openStore(): Promise<RecoveredState | undefined> {
+    // Items that were claimed before a failure are found by this opening, or by another process.
+    const claimed: Item[] = [];
+    this.#claimed = claimed;
     try {
       const events: StoreEvents = {
-        onTakenOver: (items) =>
-          this.#enqueue(async () => {
-            // The store failed in the meantime. The next opening, or another process, receives the items.
-            if (opening === this.#opening) await this.#find(items, false);
-          }),
+        onTakenOver: (items) => {
+          for (const item of items) claimed.push(item);
+          this.#work();
+        },
         wantedNames: () => [...this.#participants.values()].flatMap((participant) => [...participant.wantedNames()]),
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);

@@ -52,7 +52,9 @@ export class StepWriter {
   /** Changes of steps that ran while the store failed. */
   #unsaved = createChanges();
   readonly #postponed: Task[] = [];
-  #rememberedSinceSweep = rememberedPerSweep;
+  /** Whether the store must be swept: when it opens, after a number of remembered values, and after a clock change. */
+  isSweepDue = true;
+  #rememberedSinceSweep = 0;
   #sweptAfterSetting = 0;
 
   constructor(store: Store, participants: ReadonlyMap<unknown, Participant>, skew: ClockSkew) {
@@ -108,6 +110,8 @@ export class StepWriter {
         if (this.hasUnsaved) this.#unsaved = createChanges();
         this.hasUnsaved = false;
         this.#rememberedSinceSweep += all.remember.size;
+        this.isSweepDue ||=
+          this.#rememberedSinceSweep >= rememberedPerSweep || this.#skew.setAt !== this.#sweptAfterSetting;
         for (const id of all.keep.keys()) this.stored.add(id);
         for (const id of all.drop.keys()) this.stored.delete(id);
         return { effects: decided.effects };
@@ -137,12 +141,10 @@ export class StepWriter {
     }
   }
 
-  /** Sweeps the store after a number of remembered values, and after a clock change. */
-  async sweepWhenDue(): Promise<void> {
-    const { setAt } = this.#skew;
-    if (this.#rememberedSinceSweep < rememberedPerSweep && setAt === this.#sweptAfterSetting) return;
+  async sweep(): Promise<void> {
+    this.isSweepDue = false;
     this.#rememberedSinceSweep = 0;
-    this.#sweptAfterSetting = setAt;
+    this.#sweptAfterSetting = this.#skew.setAt;
     await this.#store.sweep((remembered) => this.#skew.renew(remembered));
   }
 

@@ -258,8 +258,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a callback is answered with 200 while the store fails',
     'inbox/accept.ts',
-    "whileFailing: via === 'callback' ? 'refuse' : 'apply',",
-    "whileFailing: 'apply',",
+    "WhileFailing = via === 'callback' ? 'refuse' : isRecovered",
+    'WhileFailing = isRecovered',
   ),
   // Polls.
   mutant(
@@ -589,7 +589,7 @@ export const mutants: readonly Mutant[] = [
   ),
   consent(
     'an opt-out is stored in a later commit than its message',
-    'inbox/correlator.ts',
+    'inbox/accept.ts',
     'if (journal.isOpen) {',
     'if (false as boolean) {',
   ),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outbox-subscription';
 import type { BatchSlice, Given, InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { Correlator } from '../../../src/inbox/correlator';
+import type { Correlator } from '../../../src/inbox/context';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { OutboxRecord } from '../../../src/model';
