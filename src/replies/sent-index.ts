@@ -424,8 +424,9 @@ export function changeRequest(
   write(key, remembered, changed, changes);
 }
 
+/** Keeps an empty list. If a login is changed back, the import then replaces the open requests in its former store. */
 function write(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
-  changes.remember.set(key, open.length > 0 ? { at, forMs, value: JSON.stringify(open) } : undefined);
+  changes.remember.set(key, { at, forMs, value: JSON.stringify(open) });
 }
 
 /**

@@ -249,6 +249,25 @@ describe('an account node whose login or store changes', () => {
     assert.equal(await keys(), 1);
   });
 
+  it('leaves a reply request closed if the login changes back on Redis after the answer', async () => {
+    await startRedis();
+    const fields = { to: 'topic', toType: 'msg', body: 'payload', bodyType: 'msg', messageIdType: 'uuid', wait: '60' };
+    const ask = { id: 'ask', type: 'sms-ask', account: 'account', ...fields, waitType: 'num', wires: [['reply'], []] };
+    const asking = (properties = {}) => [...nodes(redis, { ...properties }), ask, sink('reply')];
+    const running = await start(asking());
+    running.send('ask', { topic: handset, payload: 'Come?' });
+    await until(() => sim.messages.length === 1);
+    await running.deploy(asking({ authType: 'basic' }));
+    sim.reply({ from: handset, body: 'first' });
+    await running.messages('reply', 1);
+    await running.deploy(asking());
+    sim.reply({ from: handset, body: 'second' });
+    const isSecond = ({ payload }: { payload?: unknown }) => payload === 'second';
+    await until(async () => (await running.messages('got', 1)).some(isSecond));
+    const second = (await running.messages('got', 1)).find(isSecond);
+    assert.deepEqual([second?.sms?.isReply, second?.sms?.awaited], [true, undefined]);
+  });
+
   it('notes no place on disk for an account that was only in memory', async () => {
     const running = await start(nodes(memory));
     await running.deploy(nodes(memory, { authType: 'basic' }));
