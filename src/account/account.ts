@@ -18,7 +18,6 @@ import type { AwaitedKind } from '../replies/follow-ups';
 import { AccountData } from './account-data';
 import { importStore } from './import';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
-import { ReadQueue } from './read-queue';
 import { ReplyPoll } from './reply-poll';
 import type { AccountSettings, Member } from './settings';
 import type { Stats } from './stats';
@@ -75,7 +74,8 @@ export class Account implements EndpointHost, MembershipHost {
   /** Polls for replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
-  readonly reads = new ReadQueue(() => this.settings ?? { concurrency: 1, queueLimit: 0 });
+  /** Reads on request (contract §3). */
+  readonly reads: SendQueue;
   #opened: Connections | undefined;
   /** Connections for all clients, opened by the first member. */
   readonly #connections: Pick<Connections, 'dispatch'> = {
@@ -103,14 +103,16 @@ export class Account implements EndpointHost, MembershipHost {
     this.clock = clock;
     this.stats = stats;
     this.#options = options;
+    const limits = () => {
+      const { concurrency, queueLimit } = this.settings ?? { concurrency: 1, queueLimit: 0 };
+      return { concurrency, queueLimit };
+    };
     this.#queue = new SendQueue({
       clock,
-      settings: () => {
-        const { concurrency, queueLimit } = this.settings ?? { concurrency: 1, queueLimit: 0 };
-        return { concurrency, queueLimit, perSecond: this.#perSecond };
-      },
+      settings: () => ({ ...limits(), perSecond: this.#perSecond }),
       onChanged: () => this.settings?.onChanged?.(),
     });
+    this.reads = new SendQueue({ clock, settings: limits, reasons: { busy: 'busyReads', closed: 'closedRead' } });
     this.endpoints = {
       incoming: new Endpoint('incoming', this),
       status: new Endpoint('status', this),

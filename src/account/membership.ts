@@ -10,13 +10,13 @@ import type { Inbox, InboxState } from '../inbox/inbox';
 import { createReading } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
 import { nothingSent } from '../outbox/admin';
+import type { SendQueue } from '../outbox/queue';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { EntryQuery, Page } from '../page';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import { removeFormatting } from '../wire/fields';
 import type { AccountData } from './account-data';
 import { listUnhandled, listWaiting, type WaitingEntry, type WaitingListName } from './entry-lists';
-import type { ReadQueue } from './read-queue';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState, Stats } from './stats';
 
@@ -188,7 +188,7 @@ export interface MembershipHost {
   readonly key: string;
   readonly endpoints: Endpoints;
   readonly stats: Stats;
-  readonly reads: ReadQueue;
+  readonly reads: SendQueue;
   readonly clock: Clock;
   /** See {@link AccountState.consent}. */
   readonly optedOut: number;
@@ -266,7 +266,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   read<Result>(read: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
-    return this.#host.reads.run(read, signal);
+    return this.#host.reads.run(read, { signal });
   }
 
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {

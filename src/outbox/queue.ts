@@ -17,6 +17,8 @@ export interface SendQueueOptions {
   clock: Clock;
   /** Read at each use, because the settings can change. See {@link SendQueue.nudge}. */
   settings(): QueueSettings;
+  /** Reasons of the errors if too many tasks wait, and if the wait ends. Default: those of a message. */
+  reasons?: { busy: 'busy' | 'busyReads'; closed: 'closed' | 'closedRead' };
   /** Called when the number of running or waiting tasks changes. */
   onChanged?(): void;
 }
@@ -83,6 +85,10 @@ export class SendQueue {
     this.#options = options;
   }
 
+  get #reasons(): NonNullable<SendQueueOptions['reasons']> {
+    return this.#options.reasons ?? { busy: 'busy', closed: 'closed' };
+  }
+
   /** Number of waiting tasks, excluding stored messages. */
   get waitingUnkept(): number {
     return this.#waiting.size;
@@ -118,7 +124,8 @@ export class SendQueue {
    * @throws SmsError `SMS_BUSY` immediately if too many tasks wait; `SMS_CLOSED` if `signal` aborts before the turn
    */
   async run<T>(task: (refund: () => void) => Promise<T>, { signal, priority = 0, order }: TaskOptions): Promise<T> {
-    if (signal.aborted) throw new SmsError('closed');
+    const { closed } = this.#reasons;
+    if (signal.aborted) throw new SmsError(closed);
     if (this.free > 0) return this.#start(task);
     this.nudge();
     const busy = order === undefined && this.free === 0 ? this.busy() : undefined;
@@ -128,7 +135,7 @@ export class SendQueue {
       const stopListening = onceAborted(signal, () => {
         this.#waiting.delete(place);
         if (!this.#next()) this.#timer?.cancel();
-        reject(new SmsError('closed'));
+        reject(new SmsError(closed));
       });
       const start = () => {
         stopListening();
@@ -147,8 +154,8 @@ export class SendQueue {
    * @param places number of waiting tasks that can start
    */
   busy(places = 0): SmsError | undefined {
-    const { queueLimit } = this.#options.settings();
-    return this.waiting - places >= queueLimit ? new SmsError('busy', { params: { limit: queueLimit } }) : undefined;
+    const { queueLimit: limit } = this.#options.settings();
+    return this.waiting - places >= limit ? new SmsError(this.#reasons.busy, { params: { limit } }) : undefined;
   }
 
   /** Starts all tasks that can start. Call this function after a change of the settings or of a source. */
