@@ -22,9 +22,9 @@ describe('Node-RED under random faults', function () {
 
 async function run(seed: number): Promise<void> {
   const lines: string[] = [];
-  const { failures, counts } = await runChaos({ seed, minutes, tell: (line) => lines.push(line) });
-  const broken = failures.map(({ atSeconds, rule, what }) => `${atSeconds} s: ${rule}: ${what}`);
+  const { failures, counts } = await runChaos({ seed, minutes, log: (line) => lines.push(line) });
+  const broken = failures.map(({ atSeconds, rule, description }) => `${atSeconds} s: ${rule}: ${description}`);
   if (broken.length > 0) console.log(lines.join('\n'));
   assert.deepEqual(broken, []);
-  assert.ok((counts.messages ?? 0) > 20 && (counts.texts ?? 0) > 20, 'too little traffic');
+  assert.ok((counts.messages ?? 0) > 20 && (counts.sent ?? 0) > 20, 'too little traffic');
 }

@@ -3,8 +3,8 @@ import type { DeploymentType } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
 import type { Random } from '../simulation/random';
 import type { TcpProxy } from '../tcp-proxy';
-import { canSetClock, logins, type NodeRed, type Setup } from './node-red';
-import { type Happening, now } from './record';
+import { logins, type NodeRed, type Setup } from './node-red';
+import { type Disturbance, now } from './record';
 import { type Endpoint, type Service, troubles } from './service';
 
 /** The parts that a fault can break. */
@@ -16,8 +16,8 @@ export interface Machine {
   /** Maximum time for which a process is suspended. */
   maxStopMs: number;
   random: Random;
-  happenings: Happening[];
-  tell(line: string): void;
+  disturbances: Disturbance[];
+  log(line: string): void;
 }
 
 interface Fault {
@@ -25,7 +25,7 @@ interface Fault {
   weight: number;
   isPossible?(machine: Machine): boolean;
   /** Causes the fault, and resolves when it is repaired. Describes it with `begin` before it starts. */
-  cause(machine: Machine, begin: (what: string) => void): Promise<void>;
+  cause(machine: Machine, begin: (description: string) => void): Promise<void>;
 }
 
 const deployments: readonly DeploymentType[] = ['full', 'flows', 'nodes'];
@@ -109,24 +109,6 @@ const faults: readonly Fault[] = [
     },
   },
   {
-    kind: 'clock',
-    weight: 3,
-    isPossible: () => canSetClock(),
-    async cause({ nodeRed, random }, begin) {
-      if (random.chance(0.4)) {
-        const ms = random.between(200, 3_000);
-        begin(`the clock is set 4 days ahead, and ${ms} ms later 8 days`);
-        nodeRed.setClock(86_400 * 4);
-        await sleep(ms);
-        nodeRed.setClock(86_400 * 8);
-        return;
-      }
-      const seconds = random.pick([0, 5, -5, 3_600, -3_600, 86_400 * 4, -86_400 * 4, 86_400 * 400]);
-      begin(`the clock is set to ${seconds} s from the right time`);
-      nodeRed.setClock(seconds);
-    },
-  },
-  {
     kind: 'disk',
     weight: 2,
     isPossible: ({ nodeRed }) => nodeRed.hasOwnDisk && nodeRed.setup.store === 'disk',
@@ -202,11 +184,11 @@ export async function disturb(machine: Machine, ms: number): Promise<void> {
 const outer = new Set(['service', 'refused']);
 
 async function run({ kind, cause }: Fault, machine: Machine): Promise<void> {
-  const happening: Happening = { kind, what: kind, from: now(), to: Number.POSITIVE_INFINITY };
-  await cause(machine, (what) => {
-    happening.what = what;
-    machine.happenings.push(happening);
-    machine.tell(what);
+  const disturbance: Disturbance = { kind, description: kind, from: now(), to: Number.POSITIVE_INFINITY };
+  await cause(machine, (description) => {
+    disturbance.description = description;
+    machine.disturbances.push(disturbance);
+    machine.log(description);
   });
-  happening.to = now();
+  disturbance.to = now();
 }

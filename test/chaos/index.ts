@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +7,7 @@ import { Random } from '../simulation/random';
 import { TcpProxy } from '../tcp-proxy';
 import { disturb } from './faults';
 import { NodeRed } from './node-red';
-import { type Happening, type LoopWindow, now, readLines, type Seen, type Story } from './record';
+import { type Disturbance, now, type Observation, readLines, type Story } from './record';
 import { type Account, judge } from './rules';
 import { Service } from './service';
 import { Traffic } from './traffic';
@@ -16,11 +15,8 @@ import { Traffic } from './traffic';
 export interface ChaosOptions {
   seed: number;
   minutes: number;
-  /** Folder of another built package to test instead of this one. */
-  packageFolder?: string;
-  generation?: { node: string; redJs: string };
   /** Receives a line for each step of the run. */
-  tell?: (line: string) => void;
+  log?: (line: string) => void;
 }
 
 /** After the faults, the run ends after this time without an observation: the longest pause of a poll, and a margin. */
@@ -28,23 +24,17 @@ const restLimitMs = 180_000;
 /** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
 const maxRestMs = 900_000;
 /** An instance claims the items of a dead instance in Redis after 60 s, and overdue reply requests wait as long. */
-const takeOverMs = 75_000;
+const maxClaimMs = 75_000;
 /** Time without an observation after which the run is at rest. */
 const quietMs = 4_000;
 
 /** Runs Node-RED against a service, causes the faults that the seed selects, and checks the observations. */
-export async function runChaos({
-  seed,
-  minutes,
-  packageFolder,
-  generation,
-  tell = () => {},
-}: ChaosOptions): Promise<Account> {
+export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions): Promise<Account> {
   const random = new Random(seed, 'chaos');
   const folder = mkdtempSync(join(tmpdir(), 'sms-chaos-'));
-  const files = { seen: join(folder, 'seen'), probe: join(folder, 'probe'), control: join(folder, 'control') };
-  const begun = now();
-  const say = (line: string) => tell(`${((now() - begun) / 1_000).toFixed(1).padStart(7)}  ${line}`);
+  const observationsFile = join(folder, 'observations');
+  const startedAt = now();
+  const logWithTime = (line: string) => log(`${((now() - startedAt) / 1_000).toFixed(1).padStart(7)}  ${line}`);
   const service = await Service.start(random.fork('service'));
   const redis = hasProgram('redis-server') ? await startRedis() : undefined;
   const startsOnRedis = redis !== undefined && random.chance(0.4);
@@ -57,61 +47,64 @@ export async function runChaos({
       password: service.password,
       baseUrl: service.baseUrl,
       redisUrl: redis ? `redis://127.0.0.1:${redis.proxy.port}` : '',
-      seenFile: files.seen,
-      probeFile: files.probe,
+      observationsFile,
     },
     { sender: 0, receiver: 0, account: 0, login: 'first key', store: startsOnRedis ? 'redis' : 'disk', optOut },
-    { ...(packageFolder && { packageFolder }), ...(generation && { generation }) },
   );
-  const control = startControl(files.control);
-  const happenings: Happening[] = [];
+  const disturbances: Disturbance[] = [];
   let traffic: Traffic | undefined;
   try {
     await nodeRed.start();
     service.callbackUrl = nodeRed.callbackUrl;
-    say(`Node-RED runs, with the store ${nodeRed.setup.store}`);
+    logWithTime(`Node-RED runs, with the store ${nodeRed.setup.store}`);
     const { url } = nodeRed;
     traffic = new Traffic(service, () => url, random.fork('traffic'));
     traffic.begin();
     if (optOut) traffic.beginWords();
     const maxStopMs = Math.min(40_000, minutes * 10_000);
     await disturb(
-      { service, nodeRed, redis, random: random.fork('faults'), happenings, maxStopMs, tell: say },
+      {
+        service,
+        nodeRed,
+        redis,
+        random: random.fork('faults'),
+        disturbances: disturbances,
+        maxStopMs,
+        log: logWithTime,
+      },
       minutes * 60_000,
     );
     await traffic.end();
-    const wasOnRedis = startsOnRedis || happenings.some(({ what }) => what.includes('store: redis'));
-    say('nothing is broken any more, and nothing new comes');
-    const lastSeen = () => readLines<Seen>(files.seen).at(-1)?.at ?? begun;
+    const wasOnRedis = startsOnRedis || disturbances.some(({ description }) => description.includes('store: redis'));
+    logWithTime('nothing is broken any more, and nothing new comes');
+    const findLastObservation = () => readLines<Observation>(observationsFile).at(-1)?.at ?? startedAt;
     const calmAt = now();
-    const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
+    const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
     // The import from a former login waits for Redis. The account repeats it when it knows every dead instance.
-    const lastMute = Math.max(0, ...happenings.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
-    const isTakenOver = () =>
-      lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * takeOverMs;
+    const lastMute = Math.max(0, ...disturbances.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
+    const isClaimed = () =>
+      lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * maxClaimMs;
     const isAtRest = async () =>
-      isTakenOver() &&
-      now() - lastSeen() > quietMs &&
+      isClaimed() &&
+      now() - findLastObservation() > quietMs &&
       service.unread === 0 &&
       service.uncalled === 0 &&
       isIdle(await nodeRed.readState());
     while (hasTime() && !(await isAtRest())) await sleep(500);
-    say(hasTime() ? 'all is at rest' : 'it has not come to rest');
+    logWithTime(hasTime() ? 'all is at rest' : 'it has not come to rest');
     const state = await nodeRed.readState();
     await nodeRed.stop();
     const story: Story = {
       seed,
       minutes,
       startsOnRedis,
-      begun,
+      begun: startedAt,
       ended: now(),
-      seen: readLines(files.seen),
-      happenings,
-      feeds: traffic.feeds,
+      observations: readLines(observationsFile),
+      disturbances: disturbances,
+      inputs: traffic.inputs,
       log: nodeRed.log,
-      loops: readLines<LoopWindow>(files.probe),
-      control: readLines<LoopWindow>(files.control),
       state,
       pids: nodeRed.pids,
       endedBy: nodeRed.endedBy,
@@ -119,7 +112,6 @@ export async function runChaos({
     return judge(story, service);
   } finally {
     traffic?.close();
-    control.kill('SIGKILL');
     await service.close();
     await nodeRed.kill();
     await redis?.proxy.close();
@@ -132,12 +124,6 @@ export async function runChaos({
 async function startRedis(): Promise<{ server: RedisServer; proxy: TcpProxy }> {
   const server = await RedisServer.start();
   return { server, proxy: await TcpProxy.start(server.port) };
-}
-
-/** Starts a process that does nothing. If its event loop stalls, the machine is the cause. */
-function startControl(file: string): ChildProcess {
-  const args = ['--require', join(__dirname, 'probe.js'), '-e', 'setInterval(() => {}, 1_000)'];
-  return spawn(process.execPath, args, { env: { ...process.env, CHAOS_PROBE_FILE: file }, stdio: 'ignore' });
 }
 
 /** Checks whether the account has nothing left to do. */

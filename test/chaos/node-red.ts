@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -32,8 +32,7 @@ export interface Surroundings {
   userId: string;
   password: string;
   redisUrl: string;
-  seenFile: string;
-  probeFile: string;
+  observationsFile: string;
 }
 
 export const waitSeconds = 12;
@@ -41,14 +40,10 @@ export const reportSeconds = 10;
 /** Time for the flow to acknowledge a message before the node redelivers it. */
 export const ackSeconds = 6;
 export const timeoutSeconds = 6;
+/** Template of the body of the node `replace`. Its curly quotes and its dash have look-alikes in GSM 03.38. */
+export const template = '“{{payload.body}}” – {{payload.key}}{{payload.nothing}}';
 const filler = 'filler';
 const token = 'token-of-the-test';
-const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
-
-/** Checks whether the machine has libfaketime, which sets the clock of a single process. */
-export function canSetClock(): boolean {
-  return existsSync(faketime);
-}
 
 /** A Node-RED with one user directory and one port. Tests can kill, suspend, deploy and restart it. */
 export class NodeRed {
@@ -61,26 +56,16 @@ export class NodeRed {
   readonly endedBy: Story['endedBy'] = [];
   #isEnding = false;
   readonly #surroundings: Surroundings;
-  readonly #generation: { node: string; redJs: string } | undefined;
-  readonly #clockFile: string;
   #process: NodeRedProcess | undefined;
   #port: number | undefined;
   #log = '';
 
-  /** @param packageFolder folder of the package that Node-RED loads */
-  constructor(
-    surroundings: Surroundings,
-    setup: Setup,
-    { packageFolder, generation }: { packageFolder?: string; generation?: { node: string; redJs: string } },
-  ) {
+  constructor(surroundings: Surroundings, setup: Setup) {
     this.#surroundings = surroundings;
-    this.#generation = generation;
     this.setup = setup;
-    this.userDir = createLinkedUserDir(packageFolder);
+    this.userDir = createLinkedUserDir();
     mkdirSync(this.storeFolder);
     this.hasOwnDisk = tryToMount(this.storeFolder);
-    this.#clockFile = join(this.userDir, 'clock');
-    this.setClock(0);
   }
 
   get storeFolder(): string {
@@ -103,38 +88,18 @@ export class NodeRed {
     return this.#log + (this.#process?.log ?? '');
   }
 
-  /** Sets the wall clock of this process and the next ones ahead of the machine's clock. */
-  setClock(aheadSeconds: number): void {
-    // Replaces the file in one step, because libfaketime reads it each time the process reads the clock.
-    writeFileSync(`${this.#clockFile}.new`, `${aheadSeconds < 0 ? '' : '+'}${aheadSeconds}`);
-    renameSync(`${this.#clockFile}.new`, this.#clockFile);
-  }
-
   async start(): Promise<void> {
     const from = now();
-    const isFirst = this.#port === undefined;
     this.#process = await startNodeRed({
       userDir: this.userDir,
       ...(this.#port === undefined ? { flows: this.#flows() } : { port: this.#port }),
-      ...(this.#generation && { generation: this.#generation }),
-      env: {
-        NODE_OPTIONS: `--require ${join(__dirname, 'probe.js')}`,
-        CHAOS_PROBE_FILE: this.#surroundings.probeFile,
-        ...(canSetClock() && {
-          LD_PRELOAD: faketime,
-          FAKETIME_TIMESTAMP_FILE: this.#clockFile,
-          FAKETIME_NO_CACHE: '1',
-          FAKETIME_DONT_FAKE_MONOTONIC: '1',
-          NO_FAKE_STAT: '1',
-        }),
-      },
     });
     this.#port = this.#process.port;
     const { pid, exited } = this.#process;
     void exited.then(({ code, signal }) => {
       if (this.pid === pid && !this.#isEnding) this.endedBy.push({ at: now(), how: `${signal ?? code}` });
     });
-    this.pids.push({ pid: this.pid, from, to: Number.POSITIVE_INFINITY, listening: isFirst ? now() : now() });
+    this.pids.push({ pid: this.pid, from, to: Number.POSITIVE_INFINITY, listening: now() });
   }
 
   async deploy(change: Partial<Setup>, type: DeploymentType): Promise<void> {
@@ -237,7 +202,7 @@ export class NodeRed {
   }
 
   #flows(): FlowNode[] {
-    const { seenFile } = this.#surroundings;
+    const { observationsFile } = this.#surroundings;
     const { sender, receiver } = this.setup;
     const account = 'account';
     const place = { z: 'tab', x: 100, y: 100 };
@@ -248,17 +213,17 @@ export class NodeRed {
       return [
         {
           ...place,
-          id: `feed-${node}`,
+          id: `post-${node}`,
           type: 'http in',
-          url: `/feed/${node}`,
+          url: `/input/${node}`,
           method: 'post',
-          wires: [[`fed-${node}`]],
+          wires: [[`input-${node}`]],
         },
         {
           ...place,
-          id: `fed-${node}`,
+          id: `input-${node}`,
           type: 'function',
-          func: 'msg.feed = msg.payload.feed; return msg;',
+          func: 'msg.inputId = msg.payload.inputId; if (msg.payload.isReset) msg.reset = true; return msg;',
           wires: [[node, 'answer']],
         },
         {
@@ -275,7 +240,7 @@ export class NodeRed {
           wires: outputs.map((output) => [recorderOf(node, output)]),
           ...properties,
         },
-        ...outputs.map((output) => createRecorder(seenFile, node, output)),
+        ...outputs.map((output) => createRecorder(observationsFile, node, output)),
       ];
     };
     return [
@@ -285,6 +250,16 @@ export class NodeRed {
       ...send('plain'),
       ...send('kept', { keep: true, expire: 0 }),
       ...send('once', { keep: true, expire: 0, once: 'payload.key', onceType: 'msg' }),
+      ...send('replace', {
+        keep: true,
+        expire: 0,
+        replace: 'payload.key',
+        replaceType: 'msg',
+        body: template,
+        bodyType: 'template',
+        contentType: '',
+        contentTypeType: 'gsm',
+      }),
       ...send('ask', { type: 'sms-ask', keep: true, expire: 0, wait: String(waitSeconds / 60), waitType: 'num' }),
       ...send('report', {
         keep: true,
@@ -294,12 +269,12 @@ export class NodeRed {
         outputs: 3,
       }),
       { ...receives, id: 'in', type: 'sms-in', wires: [[recorderOf('in', 1)]] },
-      createRecorder(seenFile, 'in', 1),
+      createRecorder(observationsFile, 'in', 1),
       { ...receives, ...flow, id: 'asked', type: 'sms-in', wires: [[recorderOf('asked', 1)]] },
-      createRecorder(seenFile, 'asked', 1, { wires: [['habit']] }),
+      createRecorder(observationsFile, 'asked', 1, { wires: [['habit']] }),
       { ...place, id: 'habit', type: 'function', func: habit, outputs: 1, wires: [['asked']] },
       { ...receives, id: 'status', type: 'sms-status', wires: [[recorderOf('status', 1)]] },
-      createRecorder(seenFile, 'status', 1),
+      createRecorder(observationsFile, 'status', 1),
       {
         ...receives,
         id: 'callback',
@@ -308,10 +283,10 @@ export class NodeRed {
         credentials: { token },
         wires: [[recorderOf('callback', 1)], [recorderOf('callback', 2)]],
       },
-      createRecorder(seenFile, 'callback', 1),
-      createRecorder(seenFile, 'callback', 2),
+      createRecorder(observationsFile, 'callback', 1),
+      createRecorder(observationsFile, 'callback', 2),
       { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [[recorderOf('catch', 0)]] },
-      createRecorder(seenFile, 'catch', 0),
+      createRecorder(observationsFile, 'catch', 0),
     ];
   }
 }

@@ -7,7 +7,7 @@ export function now(): number {
 }
 
 /** One flow message from an output of a node, or one error of the node at the Catch node. */
-export interface Seen {
+export interface Observation {
   at: number;
   pid: number;
   /** Id of the node. */
@@ -17,7 +17,7 @@ export interface Seen {
   payload?: unknown;
   topic?: unknown;
   /** Id of the input that the flow received, for outgoing messages. */
-  feed?: string;
+  inputId?: string;
   sms?: {
     redelivered?: boolean;
     duplicate?: boolean;
@@ -27,6 +27,7 @@ export interface Seen {
     ackId?: string;
     reason?: string;
     accepted?: string[];
+    replacements?: number;
     error?: { code: string; message: string; waiting?: number; statusCode?: number };
     [property: string]: unknown;
   };
@@ -41,8 +42,8 @@ export function createRecorder(file: string, node: string, output: number, place
     x: 500,
     y: 100,
     func: `const at = Number(process.hrtime.bigint() / 1000n) / 1000;
-const seen = { at, pid: process.pid, node: ${output === 0 ? 'msg.error.source.id' : `'${node}'`}, output: ${output}, payload: msg.payload, topic: msg.topic, feed: msg.feed, sms: msg.sms };
-fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify(seen) + '\\n');
+const observation = { at, pid: process.pid, node: ${output === 0 ? 'msg.error.source.id' : `'${node}'`}, output: ${output}, payload: msg.payload, topic: msg.topic, inputId: msg.inputId, sms: msg.sms };
+fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify(observation) + '\\n');
 return msg;`,
     libs: [
       { var: 'fs', module: 'fs' },
@@ -55,7 +56,7 @@ return msg;`,
 }
 
 export function recorderOf(node: string, output: number): string {
-  return `seen-${node}-${output}`;
+  return `record-${node}-${output}`;
 }
 
 /** Reads lines of JSON. Skips incomplete lines, because a kill can interrupt a write. */
@@ -73,25 +74,30 @@ export function readLines<Line>(file: string): Line[] {
 }
 
 /** A fault or change that the test caused in the machine or in Node-RED. */
-export interface Happening {
+export interface Disturbance {
   kind: string;
   /** Description for the report of a failure. */
-  what: string;
+  description: string;
   from: number;
   to: number;
 }
 
 /** One message that the test sent into the flow. */
-export interface Feed {
+export interface Input {
   id: string;
-  node: 'plain' | 'kept' | 'once' | 'ask' | 'report';
+  node: 'plain' | 'kept' | 'once' | 'ask' | 'report' | 'replace';
+  /** Body that the flow receives. A reset has none. */
+  postedBody?: string;
+  /** Body that the service receives. */
   body: string;
   to: string[];
-  /** Deduplication key. */
+  /** Deduplication key, or the key of a message that a newer one can replace. */
   key?: string;
+  /** True if the flow message withdraws the stored message with its key. */
+  isReset?: boolean;
   from: number;
   /** Time at which the flow confirmed the message. Undefined if it did not. */
-  taken?: number;
+  confirmedAt?: number;
 }
 
 /** All data of a run. */
@@ -101,30 +107,12 @@ export interface Story {
   startsOnRedis: boolean;
   begun: number;
   ended: number;
-  seen: Seen[];
-  happenings: Happening[];
-  feeds: Feed[];
+  observations: Observation[];
+  disturbances: Disturbance[];
+  inputs: Input[];
   log: string;
-  /** Measurements of the event loop of each process. */
-  loops: LoopWindow[];
-  control: LoopWindow[];
   /** Final state of the account, as its sidebar shows it. */
   state: Record<string, unknown> | undefined;
   endedBy: { at: number; how: string }[];
   pids: { pid: number; from: number; to: number; listening: number }[];
-}
-
-/** Measurements of the event loop of a process over a quarter of a second. */
-export interface LoopWindow {
-  at: number;
-  pid: number;
-  /** Longest time for which the event loop was blocked, without the time that it waited for a processor. */
-  stallMs: number;
-  waitedMs: number;
-  heapBytes: number;
-}
-
-/** Finds the faults of some kinds that overlap a period. */
-export function during(story: Story, kinds: RegExp, from: number, to: number): Happening[] {
-  return story.happenings.filter((one) => kinds.test(one.kind) && one.from <= to && one.to >= from);
 }

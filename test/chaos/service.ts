@@ -41,18 +41,19 @@ export type Endpoint = 'send' | 'in' | 'status';
 export interface Attempt {
   at: number;
   /**
-   * `taken`: the service accepted the message and sent the whole answer. `refused`: the answer says that the message
+   * `accepted`: the service accepted the message and sent the whole answer. `refused`: the answer says that the message
    * was not sent. `unclear`: the client cannot know.
    */
-  end: 'taken' | 'refused' | 'unclear';
-  why: string;
+  end: 'accepted' | 'refused' | 'unclear';
+  cause: string;
   isSent: boolean;
 }
 
-export interface SentText {
+export interface SentMessage {
   body: string;
   messageId: string;
   to: string[];
+  contentType: string | null;
   attempts: Attempt[];
 }
 
@@ -65,13 +66,13 @@ export interface Event {
   date: string;
   created: number;
   /** The answer to the poll that delivered the event. From then on the event counts as read (§3). */
-  answer: { number: number; at: number; isWhole: boolean; why: string } | undefined;
+  answer: { number: number; at: number; isWhole: boolean; cause: string } | undefined;
   /** Status of the client for each callback, or 0 without an answer. */
   callbacks: { at: number; status: number }[];
   isCalledBack: boolean;
 }
 
-interface Waiting {
+interface WaitingPoll {
   response: ServerResponse;
   endpoint: 'in' | 'status';
   timer: NodeJS.Timeout;
@@ -84,16 +85,16 @@ export class Service {
   readonly apiKeys = ['key-of-the-test-1', 'key-of-the-test-2'];
   readonly userId = 'chaos';
   readonly password = 'pass word&of=the+test';
-  readonly texts = new Map<string, SentText>();
+  readonly sentMessages = new Map<string, SentMessage>();
   readonly events: Event[] = [];
   /** URL for the callbacks of the service. */
   callbackUrl = '';
-  onTaken: (text: SentText) => void = () => {};
+  onAccepted: (message: SentMessage) => void = () => {};
   #server: Server;
   #port = 0;
   readonly #sockets = new Set<Socket>();
   readonly #unread: Record<'in' | 'status', Event[]> = { in: [], status: [] };
-  #waiting: Waiting[] = [];
+  #waitingPolls: WaitingPoll[] = [];
   #answers = 0;
   #trouble: { kind: Trouble; endpoints: readonly Endpoint[] } | undefined;
   readonly #hanging = new Set<Socket>();
@@ -175,12 +176,12 @@ export class Service {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    for (const { timer } of this.#waiting) clearTimeout(timer);
+    for (const { timer } of this.#waitingPolls) clearTimeout(timer);
     if (this.#server.listening) await this.refuse();
   }
 
-  #add(given: Omit<Event, 'created' | 'answer' | 'callbacks'>): Event {
-    const event: Event = { ...given, created: now(), answer: undefined, callbacks: [] };
+  #add(fields: Omit<Event, 'created' | 'answer' | 'callbacks'>): Event {
+    const event: Event = { ...fields, created: now(), answer: undefined, callbacks: [] };
     this.events.push(event);
     this.#unread[event.kind === 'message' ? 'in' : 'status'].push(event);
     if (event.isCalledBack) void this.#callBack(event, this.#random.chance(0.5));
@@ -253,20 +254,26 @@ export class Service {
     const body = form.get('body') ?? '';
     const to = (form.get('to') ?? '').split(' ').filter((item) => item !== '');
     const messageId = form.get('messageId') ?? randomUUID();
-    const text = this.texts.get(body) ?? { body, to, messageId, attempts: [] };
-    const attempt: Attempt = { at: now(), end: 'refused', why: trouble ?? '', isSent: false };
+    const message = this.sentMessages.get(body) ?? {
+      body,
+      to,
+      messageId,
+      contentType: form.get('contentType'),
+      attempts: [],
+    };
+    const attempt: Attempt = { at: now(), end: 'refused', cause: trouble ?? '', isSent: false };
     const fail = (status: number, headers = {}) =>
       answer(response, status, 'text/xml', formatRefusal(messageId, status), headers);
     if (body === '' || to.length === 0) return fail(400);
     if (!this.#isAllowed(request, form)) return fail(401);
-    this.texts.set(body, text);
-    text.attempts.push(attempt);
+    this.sentMessages.set(body, message);
+    message.attempts.push(attempt);
     if (trouble === '401') return fail(401);
     if (trouble === '429' || trouble === '503') return fail(Number(trouble), this.#retryAfter());
     const accept = () => {
       attempt.isSent = true;
-      text.messageId = messageId;
-      this.onTaken({ ...text, to });
+      message.messageId = messageId;
+      this.onAccepted({ ...message, to });
     };
     const delivery = formatDelivery(messageId, to);
     // Until the whole answer has left, the client cannot know the result.
@@ -278,10 +285,10 @@ export class Service {
       return;
     }
     accept();
-    attempt.why ||= 'its connection went away';
-    this.#say(response, 'text/xml', delivery, trouble, () => {
-      attempt.end = 'taken';
-      attempt.why = '';
+    attempt.cause ||= 'its connection went away';
+    this.#writeAnswer(response, 'text/xml', delivery, trouble, () => {
+      attempt.end = 'accepted';
+      attempt.cause = '';
     });
   }
 
@@ -293,48 +300,55 @@ export class Service {
     endpoint: 'in' | 'status',
     trouble: Trouble | undefined,
   ) {
-    if (!this.#isAllowed(request, form) || trouble === '401') return answer(response, 401, 'text/plain', 'no');
+    if (!this.#isAllowed(request, form) || trouble === '401')
+      return answer(response, 401, 'text/plain', 'unauthorized');
     if (trouble === '429' || trouble === '503')
       return answer(response, Number(trouble), 'text/plain', 'later', this.#retryAfter());
-    if (trouble === '500') return answer(response, 500, 'text/plain', 'oh');
+    if (trouble === '500') return answer(response, 500, 'text/plain', 'failed');
     if (trouble === 'hang' && this.#random.chance(0.5)) return void this.#hanging.add(request.socket);
-    if (this.#unread[endpoint].length > 0) return this.#hand(response, endpoint, trouble);
+    if (this.#unread[endpoint].length > 0) return this.#answerPoll(response, endpoint, trouble);
     const timer = setTimeout(() => {
-      this.#waiting = this.#waiting.filter((one) => one.timer !== timer);
+      this.#waitingPolls = this.#waitingPolls.filter((one) => one.timer !== timer);
       response.writeHead(204).end();
     }, maxWaitMs);
-    this.#waiting.push({ response, endpoint, timer });
+    this.#waitingPolls.push({ response, endpoint, timer });
     response.once('close', () => {
       clearTimeout(timer);
-      this.#waiting = this.#waiting.filter((one) => one.timer !== timer);
+      this.#waitingPolls = this.#waitingPolls.filter((one) => one.timer !== timer);
     });
   }
 
   #serveWaiting(): void {
-    for (const waiting of [...this.#waiting]) {
-      if (this.#unread[waiting.endpoint].length === 0) continue;
-      clearTimeout(waiting.timer);
-      this.#waiting = this.#waiting.filter((one) => one !== waiting);
+    for (const poll of [...this.#waitingPolls]) {
+      if (this.#unread[poll.endpoint].length === 0) continue;
+      clearTimeout(poll.timer);
+      this.#waitingPolls = this.#waitingPolls.filter((one) => one !== poll);
       const { trouble } = { trouble: this.#trouble };
-      const isMet = trouble?.endpoints.includes(waiting.endpoint) && breaksAnswers.includes(trouble.kind);
-      this.#hand(waiting.response, waiting.endpoint, isMet ? trouble?.kind : undefined);
+      const isMet = trouble?.endpoints.includes(poll.endpoint) && breaksAnswers.includes(trouble.kind);
+      this.#answerPoll(poll.response, poll.endpoint, isMet ? trouble?.kind : undefined);
     }
   }
 
   /** Answers a poll with one message or several statuses, which count as read from now on. */
-  #hand(response: ServerResponse, endpoint: 'in' | 'status', trouble: Trouble | undefined) {
-    const handed = this.#unread[endpoint].splice(0, endpoint === 'in' ? 1 : this.#random.between(1, maxStatuses));
+  #answerPoll(response: ServerResponse, endpoint: 'in' | 'status', trouble: Trouble | undefined) {
+    const events = this.#unread[endpoint].splice(0, endpoint === 'in' ? 1 : this.#random.between(1, maxStatuses));
     const number = ++this.#answers;
-    for (const event of handed)
-      event.answer = { number, at: now(), isWhole: false, why: trouble ?? 'its connection went away' };
-    const body = handed.map(({ fields }) => new URLSearchParams(fields).toString()).join('&');
+    for (const event of events)
+      event.answer = { number, at: now(), isWhole: false, cause: trouble ?? 'its connection went away' };
+    const body = events.map(({ fields }) => new URLSearchParams(fields).toString()).join('&');
     if (trouble === 'hang') return void this.#hanging.add(response.req.socket);
-    this.#say(response, 'application/x-www-form-urlencoded', body, trouble, () => {
-      for (const event of handed) event.answer = { number, at: now(), isWhole: true, why: '' };
+    this.#writeAnswer(response, 'application/x-www-form-urlencoded', body, trouble, () => {
+      for (const event of events) event.answer = { number, at: now(), isWhole: true, cause: '' };
     });
   }
 
-  #say(response: ServerResponse, type: string, body: string, trouble: Trouble | undefined, onWhole: () => void) {
+  #writeAnswer(
+    response: ServerResponse,
+    type: string,
+    body: string,
+    trouble: Trouble | undefined,
+    onWhole: () => void,
+  ) {
     const socket = response.req.socket;
     const bytes = Buffer.from(body);
     if (trouble === 'reset after it was read') return void socket.resetAndDestroy();
@@ -353,10 +367,10 @@ export class Service {
       if (!socket.destroyed) onWhole();
     });
     if (trouble !== 'slow') return answer(response, 200, type, bytes);
-    void this.#saySlowly(response, type, bytes);
+    void this.#writeSlowly(response, type, bytes);
   }
 
-  async #saySlowly(response: ServerResponse, type: string, bytes: Buffer): Promise<void> {
+  async #writeSlowly(response: ServerResponse, type: string, bytes: Buffer): Promise<void> {
     response.writeHead(200, { 'Content-Type': type });
     const size = Math.ceil(bytes.length / 8);
     for (let from = 0; from < bytes.length; from += size) {
@@ -421,8 +435,8 @@ interface CallbackBody {
 /** §6.4, §6.5 */
 function formatForm({ kind, fields }: Event): CallbackBody {
   const { messageId = '', from = '', to = '', inReplyToId = '', body = '', statusCode = '' } = fields;
-  const own: Record<string, string> = kind === 'message' ? { body } : { statusCode };
-  const form = new URLSearchParams({ messageId, to, from, inReplyToId, ...own });
+  const kindFields: Record<string, string> = kind === 'message' ? { body } : { statusCode };
+  const form = new URLSearchParams({ messageId, to, from, inReplyToId, ...kindFields });
   return { body: form.toString(), type: 'application/x-www-form-urlencoded' };
 }
 
@@ -436,6 +450,6 @@ function formatXml({ kind, fields, date }: Event): CallbackBody {
   return { body: `<?xml version="1.0" encoding="UTF-8"?>\n${xml}`, type: 'text/xml; charset=UTF-8' };
 }
 
-function escapeXml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+function escapeXml(message: string): string {
+  return message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

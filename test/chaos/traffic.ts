@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../simulation/random';
 import { reportSeconds, waitSeconds } from './node-red';
-import { type Feed, now } from './record';
-import { isBlocked, type SentText, type Service } from './service';
+import { type Input, now } from './record';
+import { isBlocked, type SentMessage, type Service } from './service';
 
 /** Behaviour of a handset that receives a reply request. */
 const habits = [
@@ -29,12 +29,12 @@ export const listeners: readonly string[] = ['6421556001', '6421556002', '642155
 
 /** Traffic during the faults: handsets write, flows send, and the service reports statuses and replies. */
 export class Traffic {
-  readonly feeds: Feed[] = [];
+  readonly inputs: Input[] = [];
   readonly #service: Service;
   readonly #random: Random;
   readonly #url: () => string;
   readonly #closing = new AbortController();
-  readonly #under = new Set<Promise<void>>();
+  readonly #posts = new Set<Promise<void>>();
   #messages = 0;
   #ended = false;
 
@@ -42,17 +42,18 @@ export class Traffic {
     this.#service = service;
     this.#random = random;
     this.#url = url;
-    service.onTaken = (text) => this.#follow(text);
+    service.onAccepted = (message) => this.#follow(message);
   }
 
   /** Starts the traffic, which continues until {@link end}. */
   begin(): void {
-    void this.#repeat(() => this.#write(), 100, 500);
-    void this.#repeat(() => this.#feed('plain'), 200, 900);
-    void this.#repeat(() => this.#feed('kept'), 200, 800);
-    void this.#repeat(() => this.#feed('once'), 400, 1_400);
-    void this.#repeat(() => this.#feed('ask'), 400, 1_400);
-    void this.#repeat(() => this.#feed('report'), 400, 1_400);
+    void this.#repeat(() => this.#receive(), 100, 500);
+    void this.#repeat(() => this.#sendInput('plain'), 200, 900);
+    void this.#repeat(() => this.#sendInput('kept'), 200, 800);
+    void this.#repeat(() => this.#sendInput('once'), 400, 1_400);
+    void this.#repeat(() => this.#sendInput('replace'), 200, 800);
+    void this.#repeat(() => this.#sendInput('ask'), 400, 1_400);
+    void this.#repeat(() => this.#sendInput('report'), 400, 1_400);
   }
 
   /** Lets some handsets write STOP and START while the flow sends messages to them. */
@@ -69,13 +70,13 @@ export class Traffic {
       1_500,
       4_000,
     );
-    void this.#repeat(() => this.#feed(random.pick(['plain', 'kept']), random.pick(listeners)), 200, 800);
+    void this.#repeat(() => this.#sendInput(random.pick(['plain', 'kept']), random.pick(listeners)), 200, 800);
   }
 
   /** Stops the traffic, and resolves when the flow has accepted or lost each message that was sent to it. */
   async end(): Promise<void> {
     this.#ended = true;
-    await Promise.all(this.#under);
+    await Promise.all(this.#posts);
   }
 
   close(): void {
@@ -90,54 +91,65 @@ export class Traffic {
     }
   }
 
-  #write(): void {
+  #receive(): void {
     const from = `6421555${this.#random.between(1000, 1999)}`;
-    this.#service.receive(from, `m${this.#messages++} ${this.#chat()}`, undefined, this.#random.chance(0.4));
+    this.#service.receive(from, `m${this.#messages++} ${this.#pickWords()}`, undefined, this.#random.chance(0.4));
   }
 
-  #chat(): string {
+  #pickWords(): string {
     return this.#random.pick(['hello', 'kia ora ✓', 'a & b = c?', '100% <ok>', 'two\nlines', '+64 21']);
   }
 
-  #feed(node: Feed['node'], listener?: string): void {
-    const number = this.feeds.length;
-    const earlier = node === 'once' ? this.feeds.filter((one) => one.node === 'once').slice(-12) : [];
-    const again = earlier.length > 0 && this.#random.chance(0.4) ? this.#random.pick(earlier) : undefined;
+  #sendInput(node: Input['node'], listener?: string): void {
+    const number = this.inputs.length;
+    const earlier = node === 'once' ? this.inputs.filter((one) => one.node === 'once').slice(-12) : [];
+    const repeated = earlier.length > 0 && this.#random.chance(0.4) ? this.#random.pick(earlier) : undefined;
     const to = Array.from({ length: this.#random.chance(0.2) ? 2 : 1 }, () =>
       String(64_210_000_000 + number * 100 + this.#random.below(100)),
     );
-    const feed: Feed = {
+    const words = repeated?.body ?? `${node} ${number} ${this.#pickWords()}`;
+    const key = repeated?.key ?? (node === 'replace' ? `key ${this.#random.below(4)}` : `key ${number}`);
+    const isReset = node === 'replace' && this.#random.chance(0.2);
+    const input: Input = {
       id: `f${number}`,
       node,
-      body: again?.body ?? `${node} ${number} ${this.#chat()}`,
-      to: listener ? [listener] : (again?.to ?? [...new Set(to)]),
-      ...(node === 'once' && { key: again?.key ?? `key ${number}` }),
+      ...(!isReset && { postedBody: words }),
+      body: node === 'replace' ? fillIn(words, key) : words,
+      to: listener ? [listener] : (repeated?.to ?? [...new Set(to)]),
+      ...((node === 'once' || node === 'replace') && { key }),
+      isReset,
       from: now(),
     };
-    this.feeds.push(feed);
-    const post = this.#post(feed);
-    this.#under.add(post);
-    void post.then(() => this.#under.delete(post));
+    this.inputs.push(input);
+    const post = this.#post(input);
+    this.#posts.add(post);
+    void post.then(() => this.#posts.delete(post));
   }
 
-  async #post({ id, ...feed }: Feed): Promise<void> {
-    const taken = this.feeds.find((one) => one.id === id);
+  async #post({ id, ...input }: Input): Promise<void> {
+    const posted = this.inputs.find((one) => one.id === id);
     try {
-      const response = await fetch(`${this.#url()}/feed/${feed.node}`, {
+      const response = await fetch(`${this.#url()}/input/${input.node}`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ feed: id, body: feed.body, to: feed.to, key: feed.key }),
+        body: JSON.stringify({
+          inputId: id,
+          body: input.postedBody,
+          to: input.to,
+          key: input.key,
+          isReset: input.isReset,
+        }),
         signal: AbortSignal.timeout(60_000),
       });
       await response.arrayBuffer();
-      if (response.ok && taken) taken.taken = now();
+      if (response.ok && posted) posted.confirmedAt = now();
     } catch {
       // Node-RED does not answer, so the flow did not receive the message.
     }
   }
 
   /** Sends the statuses and replies that follow a message. */
-  #follow({ body, messageId, to }: SentText): void {
+  #follow({ body, messageId, to }: SentMessage): void {
     for (const handset of to) {
       if (isBlocked(handset)) continue;
       const number = Number(handset.slice(-2));
@@ -166,4 +178,22 @@ export class Traffic {
       if (habit === 'answers late') answer(waitSeconds * 1_000 + this.#random.between(-500, 500), messageId);
     }
   }
+}
+
+/** Character of {@link Traffic} that is outside GSM 03.38 and has no look-alike in it. */
+const check = '✓';
+
+/** Writes the body that the template of the flow makes, with the look-alikes that make it fit GSM 03.38. */
+function fillIn(words: string, key: string): string {
+  return words.includes(check) ? `“${words}” – ${key}` : `"${words}" - ${key}`;
+}
+
+/** Number of characters of {@link fillIn} that are replaced by look-alikes. */
+export function countReplacements({ node, body }: Input): number | undefined {
+  return node === 'replace' && !body.includes(check) ? 3 : undefined;
+}
+
+/** Checks whether a body can only be sent as UTF-16. */
+export function needsUtf16(body: string): boolean {
+  return body.includes(check);
 }

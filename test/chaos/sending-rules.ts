@@ -1,0 +1,423 @@
+import { reportSeconds, timeoutSeconds, waitSeconds } from './node-red';
+import type { Input, Observation } from './record';
+import { isBlocked, troubles } from './service';
+import { countReplacements, needsUtf16 } from './traffic';
+import { describeEvent, type Finding, freshMs, type Rule, type World } from './world';
+
+const storingNodes = new Set<Input['node']>(['kept', 'once', 'ask', 'report', 'replace']);
+const unknownCodes = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
+
+/** Promises of outgoing messages, reply requests and reports. */
+export const sendingRules: readonly Rule[] = [
+  {
+    name: 'a message: sent at most once',
+    *check(world) {
+      for (const { body, to, attempts } of world.sentMessages.values()) {
+        const first = attempts.findIndex(({ end }) => end !== 'refused');
+        const again = attempts[first + 1];
+        const isGuarded = body.startsWith('once');
+        // The account knows the deduplication key from the time at which the flow sent the message to the node.
+        const fedAt = world.story.inputs.find((input) => isGuarded && input.body === body)?.from;
+        const from = fedAt ?? attempts[first]?.at ?? 0;
+        if (first < 0 || !again || world.wasStoreDeleted(from, again.at)) continue;
+        // If no recipient was accepted, *once* counts the message as not sent.
+        if (isGuarded && to.every(isBlocked)) continue;
+        const how = attempts[first]?.cause || 'the service had taken it';
+        const inputs = world.story.inputs.filter((input) => input.body === body);
+        const describedInputs = inputs.map(
+          (input) => `${input.id} at ${world.secondsOf(input.from)}: ${describeOutcomes(world.outcomes(input))}`,
+        );
+        const tries = attempts.map(({ at, end }) => `${world.secondsOf(at)} ${end}`);
+        yield [
+          again.at,
+          `sent twice: "${body}" (after the first: ${how}; ${tries.join(', ')}; inputs: ${describedInputs.join('; ')})`,
+        ];
+      }
+    },
+  },
+  {
+    name: 'a message: an outcome',
+    *check(world) {
+      for (const input of world.story.inputs) {
+        if (input.confirmedAt === undefined || input.isReset || world.outcomes(input).length > 0) continue;
+        // During a deploy, Node-RED drops flow messages to a node that it is replacing.
+        if (world.findDisturbances(/deploy/, input.from, input.confirmedAt).length > 0) continue;
+        // The store was deleted with the flow message, and the process that had it in memory might have ended.
+        if (world.wasStoreDeleted(input.from, input.confirmedAt + 60_000)) continue;
+        if (isStored(world, input)) {
+          const isFresh = world.ends(input.from, world.after(input.confirmedAt, freshMs)).length > 0;
+          const end = world.ends(input.from, input.confirmedAt + 15_000)[0];
+          const wasStuck =
+            end !== undefined && world.findDisturbances(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
+          if (isFresh || wasStuck) continue;
+        } else if (world.ends(input.from, input.confirmedAt + 60_000).length > 0) continue;
+        // If the deploy stops the Catch node first, only the log shows the error.
+        else if (world.findDisturbances(/deploy/, input.confirmedAt, input.confirmedAt + 12_000).length > 0) continue;
+        yield [input.from, `without an outcome: ${describeInput(input)}`];
+      }
+    },
+  },
+  {
+    name: 'a message: one outcome',
+    *check(world) {
+      for (const input of world.story.inputs) {
+        const lastOutput = input.node === 'ask' ? 0 : 1;
+        const outcomes = world.outcomes(input).filter(({ output }) => output <= lastOutput);
+        const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
+        const last = outcomes.at(-1);
+        if (world.wasStoreDeleted(input.from, last?.at ?? 0)) continue;
+        const [before] = outcomes.slice(-2, -1);
+        const isUnknown = last?.sms?.error?.code === 'SMS_UNCERTAIN';
+        // A store that does not answer might still write the data.
+        const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
+        if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) continue;
+        if (unmarked.length > 1)
+          yield [last?.at ?? 0, `two outcomes without a mark: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
+        else if (new Set(outcomes.map(codeOf)).size > 1)
+          yield [last?.at ?? 0, `two different outcomes: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
+        const [first, second] = outcomes;
+        // If a message enters a flow during a deploy, it is unknown whether the flow passed it on.
+        const wasReplaced = first && world.findDisturbances(/deploy/, first.at, first.at).length > 0;
+        if (first && second?.sms?.redelivered && !wasReplaced && world.ends(first.at - 100, second.at).length === 0)
+          yield [second.at, `reported again without a reason: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
+      }
+    },
+  },
+  {
+    name: 'a message: unknown only with a cause',
+    *check(world) {
+      for (const input of world.story.inputs) {
+        for (const { at, sms } of world.outcomes(input)) {
+          const code = sms?.error?.code;
+          if (code === undefined || !unknownCodes.has(code)) continue;
+          const from = first(world, input);
+          const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
+          const isTroubled = attempts.some(
+            ({ end, cause: why }) => end === 'unclear' && troubles.some((one) => one === why),
+          );
+          // A duplicate repeats the outcome of the earlier message with its key, however old that outcome is.
+          const since = input.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
+          const isDisturbed = world
+            .findDisturbances(/^(service|refused)$/, since, at)
+            .some(
+              ({ kind, description }) =>
+                !storingNodes.has(input.node) || kind === 'refused' || description.includes('reset before'),
+            );
+          // A suspension that is as long as the time limit of a request.
+          const wasAsleep = world
+            .findDisturbances(/suspend/, since, at)
+            .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
+          if (isTroubled || isDisturbed || wasAsleep || world.ends(from, at).length > 0) continue;
+          yield [at, `unknown without a cause: ${describeInput(input)}: ${sms?.error?.message}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a message: fails only with a cause',
+    *check(world) {
+      for (const input of world.story.inputs) {
+        for (const { at, sms } of world.outcomes(input)) {
+          const code = sms?.error?.code;
+          if (code === undefined || unknownCodes.has(code)) continue;
+          if (code === 'SMS_OPTED_OUT' && hasStopped(world, input, at)) continue;
+          const isSuperseded = world.story.inputs.some(
+            (newer) => canSupersede(newer, input) && newer.from < at && code === codeOfOlder(newer),
+          );
+          if (isSuperseded) continue;
+          const causes = isStored(world, input) ? keptMayFail[code] : plainMayFail[code];
+          if (causes && world.findDisturbances(causes, world.before(first(world, input), 12_000), at).length > 0)
+            continue;
+          yield [at, `failed without a cause: ${describeInput(input)}: ${code}: ${sms?.error?.message}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a message: none after the STOP of its handset',
+    *check(world) {
+      const words = world.events.flatMap((event) => {
+        const word = /^(STOP|START)[.!]+$/.exec(event.key)?.[1];
+        const heard = world.all(event).map(({ at }) => at);
+        return word ? [{ word, event, handset: event.fields.from, heard }] : [];
+      });
+      for (const { event, handset, heard } of words.filter(({ word }) => word === 'STOP')) {
+        const [heardAt] = heard;
+        if (heardAt === undefined) continue;
+        // A message that was marked as leaving before the STOP was stored still arrives.
+        const from = heardAt + leavingMs;
+        const sentMessages = [...world.sentMessages.values()].filter(({ to }) => to.join() === handset);
+        for (const { body, attempts } of sentMessages) {
+          for (const { at } of attempts.filter((attempt) => attempt.at > from && attempt.isSent)) {
+            // The time at which a START was stored is unknown, but it was stored before the flow received it.
+            const isBack = words.some(
+              (one) =>
+                one.word === 'START' &&
+                one.handset === handset &&
+                one.event.created < at &&
+                // An opt-out word counts again if the account had forgotten the identifier of the earlier message.
+                (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
+            );
+            const isHeldUp = world.findDisturbances(/suspend|redis/, heardAt - leavingMs, at).length > 0;
+            if (!isBack && !isHeldUp && !world.wasStoreDeleted(heardAt, at))
+              yield [at, `sent "${body}" to ${handset} after the ${describeEvent(event)}`];
+          }
+        }
+      }
+    },
+  },
+  {
+    name: 'a message: not after a newer input with its key',
+    *check(world) {
+      const inputs = world.story.inputs.filter(({ node }) => node === 'replace');
+      for (const input of inputs) {
+        const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
+        for (const newer of inputs.filter(
+          (one) => canSupersede(one, input) && (input.confirmedAt ?? Infinity) < one.from,
+        )) {
+          // If the account refused the newer input, the older message is sent.
+          if (
+            newer.confirmedAt === undefined ||
+            world.outcomes(newer).some(({ sms }) => sms?.error?.code === 'SMS_STORE')
+          )
+            continue;
+          // Only an attempt shows that a fault did not lose the newer input before the account stored it.
+          const left = world.sentMessages.get(newer.body)?.attempts[0]?.at;
+          const isLost = world.findDisturbances(lossy, newer.from - freshMs, newer.confirmedAt + freshMs).length > 0;
+          const from = left ?? (isLost ? Number.POSITIVE_INFINITY : newer.confirmedAt + freshMs);
+          for (const { at } of attempts.filter((attempt) => attempt.at > from + leavingMs)) {
+            if (world.findDisturbances(/suspend|redis/, from, at).length > 0 || world.wasStoreDeleted(input.from, at))
+              continue;
+            yield [at, `sent ${describeInput(input)} after ${describeInput(newer)}`];
+          }
+        }
+      }
+    },
+  },
+  {
+    name: 'a message: arrives as its flow wrote it',
+    *check(world) {
+      const inputs = new Map(world.story.inputs.filter(({ isReset }) => !isReset).map((input) => [input.body, input]));
+      for (const { body, to, contentType, attempts } of world.sentMessages.values()) {
+        const input = inputs.get(body);
+        const encoding = needsUtf16(body) ? 'text/plain; charset=UTF-16' : null;
+        if (input?.to.join() !== to.join() || contentType !== encoding)
+          yield [attempts[0]?.at ?? 0, `sent "${body}" to ${to} as ${contentType}: no input says so`];
+      }
+    },
+  },
+  {
+    name: 'a message: each outcome is true',
+    *check(world) {
+      for (const input of world.story.inputs) {
+        const text = world.sentMessages.get(input.body);
+        for (const { at, output, topic, sms } of world.outcomes(input)) {
+          const isSent = text?.attempts.some((attempt) => attempt.isSent) ?? false;
+          const code = sms?.error?.code ?? '';
+          if (['SMS_REPLACED', 'SMS_WITHDRAWN'].includes(code) && isSent && !world.wasStoreDeleted(input.from, at))
+            yield [at, `reported as not sent (${code}), and is: ${describeInput(input)}`];
+          if (output === 1 && sms?.replacements !== countReplacements(input))
+            yield [at, `reported with ${sms?.replacements} replaced characters: ${describeInput(input)}`];
+          if (output === 1 && !isSent) yield [at, `reported as sent, and is not: ${describeInput(input)}`];
+          const accepted = input.to.filter((handset) => !isBlocked(handset));
+          if (output === 1 && input.node !== 'ask' && sms?.accepted?.join() !== accepted.join())
+            yield [at, `reported as accepted for ${sms?.accepted?.join()}: ${describeInput(input)}`];
+          const hasFailed = output === 2 && (input.node !== 'ask' || sms?.reason === 'failed');
+          if (hasFailed && !isBlocked(String(topic)))
+            yield [at, `reported as failed for ${topic}: ${describeInput(input)}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a reply request: one end for each recipient',
+    *check(world) {
+      for (const input of world.story.inputs.filter(({ node }) => node === 'ask')) {
+        const observations = world.outcomes(input);
+        const acceptedAt = world.acceptedAt(input);
+        const isCounted = observations.length > 0 && observations.every(({ output }) => output > 0);
+        if (!isCounted || acceptedAt === 0) continue;
+        for (const handset of input.to) {
+          const ends = observations.filter(({ topic }) => topic === handset);
+          const [end] = ends;
+          if (!end) {
+            const until = world.openUntil(acceptedAt, waitSeconds);
+            if (world.wasStoreDeleted(input.from, until) || world.wasUnwritten(acceptedAt)) continue;
+            yield [acceptedAt, `neither an answer nor no answer: ${describeInput(input)}, from ${handset}`];
+            continue;
+          }
+          const unmarked = ends.filter(({ sms }) => !sms?.redelivered);
+          const isDoneTwice = world.wasImportKilled(acceptedAt, ends.at(-1)?.at ?? 0);
+          if (unmarked.length > 1 && !isDoneTwice)
+            yield [end.at, `two ends without a mark: ${describeInput(input)}, from ${handset}`];
+          if (new Set(ends.map(({ output }) => output)).size > 1 && !isDoneTwice)
+            yield [end.at, `an answer and no answer: ${describeInput(input)}, from ${handset}`];
+          yield* checkSilence(world, input, acceptedAt, end, handset);
+        }
+      }
+    },
+  },
+  {
+    name: 'a report: one for each message that was accepted',
+    *check(world) {
+      for (const input of world.story.inputs.filter(({ node }) => node === 'report')) {
+        const observations = world.outcomes(input);
+        const sent = observations.find(({ output }) => output === 1);
+        const reports = observations.filter(({ output }) => output === 3);
+        const [report] = reports;
+        if (!sent && report) yield [report.at, `a report, and nobody was accepted: ${describeInput(input)}`];
+        if (!sent || world.wasUnwritten(sent.at)) continue;
+        if (world.wasStoreDeleted(sent.at, report?.at ?? world.openUntil(sent.at, reportSeconds))) continue;
+        if (!report) {
+          yield [sent.at, `no report: ${describeInput(input)}`];
+          continue;
+        }
+        const isDoneTwice = world.wasImportKilled(sent.at, reports.at(-1)?.at ?? 0);
+        if (reports.filter(({ sms }) => !sms?.redelivered).length > 1 && !isDoneTwice)
+          yield [report.at, `two reports without a mark: ${describeInput(input)}`];
+        if (new Set(reports.map(describeReport)).size > 1 && !isDoneTwice)
+          yield [
+            report.at,
+            `two different reports: ${describeInput(input)}: ${reports.map(describeReport).join(', then ')}`,
+          ];
+        yield* checkReport(world, input, sent, report);
+      }
+    },
+  },
+];
+
+/** Stored messages fail only with this error, and otherwise wait. A suspension lets a Redis command in flight fail. */
+const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop|suspend/ };
+
+const plainMayFail: Readonly<Record<string, RegExp>> = {
+  SMS_CLOSED: /deploy|stop/,
+  SMS_UNREACHABLE: /service|refused/,
+  SMS_UNAUTHORIZED: /service/,
+  SMS_STORE: /disk|redis|deploy|kill|stop|suspend/,
+};
+
+/** Maximum difference between the times that two processes record for the same moment. */
+const clockMs = 10;
+
+/** Maximum time between the decision to send a request and its arrival at the service. */
+const leavingMs = 1_500;
+
+/** Faults that can lose an input on its way to the store. */
+const lossy = /deploy|kill|stop|suspend|disk|redis/;
+
+/** Checks whether an input can have replaced or withdrawn the message of another. Inputs can overtake each other. */
+function canSupersede(newer: Input, older: Input): boolean {
+  if (newer === older || newer.node !== 'replace' || older.node !== 'replace') return false;
+  return newer.key === older.key && (newer.confirmedAt ?? Number.POSITIVE_INFINITY) > older.from;
+}
+
+/** Outcome of a message that an input replaced or withdrew. */
+function codeOfOlder({ isReset }: Input): string {
+  return isReset ? 'SMS_WITHDRAWN' : 'SMS_REPLACED';
+}
+
+/** Checks whether the handset had written STOP by this time. */
+function hasStopped(world: World, { to }: Input, at: number): boolean {
+  return world.events.some(
+    ({ key, fields, created }) => key.startsWith('STOP') && fields.from === to[0] && created < at,
+  );
+}
+
+/** Checks that a reply in time ended the reply request, and that a timeout did not come early. */
+function* checkSilence(
+  world: World,
+  input: Input,
+  acceptedAt: number,
+  end: Observation,
+  handset: string,
+): Iterable<Finding> {
+  if (end.output !== 2 || end.sms?.reason !== 'timeout' || world.wasStoreDeleted(acceptedAt, end.at)) return;
+  const { messageId } = world.sentMessages.get(input.body) ?? {};
+  const replies = world.events.filter(
+    ({ kind, fields }) => kind === 'message' && fields.from === handset && fields.inReplyToId === messageId,
+  );
+  for (const reply of replies) {
+    const delivered = world.all(reply)[0];
+    if (!delivered || world.wasUnwritten(delivered.at)) continue;
+    // The reply does not wait forever for data of the former login or store.
+    if (world.isImportDelayed(delivered.at)) continue;
+    if (delivered.at < end.at - 1_000)
+      yield [end.at, `timed out though the reply had come: ${describeInput(input)}, from ${handset}`];
+  }
+  const isEarly = end.at - acceptedAt < waitSeconds * 1_000 - clockMs;
+  if (isEarly && !end.sms?.redelivered)
+    yield [
+      end.at,
+      `timed out after ${((end.at - acceptedAt) / 1_000).toFixed(1)} s: ${describeInput(input)}, from ${handset}`,
+    ];
+}
+
+interface ReportSeen {
+  delivered?: string[];
+  undelivered?: { msisdn: string; statusCode: string }[];
+  pending?: string[];
+}
+
+const finalCodes = new Set(['RCV', 'NUR', 'NRCV']);
+
+/** Checks that a report shows the status of every accepted recipient, or shows it as pending. */
+function* checkReport(world: World, input: Input, sent: Observation, report: Observation): Iterable<Finding> {
+  const { delivered = [], undelivered = [], pending = [] } = (report.sms ?? {}) as ReportSeen;
+  const description = describeReport(report);
+  const all = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending];
+  if (all.sort().join() !== [...(sent.sms?.accepted ?? [])].sort().join())
+    yield [report.at, `a report of others than were accepted: ${describeInput(input)}: ${description}`];
+  const some = delivered.length > 0 ? (undelivered.length > 0 ? 'partly' : 'delivered') : 'undelivered';
+  if (report.payload !== (pending.length > 0 ? 'unknown' : some))
+    yield [report.at, `a report that contradicts itself: ${describeInput(input)}: ${description}`];
+  const statusesOf = (msisdn: string) =>
+    world.events.filter(
+      ({ kind, fields }) => kind === 'status' && fields.from === msisdn && fields.inReplyToId === sent.sms?.messageId,
+    );
+  const finalStatuses = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
+  for (const { msisdn, statusCode } of finalStatuses)
+    if (!statusesOf(msisdn).some(({ fields }) => fields.statusCode === statusCode))
+      yield [report.at, `a report says ${statusCode} of ${msisdn}, which no status has said: ${describeInput(input)}`];
+  if (pending.length === 0) return;
+  for (const status of pending.flatMap(statusesOf)) {
+    const came = world.all(status)[0];
+    const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
+    // The status does not wait forever for data of the former login or store.
+    if (isKnown && !world.wasUnwritten(came.at) && !world.isImportDelayed(came.at))
+      yield [
+        report.at,
+        `a report does not know of the ${describeEvent(status)}, which had come: ${describeInput(input)}: ${description}`,
+      ];
+  }
+  const afterMs = report.at - world.acceptedAt(input);
+  if (afterMs < reportSeconds * 1_000 && !sent.sms?.redelivered)
+    yield [
+      report.at,
+      `a report before its time, after ${(afterMs / 1_000).toFixed(1)} s: ${describeInput(input)}: ${description}`,
+    ];
+}
+
+function describeReport({ payload, sms }: Observation): string {
+  const { delivered, undelivered, pending } = (sms ?? {}) as ReportSeen;
+  return `${payload} ${JSON.stringify({ delivered, undelivered, pending })}`;
+}
+
+/** Checks whether the account stores an input until it is sent. A duplicate waits only in memory. */
+function isStored(world: World, input: Input): boolean {
+  return storingNodes.has(input.node) && first(world, input) === input.from;
+}
+
+/** Returns the time at which a message was first sent into the flow. */
+function first({ story }: World, { body, from }: Input): number {
+  return story.inputs.find((one) => one.body === body)?.from ?? from;
+}
+
+function describeInput({ node, body, id }: Input): string {
+  return `the message "${body}" (${node}, ${id})`;
+}
+
+const codeOf = ({ output, sms }: Observation) => (output === 1 ? 'sent' : (sms?.error?.code ?? 'failed'));
+
+function describeOutcomes(outcomes: readonly Observation[]): string {
+  return outcomes.map((one) => `${codeOf(one)}${one.sms?.redelivered ? ' (marked)' : ''}`).join(', then ');
+}

@@ -1,0 +1,230 @@
+import type { Disturbance, Input, Observation, Story } from './record';
+import type { Event, SentMessage, Service } from './service';
+
+/** One promise of docs/delivery.md. Lists each message that breaks it. */
+export interface Rule {
+  name: string;
+  check(world: World): Iterable<Finding>;
+}
+
+export type Finding = readonly [at: number, description: string];
+
+/** Nodes that receive an event by polling. A callback reaches the node `callback` instead. */
+export const polledAt = { message: ['in', 'asked'], status: ['status'] } as const;
+/** If a process ends within this time of receiving a message, its node might not have stored the message. */
+export const freshMs = 1_500;
+
+/** Time until another process has claimed the items of a dead process in Redis and read the rest from the service. */
+export const claimMs = 120_000;
+
+/** Time that a new process can need to find the items of the process before it. */
+const findingMs = 2_000;
+
+/** A reply without a message ID waits this long for the outcome of a message that left for its handset. */
+const maxHoldMs = 61_000;
+
+/** Time until an account uses a repaired store again: it retries a failed store every 5 s. */
+const reopenMs = 7_000;
+
+/** Time between two tries of an import, if the former store fails. */
+const importRetryMs = 12_000;
+
+/** Observations, grouped by their subject. */
+export class World {
+  readonly events: readonly Event[];
+  readonly sentMessages: ReadonlyMap<string, SentMessage>;
+  readonly #deliveries = new Map<string, Observation[]>();
+  readonly #outcomesByInput = new Map<string, Observation[]>();
+
+  constructor(
+    readonly story: Story,
+    service: Pick<Service, 'events' | 'sentMessages'>,
+  ) {
+    this.events = service.events;
+    this.sentMessages = service.sentMessages;
+    for (const observation of story.observations) {
+      const key = deliveryKey(observation);
+      if (key !== undefined) add(this.#deliveries, key, observation);
+      else if (observation.inputId !== undefined && observation.sms?.error?.waiting === undefined)
+        add(this.#outcomesByInput, observation.inputId, observation);
+    }
+  }
+
+  /** Deliveries of an event to one node, in order. */
+  deliveriesAt({ kind, key }: Event, node: string): Observation[] {
+    return this.#deliveries.get(`${kind} ${node} ${key}`) ?? [];
+  }
+
+  all(event: Event): Observation[] {
+    return [...polledAt[event.kind], 'callback'].flatMap((node) => this.deliveriesAt(event, node)).sort(byTime);
+  }
+
+  /** Outcomes of the node for one input. */
+  outcomes({ id }: Input): Observation[] {
+    return this.#outcomesByInput.get(id) ?? [];
+  }
+
+  /** Times at which processes ended, within a period. */
+  ends(from: number, to: number): number[] {
+    return this.story.pids.map((one) => one.to).filter((end) => end >= from && end <= to);
+  }
+
+  /** Seconds since the run began. */
+  secondsOf(at: number): string {
+    return ((at - this.story.begun) / 1_000).toFixed(1);
+  }
+
+  /** Finds the disturbances of some kinds that overlap a period. */
+  findDisturbances(kinds: RegExp, from: number, to: number): Disturbance[] {
+    return this.story.disturbances.filter((one) => kinds.test(one.kind) && one.from <= to && one.to >= from);
+  }
+
+  /** Checks whether the store was deleted during the period or just before it. */
+  wasStoreDeleted(from: number, to: number): boolean {
+    return this.findDisturbances(/deleted/, from - formerLoginMs, to).length > 0;
+  }
+
+  /**
+   * Checks whether an event is in no store, because the store failed and the process ended before the store worked
+   * again ("What cannot be promised").
+   */
+  wasUnwritten(at: number): boolean {
+    return this.story.pids.some(({ from, to }) =>
+      this.findDisturbances(/disk|redis/, Math.max(from, this.before(to, reopenMs)), to).some(
+        (one) => one.from - freshMs <= at && at <= to,
+      ),
+    );
+  }
+
+  /**
+   * Returns the latest end of a wait of some seconds. Each process that ends in the meantime can leave the wait to
+   * another process, which first reads the unread events from the service.
+   */
+  openUntil(from: number, seconds: number): number {
+    return this.story.pids.reduce(
+      (until, { to }) => (to > from && to < until ? Math.max(until, to + claimMs) : until),
+      from + seconds * 1_000 + claimMs,
+    );
+  }
+
+  /** Checks whether the store was deleted with an undelivered event before the next process or login had read it. */
+  wasDeletedUnread(at: number): boolean {
+    // A process that ends too early does not deliver the event.
+    const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
+    // A process does not deliver it during a deploy either.
+    const deployed = next && this.findDisturbances(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
+    const listening = next && Math.max(next.listening, ...(deployed ?? [])) + findingMs;
+    // An account can retry the store some time after the disk works again.
+    const opened =
+      listening &&
+      Math.max(listening, ...this.findDisturbances(/disk/, next.from, listening).map(({ to }) => to + reopenMs));
+    const until = Math.max(opened ?? at, this.hasChangedStore(at, at) ? at + formerLoginMs : at);
+    return this.findDisturbances(/deleted/, at, until).length > 0;
+  }
+
+  /** Returns the time at which a process has run for `ms` since `at`. Suspensions do not count. */
+  after(at: number, ms: number): number {
+    return this.findDisturbances(/suspend/, at, Number.POSITIVE_INFINITY).reduce(
+      (end, { from, to }) => (from < end ? end + to - Math.max(from, at) : end),
+      at + ms,
+    );
+  }
+
+  /** Time from which a process has run for `ms` until `at`. Suspensions do not count. */
+  before(at: number, ms: number): number {
+    return this.findDisturbances(/suspend/, Number.NEGATIVE_INFINITY, at).reduceRight(
+      (begin, { from, to }) => (to > begin ? begin + from - Math.min(to, at) : begin),
+      at - ms,
+    );
+  }
+
+  /** Checks whether the account no longer knows that it has received an event. */
+  isSeenForgotten(from: number, to: number): boolean {
+    return this.wasStoreDeleted(from, to) || this.wasUnwritten(from);
+  }
+
+  /** Checks whether a process left items in Redis. Another instance claims them up to a minute later. */
+  wasUnclaimed(from: number, to: number): boolean {
+    return this.ends(from, to).some((end) => {
+      const storeIn = ({ description }: Disturbance) => /store: (redis|disk)/.exec(description)?.[1] ?? [];
+      const before = this.findDisturbances(/deploy/, 0, end - claimMs).flatMap(storeIn);
+      const since = this.findDisturbances(/deploy/, end - claimMs, end).flatMap(storeIn);
+      const stores = [before.at(-1) ?? (this.story.startsOnRedis ? 'redis' : 'disk'), ...since];
+      return stores.includes('redis');
+    });
+  }
+
+  /** Checks whether a dead process might hold the event in Redis while the account uses another login or store. */
+  wasHeldByDeadProcess({ created }: Event, again: number): boolean {
+    return this.wasUnclaimed(created, again) && this.hasChangedStore(created, again);
+  }
+
+  /** Checks whether a kill interrupted an import from Redis, and the login or store changed again before a claim. */
+  wasImportKilled(from: number, to: number): boolean {
+    return this.ends(from, to).some((end) => {
+      const isBack = this.findDisturbances(/deploy/, end, end + claimMs).some(isChangeOfStore);
+      return this.wasUnclaimed(end, end) && isBack && this.hasChangedStore(end, end);
+    });
+  }
+
+  /** Checks whether a failing store delayed the import after a change of the login or the store. */
+  isImportDelayed(from: number, to = from): boolean {
+    const isInTrouble =
+      this.hasChangedStore(from, to) && this.findDisturbances(/disk|redis/, this.before(from, reopenMs), to).length > 0;
+    return (
+      isInTrouble ||
+      this.findDisturbances(/disk|redis/, from - importRetryMs, to).some((one) =>
+        this.hasChangedStore(one.from, one.to),
+      )
+    );
+  }
+
+  /** Checks whether a reply without a message ID came before the outcome of a message to its handset. */
+  isReplyOnTheWay({ fields, answer }: Event): boolean {
+    if (fields.inReplyToId !== undefined || !answer) return false;
+    return this.story.inputs.some((input) => {
+      const sent = this.sentMessages.get(input.body)?.attempts.find(({ end }) => end !== 'refused');
+      if (input.node !== 'ask' || !input.to.includes(fields.from ?? '') || !sent) return false;
+      if (sent.at > answer.at || answer.at - sent.at > maxHoldMs) return false;
+      return this.outcomes(input).every(({ at }) => at > answer.at);
+    });
+  }
+
+  /** Returns the time at which the service accepted a message. Waits for its replies and statuses begin no earlier. */
+  acceptedAt({ body }: Input): number {
+    return this.sentMessages.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;
+  }
+
+  /**
+   * Checks whether the login or the store changed during the period, just before it, or just before a store failed. The
+   * new login or store does not know which events the former one has received.
+   */
+  hasChangedStore(from: number, to: number): boolean {
+    const troubles = this.findDisturbances(/disk|redis/, from - formerLoginMs, to);
+    const since = Math.min(from, ...troubles.map((trouble) => trouble.from)) - formerLoginMs;
+    return this.findDisturbances(/deploy/, since, to).some(isChangeOfStore);
+  }
+}
+
+function deliveryKey({ node, output, payload, sms }: Observation): string | undefined {
+  if (output === 0) return undefined;
+  if (node === 'status' || (node === 'callback' && output === 2)) return `status ${node} ${sms?.messageId}`;
+  return node === 'in' || node === 'asked' || node === 'callback' ? `message ${node} ${payload}` : undefined;
+}
+
+function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
+  const list = map.get(key);
+  if (list) list.push(item);
+  else map.set(key, [item]);
+}
+
+const isChangeOfStore = ({ description }: Disturbance) => /changes the (?:login|store)/.test(description);
+
+/** Time after a deploy in which polls and callbacks of the former login can still arrive. */
+const formerLoginMs = 2_000;
+
+export const byTime = (one: { at: number }, other: { at: number }) => one.at - other.at;
+
+export function describeEvent({ kind, key, fields }: Event): string {
+  return kind === 'message' ? `message "${key}"` : `status ${fields.statusCode} of ${fields.from}`;
+}
