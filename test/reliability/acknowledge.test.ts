@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from './flows';
-import { badgesOf, createObservers, createRecorder, readObservations, waitUntil } from './recorder';
+import { createRecorder, readObservations, waitUntil } from './recorder';
 
 const exampleFile = join(__dirname, '..', '..', 'examples', '20 Store every message before acknowledging it.json');
 const messages = 400;
@@ -64,93 +64,10 @@ describe('acknowledgement by the flow', function () {
       'delivered again without the mark',
     );
   });
-
-  it('pauses at 100 unacknowledged messages, also after a kill', async () => {
-    const { seen, observed, start } = createTrial({ ackTimeout: 600 });
-    const paused = 'blue ring paused: 100 unacknowledged';
-    nodeRed = await start();
-    for (let n = 0; n < 120; n++) receive(simulator, `m${n}`);
-    await waitUntil(() => badgesOf(observed, 'in').at(-1) === paused, 'a pause');
-    assert.equal(simulator.incoming.filter(({ read }) => read).length, 100);
-    await nodeRed.kill();
-    const before = readObservations(seen).length;
-    nodeRed = await start();
-    await waitUntil(() => readObservations(seen).length === before + 100, 'the second delivery');
-    await waitUntil(() => badgesOf(observed, 'in').at(-1) === paused, 'a pause after the kill');
-    const again = readObservations(seen).slice(before);
-    assert.deepEqual(new Set(again.map(({ sms }) => sms?.redelivered)), new Set([true]));
-    // The first poll of a new process may be in flight before the process has read its store.
-    assert.ok(simulator.incoming.filter(({ read }) => read).length <= 101);
-    await acknowledge(
-      nodeRed,
-      again.map(({ sms }) => sms?.ackId),
-    );
-    await waitUntil(() => readObservations(seen).length === before + 120, 'the rest');
-    await waitUntil(() => /^green/.test(badgesOf(observed, 'in').at(-1) ?? ''), 'a green badge');
-    const rest = readObservations(seen).slice(before + 100);
-    assert.deepEqual(
-      rest.map(({ payload, sms }) => [payload, sms?.redelivered]),
-      simulator.incoming.slice(100).map(({ body }) => [body, undefined]),
-    );
-  });
-
-  /** Creates a flow in a new user directory. HTTP requests from outside acknowledge its messages. */
-  function createTrial(properties: Partial<FlowNode>) {
-    const seen = join(folder, 'seen.jsonl');
-    const observed = join(folder, 'observed.jsonl');
-    const userDir = createLinkedUserDir();
-    const place = { z: 'tab', x: 100, y: 100 };
-    const flows: FlowNode[] = [
-      createAccount(simulator),
-      { id: 'tab', type: 'tab', label: 'flow' },
-      ...createObservers(observed),
-      createRecorder('seen', seen),
-      {
-        id: 'in',
-        type: 'sms-in',
-        ...place,
-        account: 'account',
-        acknowledge: 'flow',
-        inputs: 1,
-        ...properties,
-        wires: [['seen']],
-      },
-      { id: 'call', type: 'http in', ...place, url: '/acknowledge', method: 'post', wires: [['acknowledge']] },
-      {
-        id: 'acknowledge',
-        type: 'function',
-        ...place,
-        func: 'for (const ackId of msg.payload) node.send([{ sms: { ackId } }, null]);\nreturn [null, msg];',
-        outputs: 2,
-        wires: [['in'], ['answer']],
-      },
-      { id: 'answer', type: 'http response', ...place, statusCode: '200', wires: [] },
-    ];
-    let port: number | undefined;
-    const start = async () => {
-      const started = await startNodeRed({
-        userDir,
-        ...(port === undefined ? { flows } : { port }),
-      });
-      port = started.port;
-      return started;
-    };
-    return { seen, observed, flows, start };
-  }
 });
 
 function receive(simulator: Simulator, body: string) {
   return simulator.receive({ from: '64215550001', to: '64215559999', body });
-}
-
-async function acknowledge({ url }: NodeRedProcess, ackIds: unknown[]): Promise<void> {
-  const response = await fetch(`${url}/acknowledge`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(ackIds),
-  });
-  await response.text();
-  assert.equal(response.status, 200);
 }
 
 /** Returns the example as users import it, connected to the simulator, with slow work before it stores a message. */

@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
+import { createRecorder } from './recorder';
 
 /** A route without a deployed node never answers. */
 const feedLimitMs = 30_000;
@@ -65,42 +64,16 @@ export function countBodies({ messages }: Simulator): Map<string, number> {
   return counts;
 }
 
-/**
- * Creates a function node that writes the body of each message to a file immediately, so that the record survives a
- * kill.
- */
-export function createWriter(id: string, file: string): FlowNode {
-  return {
-    id,
-    type: 'function',
-    z: 'tab',
-    x: 300,
-    y: 100,
-    func: `fs.appendFileSync(${JSON.stringify(file)}, msg.payload + '\\n');\nreturn msg;`,
-    libs: [{ var: 'fs', module: 'fs' }],
-    outputs: 1,
-    wires: [[]],
-  };
-}
-
-/** Returns the number of times that each body was written. */
-export function readCounts(file: string): Map<string, number> {
-  const counts = new Map<string, number>();
-  if (!existsSync(file)) return counts;
-  for (const line of readFileSync(file, 'utf8').split('\n')) {
-    if (line !== '') counts.set(line, (counts.get(line) ?? 0) + 1);
-  }
-  return counts;
-}
-
-/** Waits until `expected` different bodies are written, or no new one has come for a minute. */
-export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
-  let counts = readCounts(file);
-  for (let unchanged = 0; counts.size < expected && unchanged < 600; ) {
-    await sleep(100);
-    const now = readCounts(file);
-    unchanged = now.size === counts.size ? unchanged + 1 : 0;
-    counts = now;
-  }
-  return counts;
+/** Creates a flow that records each received message in a file. */
+export function createReceiver(
+  simulator: Simulator,
+  file: string,
+  { account, node }: { account?: Partial<FlowNode>; node?: Partial<FlowNode> } = {},
+): FlowNode[] {
+  return [
+    createAccount(simulator, account),
+    { id: 'tab', type: 'tab', label: 'flow' },
+    { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [['write']], ...node },
+    createRecorder('write', file),
+  ];
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'undici';
-import { type Endpoint, type Simulator, startSimulator } from '../../simulator';
+import { type Simulator, startSimulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from './flows';
 import { crash, createObservers, createRecorder, type Observation, readObservations, waitUntil } from './recorder';
@@ -29,14 +29,7 @@ const hostileAnswers: [what: string, body: string][] = [
   ['a million elements', `<feed>${'<a/>'.repeat(megabyte)}</feed>`],
 ];
 
-const pollutingAnswers: Record<Exclude<Endpoint, 'send'>, string> = {
-  incoming: 'messageId=1&from=1&body=form&__proto__=polluted&constructor=polluted&prototype=polluted',
-  status: 'messageId=2&from=1&statusCode=RCV&__proto__=polluted&constructor=polluted&prototype=polluted',
-  outbox:
-    '[{"messageId":"3","body":"json","__proto__":{"polluted":1},"constructor":"polluted","recipientsList":[{"to":"1","__proto__":{"polluted":1},"prototype":"polluted"}]}]',
-  feed: '<feed xmlns="http://www.w3.org/2005/Atom"><title>atom</title><entry><id>4</id><__proto__>polluted</__proto__><constructor>polluted</constructor><prototype a="polluted">polluted</prototype></entry></feed>',
-};
-const pollingEndpoints = Object.keys(pollutingAnswers) as Exclude<Endpoint, 'send'>[];
+const pollingEndpoints = ['incoming', 'status', 'outbox', 'feed'] as const;
 
 describe('a real Node-RED with hostile input', function () {
   this.timeout(180_000);
@@ -181,13 +174,6 @@ describe('a real Node-RED with hostile input', function () {
     });
   }
 
-  it('treats a recipient with a line break as two recipients', async () => {
-    const before = simulator.messages.length;
-    assert.deepEqual(await send('POST', { to: '64215550001\r\nX-Smuggled:1', body: 'text' }), { status: 200 });
-    assert.deepEqual(simulator.messages.slice(before).at(-1)?.to, ['64215550001', 'X-Smuggled:1']);
-    assert.equal(simulator.requests.at(-1)?.headers['x-smuggled'], undefined);
-  });
-
   it('raises one SMS_RESPONSE per hostile answer and continues to poll', async () => {
     const attacked: { what: string; sim: Simulator; file: string }[] = [];
     for (const [index, [what, body]] of hostileAnswers.entries()) {
@@ -223,23 +209,6 @@ describe('a real Node-RED with hostile input', function () {
     }
     const peak = readPeakMemoryKiB(nodeRed.pid);
     if (peak !== undefined) assert.ok(peak < maxMemoryKiB, `${peak} KiB`);
-  });
-
-  it('drops __proto__ from the answer of each endpoint', async () => {
-    const sim = await start();
-    const file = join(folder, 'polluting.jsonl');
-    for (const endpoint of pollingEndpoints) {
-      sim.fault(endpoint, { status: 200, body: pollutingAnswers[endpoint], contentType: 'text/plain' }, 1);
-    }
-    await nodeRed.deploy([...createFlows(simulator, received, observed), ...createPollingFlow(sim, 'proto', file)]);
-    await waitUntil(() => hasBeenReadTwice(sim), 'a second answer to each endpoint');
-    const seen = readObservations(file).map(({ payload }) => payload);
-    for (const expected of ['form', 'RCV', 'json']) assert.ok(seen.includes(expected), `${expected} in ${seen}`);
-    assert.ok(
-      readObservations(file).some(({ sms }) => sms?.title === 'atom'),
-      'the feed',
-    );
-    assertUnpolluted(file);
   });
 
   it('still runs after all attacks, and exits with code 0', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,8 @@ import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { until } from '../until';
 import { createAccount } from './flows';
-import { createRecorder, type Delivered, Instance, otherGeneration, RoundRobin, readDeliveries } from './instances';
+import { type Delivered, Instance, otherGeneration, RoundRobin, readDeliveries } from './instances';
+import { badgesOf, createObservers, createRecorder, errorsOf } from './recorder';
 
 const messages = isLong ? 20_000 : 1_500;
 const batch = 25;
@@ -149,10 +150,10 @@ describe('several instances on one account and one Redis (store redis)', functio
 
   it('pause polling and answer 503, but still send, while Redis is gone', async () => {
     const file = join(folder, 'gone.txt');
-    const badges = join(folder, 'badges.txt');
+    const observed = join(folder, 'observed.jsonl');
     const simulator = await startSimulator({ waitMs: 300, retryCallbacksMs: { firstMs: 250, maxMs: 1_000 } });
     const redis = await RedisServer.start();
-    const instance = await Instance.start(redis, (redisUrl) => createOutageFlows(simulator, redisUrl, file, badges));
+    const instance = await Instance.start(redis, (redisUrl) => createOutageFlows(simulator, redisUrl, file, observed));
     const post = (path: string, body: string) =>
       fetch(`${instance.url}${path}`, {
         method: 'POST',
@@ -164,7 +165,9 @@ describe('several instances on one account and one Redis (store redis)', functio
       await until(() => readDeliveries(file).has('before'), 'the message of before', { limitMs: recoveryLimitMs });
 
       await redis.kill();
-      await until(() => /"in".*"red"/.test(readFileSync(badges, 'utf8')), 'a red badge', { limitMs: recoveryLimitMs });
+      await until(() => badgesOf(observed, 'in').at(-1)?.startsWith('red') === true, 'a red badge', {
+        limitMs: recoveryLimitMs,
+      });
       await until(() => simulator.polling('incoming') === 0, 'the last poll ends', { limitMs: recoveryLimitMs });
       simulator.setOrganisation({ callbackUrl: `${instance.url}/replies` });
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'during' });
@@ -174,7 +177,7 @@ describe('several instances on one account and one Redis (store redis)', functio
         simulator.messages.map(({ body }) => body),
         ['sent'],
       );
-      assert.match(readFileSync(badges, 'utf8'), /"callback".*"red"/);
+      assert.match(badgesOf(observed, 'callback').at(-1) ?? '', /^red/);
       assert.equal(simulator.polling('incoming'), 0);
       assert.equal(simulator.incoming.at(-1)?.read, false);
       assert.equal(readDeliveries(file).has('posted'), false);
@@ -187,7 +190,7 @@ describe('several instances on one account and one Redis (store redis)', functio
         [...readDeliveries(file).values()].map((list) => list.length),
         [1, 1, 1],
       );
-      assert.match(instance.log, /Redis/);
+      assert.match(errorsOf(observed, 'in')[0]?.error?.message ?? '', /Redis/);
       assert.doesNotMatch(instance.log, /Unhandled|ioredis/);
     } finally {
       await instance.close();
@@ -223,7 +226,7 @@ async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: De
     const createFlows = (redisUrl: string) => [
       ...createBasis(simulator, redisUrl),
       createNode('in', 'sms-in', ['record'], { acknowledge: 'flow', inputs: 1, ackTimeout: 600 }),
-      createRecorder('record', file, []),
+      createRecorder('record', file),
     ];
     for (let index = 0; index < 2; index++) instances.push(await Instance.start(redis, createFlows));
     const pids = instances.map(({ pid }) => pid);
@@ -261,24 +264,21 @@ function createChaosFlows(simulator: Simulator, redisUrl: string, file: string):
   return [
     ...createBasis(simulator, redisUrl),
     createNode('in', 'sms-in', ['polled']),
-    createRecorder('polled', file, []),
+    createRecorder('polled', file),
     createNode('replies', 'sms-callback-in', [], { path: '/replies', ...flow, wires: [['called'], []] }),
-    createRecorder('called', file, ['replies'], refuse),
+    createRecorder('called', file, { wires: [['replies']] }, refuse),
     createNode('statuses', 'sms-callback-in', [], { path: '/statuses', wires: [[], ['status']] }),
-    createRecorder('status', file, []),
+    createRecorder('status', file),
   ];
 }
 
-function createOutageFlows(simulator: Simulator, redisUrl: string, file: string, badges: string): FlowNode[] {
-  const fs = [{ var: 'fs', module: 'fs' }];
-  const write = `fs.appendFileSync(${JSON.stringify(badges)}, JSON.stringify([msg.status.source.id, msg.status]) + '\\n');`;
+function createOutageFlows(simulator: Simulator, redisUrl: string, file: string, observed: string): FlowNode[] {
   return [
     ...createBasis(simulator, redisUrl),
     createNode('in', 'sms-in', ['polled']),
-    createRecorder('polled', file, []),
+    createRecorder('polled', file),
     createNode('callback', 'sms-callback-in', [], { path: '/replies', wires: [['polled'], []] }),
-    { id: 'status', type: 'status', z: 'tab', x: 100, y: 200, scope: ['in', 'callback'], wires: [['write']] },
-    { id: 'write', type: 'function', z: 'tab', x: 300, y: 200, func: write, libs: fs, outputs: 1, wires: [[]] },
+    ...createObservers(observed),
     { id: 'post', type: 'http in', z: 'tab', x: 100, y: 300, url: '/send', method: 'post', wires: [['send']] },
     createNode('send', 'sms-send', [], {
       to: 'payload.to',

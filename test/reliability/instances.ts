@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import { join } from 'node:path';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
 import { TcpProxy } from '../tcp-proxy';
+import { readObservations } from './recorder';
 
 /** One delivery to a flow, as the flow recorded it. */
 export interface Delivered {
@@ -120,39 +120,13 @@ export class RoundRobin {
   }
 }
 
-/**
- * Creates a function node that records every delivery and passes it on for its acknowledgement. `before` is code that
- * can return first.
- */
-export function createRecorder(id: string, file: string, wires: string[], before = ''): FlowNode {
-  return {
-    id,
-    type: 'function',
-    z: 'tab',
-    x: 300,
-    y: 100,
-    func: `${before}
-      const { redelivered = false, via, messageId } = msg.sms;
-      const id = msg.sms.statusCode ? messageId : msg.payload;
-      fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify({ id, redelivered, via, pid: process.pid }) + '\\n');
-      return msg;`,
-    libs: [
-      { var: 'fs', module: 'fs' },
-      { var: 'process', module: 'process' },
-    ],
-    outputs: 1,
-    wires: [wires],
-  };
-}
-
 /** Returns all recorded deliveries by message id, in order. */
 export function readDeliveries(file: string): Map<string, Delivered[]> {
   const byId = new Map<string, Delivered[]>();
-  if (!existsSync(file)) return byId;
-  for (const line of readFileSync(file, 'utf8').split('\n')) {
-    if (line === '') continue;
-    const delivered = JSON.parse(line) as Delivered;
-    byId.set(delivered.id, [...(byId.get(delivered.id) ?? []), delivered]);
+  for (const { payload, sms, pid } of readObservations(file)) {
+    const id = String(sms?.statusCode ? sms.messageId : payload);
+    const delivered = { id, redelivered: sms?.redelivered === true, via: String(sms?.via), pid };
+    byId.set(id, [...(byId.get(id) ?? []), delivered]);
   }
   return byId;
 }

@@ -6,7 +6,8 @@ import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import { createLinkedUserDir, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';
-import { createAccount, createWriter, readCounts } from './flows';
+import { createReceiver } from './flows';
+import { readCounts } from './recorder';
 
 const messages = isLong ? 10_000 : 1_000;
 const kills = isLong ? 40 : 4;
@@ -33,13 +34,10 @@ describe('kill -9 of Node-RED while messages flow', function () {
   for (const parallelPolls of [1, 8]) {
     it(`loses no received message with parallelPolls ${parallelPolls}`, async () => {
       const userDir = createLinkedUserDir();
-      const flows = [
-        createAccount(simulator, { parallelPolls }),
-        { id: 'tab', type: 'tab', label: 'flow' },
-        { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [['write']] },
-        createWriter('write', arrived),
-      ];
-      nodeRed = await startNodeRed({ userDir, flows });
+      nodeRed = await startNodeRed({
+        userDir,
+        flows: createReceiver(simulator, arrived, { account: { parallelPolls } }),
+      });
       const { port } = nodeRed;
       let sent = 0;
       // If a poll was in flight at a kill, its answer might not have reached this machine.

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { isLong } from '../long';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount, createFeed, feed, waitForCounts } from './flows';
+import { createAccount, createFeed, feed } from './flows';
+import { createRecorder, waitForCounts } from './recorder';
 
 /** To test more messages: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
 const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 500));
@@ -58,20 +59,10 @@ describe('stored messages with large flow messages', function () {
 });
 
 function createFlows(simulator: Simulator, arrived: string): FlowNode[] {
-  const writer: FlowNode = {
-    id: 'out',
-    type: 'function',
-    z: 'tab',
-    x: 300,
-    y: 100,
-    func: `fs.appendFileSync(${JSON.stringify(arrived)}, msg.payload.body + ' ' + msg.payload.ballast.length + '\\n');`,
-    libs: [{ var: 'fs', module: 'fs' }],
-    outputs: 0,
-    wires: [],
-  };
+  const measure = "msg.payload = msg.payload.body + ' ' + msg.payload.ballast.length;";
   return [
     createAccount(simulator, { queueLimit: texts + atOnce, concurrency: 8 }),
     ...createFeed({ wires: [['out'], []] }),
-    writer,
+    createRecorder('out', arrived, {}, measure),
   ];
 }

@@ -9,21 +9,32 @@ export interface Observation {
   sms?: Record<string, unknown> & { error?: { code: string; message: string } };
   error?: { message: string; code?: string; source: { id: string; type: string } };
   status?: { fill?: string; shape?: string; text?: string; source: { id: string; type: string } };
+  /** Id of the process that recorded the event. */
+  pid: number;
   [property: string]: unknown;
 }
 
 const waitLimitMs = 60_000;
 
-/** Creates a function node that writes each whole message to a file immediately, so that the record survives a kill. */
-export function createRecorder(id: string, file: string, properties: Partial<FlowNode> = {}): FlowNode {
+/**
+ * Creates a function node that writes each whole message to a file immediately, so that the record survives a kill. It
+ * passes the message on. `before` is code that can return first.
+ */
+export function createRecorder(id: string, file: string, properties: Partial<FlowNode> = {}, before = ''): FlowNode {
   return {
     id,
     type: 'function',
     z: 'tab',
     x: 500,
     y: 100,
-    func: `const { req, res, ...rest } = msg;\nfs.appendFileSync(${JSON.stringify(file)}, JSON.stringify(rest) + '\\n');\nreturn msg;`,
-    libs: [{ var: 'fs', module: 'fs' }],
+    func: `${before}
+      const { req, res, ...rest } = msg;
+      fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify({ ...rest, pid: process.pid }) + '\\n');
+      return msg;`,
+    libs: [
+      { var: 'fs', module: 'fs' },
+      { var: 'process', module: 'process' },
+    ],
     outputs: 1,
     wires: [[]],
     ...properties,
@@ -46,6 +57,22 @@ export function readObservations(file: string): Observation[] {
   const lines = readFileSync(file, 'utf8').split('\n');
   // A kill may have cut off the last line.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Observation);
+}
+
+/** Returns the number of times that each payload was recorded. */
+export function readCounts(file: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { payload } of readObservations(file)) counts.set(String(payload), (counts.get(String(payload)) ?? 0) + 1);
+  return counts;
+}
+
+/** Waits until `expected` different payloads are recorded. Throws if no further one comes for a minute. */
+export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
+  for (let { size } = readCounts(file); size < expected; { size } = readCounts(file)) {
+    const reached = size;
+    await waitUntil(() => readCounts(file).size > reached, `more than ${reached} of ${expected} messages`);
+  }
+  return readCounts(file);
 }
 
 /** Errors of one node, in order. */

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount, createWriter, waitForCounts } from './flows';
+import { createReceiver } from './flows';
+import { waitForCounts } from './recorder';
 
 const redeploys = isLong ? 100 : 6;
 
@@ -49,7 +50,7 @@ describe('redeploys while messages arrive', function () {
     const { baseUrl } = simulator;
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
     const account = { baseUrl: '${SMS_BASE_URL}' };
-    const flows = createFlows(simulator, arrived, 0, account, { acknowledge: 'flow', inputs: 1 });
+    const flows = createReceiver(simulator, arrived, { account, node: { acknowledge: 'flow', inputs: 1 } });
     nodeRed = await startNodeRed({ flows, env: { SMS_BASE_URL: baseUrl } });
     simulator.receive({ from: '64215550001', to: '64215559999', body: 'not acknowledged' });
     await waitForCounts(arrived, 1);
@@ -97,27 +98,6 @@ function createBasicLogin(simulator: Simulator): Partial<FlowNode> {
   return { authType: 'basic', credentials: { userId, password } };
 }
 
-function createFlows(
-  simulator: Simulator,
-  file: string,
-  round: number,
-  account: Partial<FlowNode>,
-  node: Partial<FlowNode> = {},
-): FlowNode[] {
-  return [
-    createAccount(simulator, account),
-    { id: 'tab', type: 'tab', label: 'flow' },
-    {
-      id: 'in',
-      type: 'sms-in',
-      z: 'tab',
-      x: 100,
-      y: 100,
-      name: `round ${round}`,
-      account: 'account',
-      wires: [['write']],
-      ...node,
-    },
-    createWriter('write', file),
-  ];
+function createFlows(simulator: Simulator, file: string, round: number, account: Partial<FlowNode>): FlowNode[] {
+  return createReceiver(simulator, file, { account, node: { name: `round ${round}` } });
 }

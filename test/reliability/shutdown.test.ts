@@ -5,8 +5,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount, createWriter, readCounts, waitForCounts } from './flows';
-import { crash, createObservers, createRecorder, errorsOf, inject, readObservations, waitUntil } from './recorder';
+import { createAccount, createReceiver } from './flows';
+import {
+  crash,
+  createObservers,
+  createRecorder,
+  errorsOf,
+  inject,
+  readCounts,
+  readObservations,
+  waitForCounts,
+  waitUntil,
+} from './recorder';
 
 const waiting = 5;
 
@@ -38,7 +48,7 @@ describe('a shutdown or a redeploy', function () {
   it('delivers each message once if SIGINT comes while messages arrive', async () => {
     const sim = await start();
     const userDir = createLinkedUserDir();
-    nodeRed = await startNodeRed({ userDir, flows: createReceivingFlow(sim, arrived) });
+    nodeRed = await startNodeRed({ userDir, flows: createReceiver(sim, arrived) });
     const { port } = nodeRed;
     let sent = 0;
     const feeding = setInterval(() => receive(sim, `m${sent++}`), 2);
@@ -70,14 +80,14 @@ describe('a shutdown or a redeploy', function () {
   it('receives the rest of an answer after SIGTERM, for the next start', async () => {
     const sim = await start();
     const userDir = createLinkedUserDir();
-    nodeRed = await startNodeRed({ userDir, flows: createReceivingFlow(sim, arrived) });
+    nodeRed = await startNodeRed({ userDir, flows: createReceiver(sim, arrived) });
     const { port } = nodeRed;
-    sim.fault('incoming', { dripMs: 2 });
+    sim.fault('incoming', { dripMs: 8 });
     await waitForNextPoll(sim);
     const message = receive(sim, 'half');
     await waitUntil(() => message.read, 'the message is read');
     // Time for the head of the answer to arrive. The body takes many times as long.
-    await sleep(50);
+    await sleep(200);
     const poll = sim.requests.filter(({ status }) => status === 200).at(-1);
     assert.ok(poll && !poll.ended, 'the answer had arrived whole already');
     process.kill(nodeRed.pid, 'SIGTERM');
@@ -90,7 +100,7 @@ describe('a shutdown or a redeploy', function () {
 
   it('does not wait for a poll that the service holds', async () => {
     const sim = await start({ waitMs: 600_000 });
-    nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived) });
+    nodeRed = await startNodeRed({ flows: createReceiver(sim, arrived) });
     await waitUntil(() => sim.polling('incoming') === 1, 'a poll');
     await nodeRed.stop();
     assert.equal((await nodeRed.exited).code, 0);
@@ -157,16 +167,6 @@ function receive(simulator: Simulator, body: string) {
   return simulator.receive({ from: '64215550001', to: '64215559999', body });
 }
 
-function createReceivingFlow(simulator: Simulator, arrived: string, observed?: string, name = ''): FlowNode[] {
-  return [
-    createAccount(simulator),
-    { id: 'tab', type: 'tab', label: 'flow' },
-    { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, name, account: 'account', wires: [['write']] },
-    createWriter('write', arrived),
-    ...(observed === undefined ? [] : createObservers(observed)),
-  ];
-}
-
 /** Creates a flow that sends one message at a time. It records sent messages and errors. */
 function createSendingFlow(simulator: Simulator, observed: string, name = ''): FlowNode[] {
   const place = { z: 'tab', x: 100, y: 100 };
@@ -209,7 +209,7 @@ async function waitForNextPoll(simulator: Simulator): Promise<void> {
 
 /** Delays the answer to one send while further messages wait for their turn. */
 async function pressWhileOneIsInFlight(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
-  simulator.fault('send', { delayMs: 1_500 });
+  simulator.fault('send', { delayMs: 4_000 });
   for (let n = 0; n <= waiting; n++) await inject(nodeRed, 'press', { payload: `text ${n}` });
   assert.equal(simulator.messages.length, 0, 'the first text was sent before the others waited');
 }
