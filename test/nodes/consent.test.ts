@@ -152,20 +152,6 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('lists and changes all numbers immediately after a new login', async () => {
-    const userDir = createUserDir();
-    const settings = { optOut: true, store: 'disk' };
-    const flow = await RunningFlow.start(nodes(settings, receiver), { settings: { userDir } });
-    await say(flow, 'STOP');
-    await say(flow, 'STOP', two);
-    await flow.deploy(nodes({ ...settings, authType: 'basic' }, receiver));
-    const list = () => helper.request().get('/sms-account/account/optouts').expect(200);
-    assert.equal((await list()).body.total, 2);
-    const change = { msisdns: [one], action: 'in' };
-    await helper.request().post('/sms-account/account/optouts').send(change).expect(200, { changed: 1 });
-    assert.equal((await list()).body.total, 1);
-  });
-
   it('uses words of the account instead of the built-in words', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, optOutWords: 'weg\nnicht mehr' }, receiver));
     assert.equal((await say(flow, 'Nicht  mehr.'))?.sms?.optOut, 'out');

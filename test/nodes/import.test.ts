@@ -140,20 +140,6 @@ describe('an account node whose login or store changes', () => {
     assert.deepEqual(payloadsOf(messages).sort(), ['1', '2']);
   });
 
-  it('leaves the data to another account node that still uses the former login', async () => {
-    const other = () => [
-      account(sim, { id: 'other', store: disk }),
-      { ...nodes(disk)[2], id: 'send2', account: 'other' },
-    ];
-    const running = await start([...nodes(disk), ...(other() as FlowNode[])]);
-    sim.receive({ from: handset, to: '642100000001', body: 'unacknowledged' });
-    await running.messages('got', 1);
-    await running.deploy([...nodes(disk, { authType: 'basic' }), ...(other() as FlowNode[])]);
-    await until(() => !JSON.stringify(notedPlaces()).includes('import'));
-    assert.equal((await storeState()).former, undefined);
-    assert.equal(running.received('got').length, 1);
-  });
-
   it('imports from a Redis server although its URL has been removed', async () => {
     await startRedis();
     const running = await leave(nodes(redis));

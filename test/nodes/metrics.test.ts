@@ -148,19 +148,6 @@ describe('metrics', () => {
     assert.deepEqual(read('store_up', { kind: 'redis' }), [0]);
   });
 
-  it('have no sample for a missing time', () => {
-    assert.deepEqual(measure()('inbox_oldest_timestamp_seconds'), []);
-  });
-
-  it('group the samples of several accounts under one header', () => {
-    const account = (id: string): MeasuredAccount => ({ id, name: id, state: idle });
-    const { samples } = parseMetrics(formatMetrics([account('one'), account('two')]));
-    assert.deepEqual(
-      samples.filter(({ metric }) => metric === 'node_red_sms_sends_kept').map(({ labels }) => labels.account),
-      ['one', 'two'],
-    );
-  });
-
   for (const file of ['monitoring.md', 'grafana-dashboard.json']) {
     it(`include every metric of docs/${file}`, () => {
       const { types } = parseMetrics(formatMetrics([]));

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Simulator } from '../../simulator';
 import { Client } from '../../src';
-import { until } from '../until';
 import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const secret = 's3cret';
@@ -47,17 +46,6 @@ describe('an unexpected error', () => {
       assert.equal(JSON.stringify([flow.log, caught]).includes(secret), false);
     });
   }
-
-  it('also covers thrown values that are not errors', async () => {
-    failWith('readFeed', secret);
-    const flow = await RunningFlow.start([
-      account(sim),
-      { id: 'node', type: 'sms-feed', account: 'account', wires: [[]] },
-    ]);
-    flow.send('node');
-    await until(() => flow.log.some(({ msg }) => msg === 'Cause: string'));
-    assert.equal(JSON.stringify(flow.log).includes(secret), false);
-  });
 });
 
 describe('an input that fails', () => {

@@ -196,40 +196,6 @@ describe('sms-account', () => {
       }
     });
 
-    it("replaces Node-RED's global environment variables", async () => {
-      const { apiKey } = sim.credentials;
-      const env = [
-        { name: 'GLOBAL_URL', value: sim.baseUrl, type: 'str' },
-        { name: 'GLOBAL_KEY', value: apiKey, type: 'str' },
-      ];
-      const nodes = [coreNode('common/91-global-config')];
-      const flow = await RunningFlow.start([account(sim), { id: 'global', type: 'global-config', env }], { nodes });
-      for (const id of ['account', 'unknown', undefined]) {
-        const values = { id, baseUrl: variable('GLOBAL_URL'), apiKey: variable('GLOBAL_KEY') };
-        const answer = await flow.testConnection(form(sim, values));
-        assert.equal(answer.ok, true, JSON.stringify(answer));
-      }
-    });
-
-    it('reads variables that are numbers or flags as text, and refuses objects', async () => {
-      const service = await startService({ credentials: { userId: '0', password: 'false', apiKey: 'k' } });
-      const env = [
-        { name: 'NUMBER', value: '0', type: 'num' },
-        { name: 'FLAG', value: 'false', type: 'bool' },
-        { name: 'OBJECT', value: JSON.stringify({ hidden: secret }), type: 'json' },
-      ];
-      const nodes = [coreNode('common/91-global-config')];
-      const flow = await RunningFlow.start([{ id: 'global', type: 'global-config', env }], { nodes });
-      const values = { authType: 'basic', userId: variable('NUMBER'), password: variable('FLAG') };
-      const answer = await flow.testConnection(form(service, values));
-      assert.equal(answer.ok, true, JSON.stringify(answer));
-      for (const name of ['baseUrl', 'userId', 'password']) {
-        const answer = await flow.testConnection(form(service, { ...values, [name]: variable('OBJECT') }));
-        assert.match(JSON.stringify(answer.error), /SMS_CONFIG.*is not text/);
-        assert.equal(JSON.stringify(answer).includes(secret), false);
-      }
-    });
-
     describe('Test connection of an account in a subflow', () => {
       const nodes = [coreNode('common/91-global-config')];
 
@@ -385,16 +351,6 @@ describe('sms-account', () => {
       assert.deepEqual(sim.requests, []);
     });
 
-    it('reads numbers and flags, also as text', async () => {
-      const flow = await RunningFlow.start([account(sim)]);
-      for (const values of [
-        { timeout: 5, allowHttp: true },
-        { timeout: '5', allowHttp: 'true' },
-      ]) {
-        assert.equal((await flow.testConnection(form(sim, values))).ok, true);
-      }
-    });
-
     it('needs the permission sms-account.write', async function () {
       const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
       assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
@@ -483,34 +439,18 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is raised for a misspelt flag only, not for a blank flag or capitals', async () => {
-      const flags = ['keep', 'retryUncertain', 'unlimited'];
-      const nodeOf = (property: string, value: unknown) => ({
-        id: `${property} ${value}`,
-        type: 'sms-send',
-        account: 'account',
-        wires: [['sent'], []],
-        [property]: value,
+    for (const [keep, code] of [
+      ['yes', 'SMS_CONFIG'],
+      ['', undefined],
+      ['TRUE', undefined],
+    ] as const) {
+      it(`is ${code ? '' : 'not '}raised by sms-send if a flag is ${JSON.stringify(keep)}`, async () => {
+        const flow = await RunningFlow.start([account(sim), { ...send(), keep }, sink('sent'), ...catcher()]);
+        const error = await outcome(flow);
+        assert.equal(error?.code, code);
+        if (code) assert.match(String(error?.message), /Use one of these values: true, false\.$/);
       });
-      const usable = ['', 'TRUE', 'False', true];
-      const flow = await RunningFlow.start([
-        account(sim),
-        ...flags.flatMap((flag) => ['yes', ...usable].map((value) => nodeOf(flag, value))),
-        sink('sent'),
-        ...catcher(),
-      ]);
-      for (const flag of flags) {
-        for (const value of ['yes', ...usable]) flow.send(`${flag} ${value}`, { topic: handset, payload: 'hello' });
-        assert.deepEqual(flow.status(`${flag} yes`), { fill: 'red', shape: 'ring', text: 'not configured' });
-      }
-      const caught = await flow.messages('caught', flags.length);
-      await flow.messages('sent', flags.length * usable.length);
-      assert.deepEqual(
-        caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]),
-        flags.map((flag) => [`${flag} yes`, 'SMS_CONFIG']),
-      );
-      assert.match(String(caught[0]?.error?.message), /Use one of these values: true, false\.$/);
-    });
+    }
 
     it('is raised by every node without an account', async () => {
       const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
@@ -553,17 +493,6 @@ describe('sms-account', () => {
         ...catcher(),
       ]);
       assert.equal((await outcome(flow))?.code, 'SMS_UNREACHABLE');
-    });
-
-    it('accepts a path with and without a trailing slash', async () => {
-      for (const slash of ['', '/', '//']) {
-        const under = await startService({ basePath: '/some/where' });
-        const properties = { baseUrl: under.baseUrl + slash };
-        const flow = await RunningFlow.start([account(under, properties), send(), sink('sent'), ...catcher()]);
-        assert.equal(await outcome(flow), undefined);
-        assert.equal(under.messages.length, 1);
-        await flow.stop();
-      }
     });
 
     it('replaces environment variables in properties, numbers and credentials', async () => {
@@ -644,46 +573,29 @@ describe('sms-account', () => {
       ['bool', true],
       ['bool', false],
     ] as const) {
-      for (const [setting, authType] of [
-        ['apiKey', 'bearer'],
-        ['userId', 'basic'],
-        ['password', 'form'],
-      ] as const) {
-        it(`is read as text: ${value} for ${setting}`, async () => {
-          const service = await startService({ credentials: { ...sim.credentials, [setting]: `${value}` } });
-          const credentials = { ...sim.credentials, [setting]: variable('VALUE') };
-          const properties = { authType, baseUrl: service.baseUrl, credentials };
-          const flow = await RunningFlow.start(inSubflow(type, value, properties));
-          assert.equal(await outcome(flow), undefined);
-        });
-      }
+      it(`is read as text: ${value}`, async () => {
+        const service = await startService({ credentials: { ...sim.credentials, password: `${value}` } });
+        const credentials = { ...sim.credentials, password: variable('VALUE') };
+        const properties = { authType: 'form', baseUrl: service.baseUrl, credentials };
+        const flow = await RunningFlow.start(inSubflow(type, value, properties));
+        assert.equal(await outcome(flow), undefined);
+      });
     }
 
-    const settings: Record<string, Record<string, unknown>> = {
-      baseUrl: { baseUrl: variable('VALUE') },
-      apiKey: { credentials: { apiKey: variable('VALUE') } },
-      userId: { authType: 'basic', credentials: { userId: variable('VALUE'), password: 'p' } },
-      password: { authType: 'form', credentials: { userId: 'u', password: variable('VALUE') } },
-      redisUrl: { store: 'redis', credentials: { apiKey: 'key', redisUrl: variable('VALUE') } },
+    const settings: Record<string, [label: string, properties: Record<string, unknown>]> = {
+      baseUrl: ['Base URL', { baseUrl: variable('VALUE') }],
+      apiKey: ['API key', { credentials: { apiKey: variable('VALUE') } }],
+      redisUrl: ['Redis URL', { store: 'redis', credentials: { apiKey: 'key', redisUrl: variable('VALUE') } }],
     };
-    const labels: Record<string, string> = {
-      baseUrl: 'Base URL',
-      apiKey: 'API key',
-      userId: 'User name',
-      password: 'Password',
-      redisUrl: 'Redis URL',
-    };
-    for (const [setting, properties] of Object.entries(settings)) {
-      for (const value of [{ hidden: secret }, [secret]]) {
-        it(`raises SMS_CONFIG for ${setting} without its value: ${JSON.stringify(value)}`, async () => {
-          const flow = await RunningFlow.start(inSubflow('json', value, properties));
-          const error = await outcome(flow);
-          assert.equal(error?.code, 'SMS_CONFIG');
-          assert.match(String(error?.message), new RegExp(`"${labels[setting]}" is not text`));
-          assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes(secret), false);
-          assert.equal(sim.requests.length, 0);
-        });
-      }
+    for (const [setting, [label, properties]] of Object.entries(settings)) {
+      it(`raises SMS_CONFIG if ${setting} is an object, without its value`, async () => {
+        const flow = await RunningFlow.start(inSubflow('json', { hidden: secret }, properties));
+        const error = await outcome(flow);
+        assert.equal(error?.code, 'SMS_CONFIG');
+        assert.match(String(error?.message), new RegExp(`"${label}" is not text`));
+        assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes(secret), false);
+        assert.equal(sim.requests.length, 0);
+      });
     }
 
     for (const [count, code] of [
@@ -699,12 +611,6 @@ describe('sms-account', () => {
         if (code) assert.match(String(error?.message), /"Opt-out words" is longer than 100,000 characters/);
       });
     }
-
-    it('is ignored for an unused Redis URL', async () => {
-      const credentials = { ...sim.credentials, redisUrl: variable('VALUE') };
-      const flow = await RunningFlow.start(inSubflow('json', { a: 1 }, { credentials }));
-      assert.equal(await outcome(flow), undefined);
-    });
 
     it('names the account in the metrics and the sidebar', async () => {
       const flow = await RunningFlow.start(inSubflow('num', 4711, { name: variable('VALUE') }));
@@ -725,13 +631,6 @@ describe('sms-account', () => {
       assert.equal(sim.requests.length, 0);
     });
   }
-
-  it('raises SMS_CONFIG if the chosen proxy is another type of node', async () => {
-    const other = account(sim, { id: 'other' });
-    const flow = await RunningFlow.start([account(sim, { proxy: 'other' }), other, send(), sink('sent'), ...catcher()]);
-    assert.match(String((await outcome(flow))?.message), /proxy/);
-    assert.equal(sim.requests.length, 0);
-  });
 
   describe('sms-account with tls', () => {
     const tls = (properties: Record<string, unknown>) => ({
@@ -766,19 +665,6 @@ describe('sms-account', () => {
         await flow.stop();
       }
       assert.equal(service.messages.length, 2);
-    });
-
-    it('uses the tls-config of the remaining account node of a login', async () => {
-      const service = await startService({ tls: createSelfSigned() });
-      const stays = [account(service), { ...send(), retries: 0 }, sink('sent'), ...catcher()];
-      const lax = [tls({ verifyservercert: false }), account(service, { id: 'lax', tls: 'tls' })];
-      const flow = await RunningFlow.start([...lax, ...stays], { nodes: [coreNode('network/05-tls')] });
-      assert.equal(await outcome(flow), undefined);
-      await flow.deploy(stays, 'nodes');
-      flow.send('send', { topic: handset, payload: 'hello' });
-      const [caught] = await flow.messages('caught', 1);
-      assert.equal(caught?.sms?.error?.code, 'SMS_UNREACHABLE');
-      assert.equal(service.messages.length, 1);
     });
 
     // Node-RED 4 supports only certificates from files and certificates that the user uploaded in the editor.
@@ -863,18 +749,6 @@ describe('sms-account', () => {
       noproxy: [],
       credentials: { username: 'u', password },
       ...properties,
-    });
-
-    it('does not use the proxy after its account node is removed', async () => {
-      const proxy = await startProxy();
-      const stays = [account(sim), send(), sink('sent'), ...catcher()];
-      const led = [proxyNode(proxy.url, 'p'), account(sim, { id: 'led', proxy: 'proxy' })];
-      const flow = await RunningFlow.start([...led, ...stays], { nodes: [coreNode('network/06-httpproxy')] });
-      assert.equal(await outcome(flow), undefined);
-      await flow.deploy(stays, 'nodes');
-      flow.send('send', { topic: handset, payload: 'hello' });
-      await flow.messages('sent', 2);
-      assert.deepEqual([proxy.asked.length, sim.messages.length], [1, 2]);
     });
 
     it('sends through the chosen http proxy node, with its user and password', async () => {
@@ -974,21 +848,6 @@ describe('sms-account', () => {
       assert.equal(most, 1);
     });
 
-    it('separates two logins with one base URL', async () => {
-      const flow = await RunningFlow.start([
-        account(sim),
-        account(sim, { id: 'other', credentials: { apiKey: 'wrong' } }),
-        { id: 'in1', type: 'sms-in', account: 'account', wires: [['got1']] },
-        { id: 'in2', type: 'sms-in', account: 'other', wires: [['got2']] },
-        sink('got1'),
-        sink('got2'),
-      ]);
-      sim.receive({ from: handset, to: '642100000001', body: 'a' });
-      await flow.messages('got1', 1);
-      await flow.badge('in2', { fill: 'red', shape: 'ring', text: 'unauthorized' });
-      assert.deepEqual(flow.received('got2'), []);
-    });
-
     it('shares the concurrency of two account nodes', async () => {
       sim.fault('send', { delayMs: 30 });
       let most = 0;
@@ -1008,18 +867,6 @@ describe('sms-account', () => {
       }
       await flow.messages('sent', 6);
       assert.equal(most, 2);
-    });
-
-    it('starts no poll loop without a node', async () => {
-      sim.receive({ from: handset, to: '642100000001', body: 'unread' });
-      const flow = await RunningFlow.start([account(sim), send(), sink('sent'), ...catcher()]);
-      assert.equal(await outcome(flow), undefined);
-      await flow.testConnection(form(sim));
-      assert.deepEqual(
-        sim.requests.map(({ endpoint }) => endpoint),
-        ['send', 'feed'],
-      );
-      assert.equal(sim.incoming[0]?.read, false);
     });
   });
 

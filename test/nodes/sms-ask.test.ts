@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, askNode, createUserDir, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { askNode, createUserDir, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -78,14 +78,6 @@ describe('sms-ask', () => {
       assert.deepEqual([answer?.payload, Object.hasOwn(answer?.sms ?? {}, 'answer')], ['Maybe', false]);
     });
 
-    it('matches a reply by handset if the service makes the messageId', async () => {
-      const flow = await start({ messageIdType: 'none' });
-      await ask(flow);
-      sim.receive({ from: handset, to: '642100000001', body: 'Maybe' });
-      const [answer] = await flow.messages('answer', 1);
-      assert.equal((answer?.sms?.sent as { matchedBy?: string } | undefined)?.matchedBy, 'handset');
-    });
-
     it('passes on the ackId of the input', async () => {
       const flow = await start({ wait: 0.005 });
       await ask(flow, { topic: `${handset} ${other}`, sms: { ackId: '1.1', body: 'x' } });
@@ -120,20 +112,6 @@ describe('sms-ask', () => {
         ].map((sms) => ({ payload: 'Come?', sms: { messageId, ...sms } })),
       );
       assert.deepEqual([flow.received('answer'), flow.received('caught')], [[], []]);
-    });
-
-    it('names the rule of the account that refused a recipient', async () => {
-      const flow = await start({}, [], { prefixes: '6421555' });
-      await ask(flow, { topic: `${handset} 6422000000` });
-      const [none] = await flow.messages('noAnswer', 1);
-      const { errorMessage, ...sms } = none?.sms ?? {};
-      assert.deepEqual(sms, {
-        messageId: idOf(0),
-        msisdn: '6422000000',
-        reason: 'failed',
-        errorCode: 'SMS_NOT_ALLOWED',
-      });
-      assert.equal(typeof errorMessage, 'string');
     });
 
     it('sends a copy for each recipient if all recipients failed', async () => {
@@ -285,39 +263,5 @@ describe('sms-ask', () => {
     const [answer] = await flow.messages('answer', 1);
     assert.deepEqual([answer?.payload, answer?.custom], ['yes', Buffer.from('x')]);
     assert.deepEqual([sim.messages.length, flow.received('noAnswer')], [1, []]);
-  });
-
-  it('receives the answer through another account node of the login', async () => {
-    const second: FlowNode[] = [
-      { ...account(sim, { pause: 0 }), id: 'account2' },
-      { ...(nodes()[1] as FlowNode), id: 'ask2', account: 'account2' },
-    ];
-    const flow = await start({}, second);
-    await ask(flow);
-    flow.send('ask2', { topic: other, payload: 'two' });
-    await until(() => flow.completions.length === 2);
-    await flow.deploy([...nodes().slice(2), ...second], 'nodes');
-    reply('yes', other, idOf(1));
-    await flow.messages('answer', 1);
-    await flow.deploy([...nodes(), ...second], 'nodes');
-    reply('yes too');
-    const [, answer] = await flow.messages('answer', 2);
-    assert.equal(answer?.payload, 'yes too');
-  });
-
-  it('is the only node that uses the property wait: sms-send ignores it', async () => {
-    const send = {
-      id: 'send',
-      type: 'sms-send',
-      account: 'account',
-      wait: '5',
-      waitType: 'num',
-      wires: [['sent'], []],
-    };
-    const flow = await start({}, [send, sink('sent')]);
-    flow.send('send', { topic: handset, payload: 'Come?' });
-    const [sent] = await flow.messages('sent', 1);
-    assert.deepEqual(sent?.sms?.accepted, [handset]);
-    assert.equal(sim.polling('incoming'), 0);
   });
 });

@@ -61,22 +61,6 @@ describe('sms-send during redeploys', () => {
     });
   }
 
-  it('keeps stored messages of a disabled node until it is enabled', async () => {
-    const other = { ...nodes({ keep: true })[1], id: 'other' } as FlowNode;
-    await sim.setOnline(false);
-    const flow = await RunningFlow.start([...nodes({ keep: true }), other]);
-    for (const id of ['send', 'other']) flow.send(id, { topic: handset, payload: id });
-    await until(() => errorsOf(flow).length === 2);
-    await flow.deploy([...nodes({ keep: true, d: true }), other]);
-    await sim.setOnline(true);
-    await flow.messages('sent', 1);
-    assert.deepEqual(flow.payloads('sent'), ['other']);
-    await flow.deploy(nodes({ keep: true }));
-    await flow.messages('sent', 2);
-    assert.deepEqual(flow.payloads('sent'), ['other', 'send']);
-    assert.equal(flow.completions.length, 2);
-  });
-
   for (const store of ['memory', 'disk']) {
     it(`keeps waiting messages, requests and keys if the login changes (${store})`, async () => {
       const asks = { id: 'asks', name: 'asks', type: 'sms-ask', wires: [['reply'], []] };
@@ -164,28 +148,6 @@ describe('sms-send during redeploys', () => {
         flow.completions.map(({ error }) => (error as { code?: string }).code),
         ['SMS_FORBIDDEN'],
       );
-    });
-  }
-
-  for (const what of ['the Catch node', 'the node after it']) {
-    it(`repeats the error of a stored message if ${what} stopped before`, async () => {
-      sim.fault('send', { status: 403 }, 1);
-      const flow = await RunningFlow.start(nodes({ keep: true }));
-      const onCaught = flow.node('catch');
-      const { send: sendOn } = onCaught;
-      let deployed: Promise<void> | undefined;
-      onCaught.send = (message) => {
-        onCaught.send = sendOn;
-        sendOn.call(onCaught, message as never);
-        const changed = what === 'the node after it' ? 'caught' : 'catch';
-        const next = nodes({ keep: true }).map((node) => (node.id === changed ? { ...node, name: 'again' } : node));
-        deployed = flow.deploy(next, 'nodes');
-      };
-      flow.send('send', { topic: handset, payload: 'hello' });
-      await until(() => deployed !== undefined);
-      await deployed;
-      await until(() => flow.received('caught').some(({ sms }) => sms?.redelivered === true));
-      assert.equal(flow.completions.length, 1);
     });
   }
 

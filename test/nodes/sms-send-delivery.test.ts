@@ -60,25 +60,6 @@ describe('sms-send', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
-    it('raise one error per outage, also over redeploys', async () => {
-      sim.fault('send', { status: 503 });
-      const refused = () => sim.requests.filter(({ status }) => status === 503).length;
-      const flow = await start({ keep: true });
-      flow.send('send', { topic: handset, payload: '1' });
-      await until(() => flow.errors().length > 0);
-      for (const name of ['nodes', 'full'] as const) {
-        const before = refused();
-        await flow.deploy(nodes({ keep: true, name }, { name }), name);
-        await until(() => refused() > before, 'another try');
-      }
-      sim.fault('send', null);
-      await flow.messages('sent', 1);
-      assert.equal(flow.errors().length, 1);
-      sim.fault('send', { status: 503 });
-      flow.send('send', { topic: handset, payload: '2' });
-      await until(() => flow.errors().length === 2);
-    });
-
     for (const type of ['full', 'nodes'] as const) {
       it(`end the input itself after a redeploy of type ${type} on disk`, async () => {
         await sim.setOnline(false);
@@ -121,31 +102,6 @@ describe('sms-send', () => {
       await until(() => ends() > 0);
       await sleep(50);
       assert.deepEqual([ends(), flow.received('completed').length], [1, 0]);
-    });
-
-    it('expire with an error', async () => {
-      await sim.setOnline(false);
-      const flow = await start({ keep: true, expire: 0.005 });
-      flow.send('send', { topic: handset, payload: 'hello' });
-      await until(() => flow.errors().some((error) => error?.code === 'SMS_EXPIRED'));
-      assert.equal(flow.completions.length, 1);
-    });
-
-    it('keep the priority of their input', async () => {
-      await sim.setOnline(false);
-      const properties = { keep: true, priority: 'urgency', priorityType: 'msg' };
-      const flow = await start(properties, { concurrency: 1 });
-      for (const [payload, urgency] of [
-        ['low', '-3'],
-        ['usual', undefined],
-        ['high', 7],
-      ])
-        flow.send('send', { topic: handset, payload, urgency });
-      await until(() => flow.errors().length > 0);
-      await flow.deploy(nodes({ ...properties, priorityType: 'num', priority: -10 }, { concurrency: 1 }), 'nodes');
-      await sim.setOnline(true);
-      await flow.messages('sent', 3);
-      assert.deepEqual(bodiesOf(sim), ['high', 'usual', 'low']);
     });
   });
 
@@ -208,14 +164,6 @@ describe('sms-send', () => {
         await flow.messages('sent', time + 3);
         await flow.badge('send', { fill: 'green', shape: 'dot', text: ['sent', 'already sent'][time] ?? '' });
       }
-    });
-
-    it('refuses a key that is blank or has more than 256 characters', async () => {
-      const flow = await start({ once: 'key', onceType: 'msg' });
-      for (const key of [undefined, 'x'.repeat(257)]) flow.send('send', { topic: handset, payload: 'hello', key });
-      await flow.messages('caught', 2);
-      for (const error of flow.errors()) assert.deepEqual([error?.code, error?.field], ['SMS_INPUT', 'once']);
-      assert.equal(sim.messages.length, 0);
     });
   });
 
@@ -323,18 +271,6 @@ describe('sms-send', () => {
       circular.self = circular;
       circular.count = { of: 5n };
       assert.deepEqual(read(formatFlowMessage(circular as never)), rest);
-    });
-
-    it('returns with up to 256 KiB of any kind', () => {
-      for (const payload of [
-        'x'.repeat(262_100),
-        Buffer.alloc(196_500),
-        { deep: [Buffer.alloc(98_000), Buffer.alloc(98_000)] },
-        Array.from({ length: 131_000 }, () => 1),
-        Array.from({ length: 65_000 }, () => ({})).map(() => []),
-      ]) {
-        assert.deepEqual(read(formatFlowMessage({ _msgid: '1', payload })), { _msgid: '1', payload });
-      }
     });
 
     it('is recognised as too large before all of it is written', () => {

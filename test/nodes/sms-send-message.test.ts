@@ -3,7 +3,6 @@ import type { Simulator } from '../../simulator';
 import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
-const utf16 = 'text/plain; charset=UTF-16';
 
 describe('the message of sms-send', () => {
   let sim: Simulator;
@@ -95,20 +94,6 @@ describe('the message of sms-send', () => {
       assert.deepEqual([sms?.encoding, sms?.parts, sms?.replacements], ['GSM-7', 1, 5]);
     });
 
-    it('sends the body unchanged if it does not fit, and has no replacements', async () => {
-      const flow = await start(gsm);
-      await send(flow, { payload: '“Привет”' });
-      await send(flow, { payload: 'plain' });
-      assert.deepEqual(
-        sim.requests.map(({ params }) => [params.body, params.contentType]),
-        [
-          ['“Привет”', utf16],
-          ['plain', undefined],
-        ],
-      );
-      for (const { sms } of flow.received('sent')) assert.ok(!('replacements' in Object(sms)));
-    });
-
     it('compares bodies before replacement for deduplication', async () => {
       const flow = await start({ ...gsm, once: 'key', onceType: 'msg', keep: true });
       await send(flow, { payload: '“a”', key: 1 });
@@ -119,13 +104,6 @@ describe('the message of sms-send', () => {
       assert.deepEqual([first?.sms?.replacements, second?.sms?.replacements, second?.sms?.duplicate], [2, 2, true]);
     });
   });
-
-  for (const value of ['auto', 'gsm']) {
-    it(`refuses the word ${value} as the value of the content type`, async () => {
-      const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
-      await refuses(flow, { value }, 'contentType', /content type is not known/);
-    });
-  }
 
   it('refuses to answer a sender that is a name', async () => {
     const flow = await start();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
@@ -142,44 +142,6 @@ describe('sms-send with a body in a slow context store', () => {
       assert.deepEqual([flow.completions.length, flow.received('caught').length], [3, 0]);
     });
   }
-
-  it('raises the error of a stored message after a redeploy during a read', async () => {
-    const flow = await start({ keep: true });
-    sim.fault('send', { delayMs: 200, status: 403 }, 1);
-    flow.send('send', { topic: handset });
-    await store.answer(undefined, 'refused');
-    await until(() => sim.requests.length > 0);
-    flow.send('send', { topic: handset });
-    await until(() => store.asked.length > 0);
-    const deployed = flow.deploy([account(sim, { name: 'new' }), send({ keep: true, name: 'new' }), ...others]);
-    await sim.until(() => sim.polling('send') === 0);
-    await store.answer(undefined, 'accepted');
-    await deployed;
-    await flow.messages('sent', 1);
-    const [caught] = await flow.messages('caught', 1);
-    assert.deepEqual([caught?.sms?.error?.code, caught?.topic], ['SMS_FORBIDDEN', handset]);
-    await sleep(50);
-    assert.deepEqual(codes(flow).sort(), ['SMS_FORBIDDEN', undefined]);
-    assert.deepEqual([flow.received('caught').length, warnings(flow)], [1, []]);
-  });
-
-  it('logs a message that can no longer be stored after the flow stopped', async () => {
-    const flow = await start({ keep: true }, { queueLimit: '1' });
-    await sim.setOnline(false);
-    flow.send('send', { topic: handset });
-    await store.answer(undefined, 'waits');
-    await flow.messages('caught', 1);
-    flow.send('send', { topic: handset });
-    await until(() => store.asked.length > 0);
-    const deployed = flow.deploy([account(sim, { name: 'new' }), send({ keep: true, name: 'new' }), ...others]);
-    await nextTurn();
-    await store.answer(undefined, 'too many');
-    await deployed;
-    await sim.setOnline(true);
-    await flow.messages('sent', 1);
-    assert.deepEqual(codes(flow), ['SMS_BUSY', undefined]);
-    assert.deepEqual([flow.received('caught').length, warnings(flow).length], [1, 1]);
-  });
 
   for (const [what, error] of [
     ['a text', 'no\nconnection.'],

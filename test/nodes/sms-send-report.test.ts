@@ -120,16 +120,4 @@ describe('the report of sms-send', () => {
     assert.deepEqual([report?.payload, (report?.big as string | undefined)?.length], ['delivered', 300 * 1024]);
     assert.equal(report?.sms?.redelivered, undefined);
   });
-
-  it('raises one error if statuses cannot be polled, and logs the recovery', async () => {
-    sim.fault('status', { status: 500 });
-    const flow = await RunningFlow.start(nodes());
-    flow.send('send', { topic: first, payload: 'hello' });
-    await flow.messages('caught', 1);
-    assert.deepEqual([flow.errors()[0]?.code, flow.errors()[0]?.waiting], ['SMS_SERVICE', 0]);
-    sim.fault('status', null);
-    const isRecovered = () => flow.log.some(({ msg, id }) => msg === 'Polling works again.' && id === 'send');
-    await until(isRecovered);
-    assert.equal(flow.errors().length, 1);
-  });
 });

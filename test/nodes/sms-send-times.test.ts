@@ -65,36 +65,6 @@ describe('sms-send with a time or quiet hours', () => {
     await flow.messages('sent', 6);
   });
 
-  it('refuses values that are not a time, seconds, and over 366 days ahead', async () => {
-    const flow = await start({ at: 'at', atType: 'msg' });
-    for (const at of ['tomorrow', true, {}, 1e11 - 1, Date.now() + 367 * 24 * hourMs]) {
-      flow.send('send', { topic: handset, payload: 'x', at });
-    }
-    await until(() => flow.errors().length === 5);
-    for (const error of flow.errors()) assert.deepEqual([error?.code, error?.field], ['SMS_INPUT', 'at']);
-    assert.equal(sim.messages.length, 0);
-  });
-
-  it('reads a time without a zone in the zone of the account', async () => {
-    const wall = (zone: string) => new Date().toLocaleString('sv-SE', { timeZone: zone }).replace(' ', 'T');
-    const flow = await start({ at: 'at', atType: 'msg' }, { timeZone: 'Pacific/Auckland' });
-    flow.send('send', { topic: handset, payload: 'now', at: wall('Pacific/Auckland') });
-    await flow.messages('sent', 1);
-    flow.send('send', { topic: handset, payload: 'later', at: wall('Pacific/Kiritimati') });
-    await until(() => /^waiting 1, next/.test(flow.status('send')?.text ?? ''), 'the badge');
-  });
-
-  it('waits for its time across a redeploy, and keeps the flow message', async () => {
-    const properties = { at: 'at', atType: 'msg' };
-    const flow = await start(properties);
-    flow.send('send', { topic: handset, payload: 'soon', at: Date.now() + 3_000, custom: 1 });
-    await until(() => /^waiting 1/.test(flow.status('send')?.text ?? ''), 'the badge');
-    await flow.deploy(sendNode(sim, { ...properties, priority: 1 }, {}), 'nodes');
-    const [message] = await flow.messages('sent', 1);
-    assert.equal(message?.custom, 1);
-    assert.equal(sim.messages.length, 1);
-  });
-
   it('refuses a message in quiet hours, and names their end', async () => {
     const flow = await start({}, quietNow());
     flow.send('send', { topic: handset, payload: 'x' });

@@ -17,7 +17,6 @@ import {
 } from './running-flow';
 
 const handset = '64215551234';
-const other = '64215559999';
 const blocked = '64215550000';
 const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 
@@ -213,25 +212,6 @@ describe('sms-send', () => {
         parts: 1,
       });
     });
-
-    it('reads an errorCode as a number if it is whole, otherwise as text', async () => {
-      const body =
-        '<outbound-message-delivery messageId="m" isError="false">' +
-        '<recipient msisdn="1" isError="true" errorCode="-7"/><recipient msisdn="2" isError="true" errorCode="4.3"/>' +
-        '<recipient msisdn="3" isError="true"/></outbound-message-delivery>';
-      sim.fault('send', { status: 200, body, contentType: 'text/xml' });
-      const flow = await start();
-      await send(flow);
-      assert.deepEqual(
-        flow.received('failed').map(({ sms }) => sms),
-        [
-          { messageId: 'm', msisdn: '1', errorCode: -7 },
-          { messageId: 'm', msisdn: '2', errorCode: '4.3' },
-          { messageId: 'm', msisdn: '3' },
-        ],
-      );
-      assert.deepEqual(flow.received('sent')[0]?.sms?.accepted, [handset]);
-    });
   });
 
   describe('sms-send (fields and their types)', () => {
@@ -300,11 +280,6 @@ describe('sms-send', () => {
       });
     }
 
-    it('refuses an expression that fails, and names its field', async () => {
-      const flow = await start({ from: '$error("x")', fromType: 'jsonata' });
-      await refuses(flow, {}, 'SMS_INPUT', 'from');
-    });
-
     for (const [expression, reason] of [
       ['payload +', /evaluated: Unexpected end of expression\. Correct/],
       ['payload ~ "x"', /evaluated: .+\. Correct/],
@@ -316,6 +291,7 @@ describe('sms-send', () => {
         const flow = await start({ from: expression, fromType: 'jsonata' });
         flow.send('send', { topic: handset, payload: 'private' });
         const [caught] = await flow.messages('caught', 1);
+        assert.deepEqual([caught?.sms?.error?.code, caught?.sms?.error?.field], ['SMS_INPUT', 'from']);
         assert.match(String(caught?.error?.message), reason);
         assert.equal(JSON.stringify(flow.log).includes('private'), false);
       });
@@ -349,41 +325,12 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send (recipients)', () => {
-    it('reads strings and lists, drops formatting, and sends an item once', async () => {
-      const flow = await start();
-      const cases: [unknown, string][] = [
-        [`${handset}, +${other};\n Office ,`, `${handset} ${other} Office`],
-        [['+64 (21) 555-1234', 64215559999, '', null, 'Office'], `${handset} ${other} Office`],
-        [64215551234, handset],
-        [`+${handset} ${handset}`, handset],
-      ];
-      sim.addContact('Office', '64215557777');
-      for (const [topic, to] of cases) {
-        await send(flow, { topic });
-        assert.equal(sim.requests.at(-1)?.params.to, to);
-      }
-    });
-
-    for (const topic of [undefined, [], [[handset]], '123456']) {
-      it(`refuses ${JSON.stringify(topic)}`, async () => {
-        await refuses(await start(), { topic }, 'SMS_INPUT', 'to');
-      });
-    }
-  });
-
   describe('sms-send (body)', () => {
     it('accepts strings, numbers, booleans, and a Buffer as UTF-8', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
       assert.deepEqual(bodiesOf(sim), ['0', '0', 'false', 'true', '1.5', 'æøå']);
     });
-
-    for (const payload of [undefined, ' \n', {}]) {
-      it(`refuses ${JSON.stringify(payload)}`, async () => {
-        await refuses(await start(), { payload }, 'SMS_INPUT', 'body');
-      });
-    }
 
     it('refuses more than maxLength code points (a surrogate pair is one)', async () => {
       const flow = await start();
@@ -399,42 +346,19 @@ describe('sms-send', () => {
       await send(flow, { limit: '2', payload: 'x'.repeat(161) });
       assert.deepEqual([flow.received('sent')[0]?.sms?.parts, flow.received('sent')[0]?.sms?.encoding], [2, 'GSM-7']);
     });
-
-    it('refuses a fragmentation limit that is not a whole number', async () => {
-      const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' });
-      for (const limit of [0, 1.5, 'two']) await refuses(flow, { limit }, 'SMS_INPUT', 'fragmentationLimit');
-    });
   });
 
   describe('sms-send (contentType)', () => {
-    const utf16 = 'text/plain; charset=UTF-16';
-    for (const [payload, type, sent, encoding, parts] of [
-      ['€^{}[]~|\\ Å', 'auto', undefined, 'GSM-7', 1],
-      ['Δ ł', 'auto', utf16, 'UCS-2', 1],
-      ['x'.repeat(71), 'str', utf16, 'UCS-2', 2],
-    ] as const) {
-      it(`sends ${sent ?? 'none'} for ${payload.slice(0, 9)} with type ${type}`, async () => {
-        const flow = await start({ contentType: utf16, contentTypeType: type });
-        await send(flow, { payload });
-        assert.equal(sim.requests[0]?.params.contentType, sent);
-        const { sms } = flow.received('sent')[0] ?? assert.fail();
-        assert.deepEqual([sms?.encoding, sms?.parts], [encoding, parts]);
-      });
-    }
-
-    it('refuses any other value', async () => {
-      await refuses(await start({ contentType: 'text/html', contentTypeType: 'str' }), {}, 'SMS_INPUT', 'contentType');
+    it('is UTF-16 with type auto if the body needs it', async () => {
+      const flow = await start({ contentTypeType: 'auto' });
+      await send(flow, { payload: 'Δ ł' });
+      assert.equal(sim.requests[0]?.params.contentType, 'text/plain; charset=UTF-16');
+      const { sms } = flow.received('sent')[0] ?? assert.fail();
+      assert.deepEqual([sms?.encoding, sms?.parts], ['UCS-2', 1]);
     });
   });
 
   describe('the messageId of sms-send', () => {
-    it('is made by the service with type none, and reported', async () => {
-      const flow = await start();
-      await send(flow);
-      assert.equal('messageId' in (sim.requests[0]?.params ?? {}), false);
-      assert.equal(flow.received('sent')[0]?.sms?.messageId, sim.messages[0]?.messageId);
-    });
-
     it('is a new UUID for each message with type uuid', async () => {
       const flow = await start({ messageId: '', messageIdType: 'uuid' });
       await send(flow);
@@ -538,28 +462,6 @@ describe('sms-send', () => {
           [expected],
         );
         await flow.stop();
-      }
-    });
-
-    it('is refused if it is not a usable URL or mailto object', async () => {
-      const flow = await start({ callbackUrl: 'url', callbackUrlType: 'msg' });
-      for (const url of ['ftp://example.com', 'mailto:nobody', 7, { mailto: 'nobody' }, {}]) {
-        await refuses(flow, { url }, 'SMS_INPUT', 'callbackUrl');
-      }
-      await flow.stop();
-      await refuses(await start({ callbackUrl: 'null', callbackUrlType: 'mailto' }), {}, 'SMS_INPUT', 'callbackUrl');
-    });
-
-    it('is not sent if it is a blank mailto', async () => {
-      const flow = await start({ callbackUrl: ' ', callbackUrlType: 'mailto' });
-      await send(flow);
-      assert.deepEqual(sim.requests[0]?.params, { to: handset, body: 'hello' });
-    });
-
-    it('can be a mailto for the reply only', async () => {
-      const flow = await start({ callbackStatusUrl: 'url', callbackStatusUrlType: 'msg' });
-      for (const url of ['mailto:desk@example.com', { mailto: 'desk@example.com' }]) {
-        await refuses(flow, { url }, 'SMS_INPUT', 'callbackStatusUrl');
       }
     });
   });
@@ -779,18 +681,6 @@ describe('sms-send', () => {
       assert.equal((await flow.messages('failed', 1))[0]?.topic, blocked);
       assert.deepEqual(flow.completions, [{ id: 'send', error: undefined }]);
       assert.equal(sim.messages.length, 1);
-    });
-
-    it('ends the wait for another try with SMS_CLOSED', async () => {
-      const flow = await start({ retries: 1000 });
-      await sim.setOnline(false);
-      await failToConnect(() => flow.send('send', { topic: handset, payload: 'hello' }));
-      assert.deepEqual(flow.completions, []);
-      await flow.deploy([]);
-      assert.deepEqual(
-        flow.completions.map(({ error }) => (error as { code?: string } | undefined)?.code),
-        ['SMS_CLOSED'],
-      );
     });
   });
 });

@@ -139,32 +139,6 @@ describe('an incoming message that no node receives', () => {
     assert.deepEqual(warnings(running), []);
   });
 
-  it('becomes unhandled if its poll was waiting when the last request ended', async () => {
-    sim = await startService({ waitMs: 60_000 });
-    const running = await RunningFlow.start(askNode(sim, { wait: '0.005', waitType: 'num' }));
-    running.send('ask', { topic: asked, payload: 'Come?' });
-    await running.messages('noAnswer', 1);
-    await until(async () => (await state()).sends.awaitingReply === 0);
-    assert.equal(sim.polling('incoming'), 1);
-    write('late');
-    await untilUnhandled(1);
-    assert.equal(warnings(running).length, 1);
-  });
-
-  it('does not include statuses that a report used', async () => {
-    const running = await RunningFlow.start(
-      sendNode(sim, { report: 24, reportType: 'num', outputs: 3 }, {}, [['sent'], [], ['report']]),
-    );
-    running.send('send', { topic: asked, payload: 'with a report' });
-    await running.messages('sent', 1);
-    for (const statusCode of ['SNT', 'RCV']) {
-      sim.status({ messageId: sim.messages[0]?.messageId ?? '', msisdn: asked, statusCode });
-    }
-    assert.equal((await running.messages('report', 1))[0]?.payload, 'delivered');
-    assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
-    assert.deepEqual(warnings(running), []);
-  });
-
   it('can be a status of a message without a report', async () => {
     const sender: FlowNode = { id: 'other', type: 'sms-send', account: 'account', wires: [['plain'], []] };
     const reporting = (more: FlowNode[] = []) => [
