@@ -360,13 +360,6 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('answer 503 if the state cannot be read', async () => {
-    const node = createNode('a', 'login');
-    Object.assign(node.membership, { state: () => assert.fail('broken') });
-    const ask = await serve(node);
-    for (const path of ['state', 'overview', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
-  });
-
   it('name the node whose proxy applies to a login', async () => {
     const sim = await startService();
     const proxy = (id: string) => ({ id, type: 'http proxy', url: `http://127.0.0.1:1/${id}`, noproxy: ['127.0.0.1'] });

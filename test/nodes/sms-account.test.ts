@@ -240,12 +240,6 @@ describe('sms-account', () => {
 
       const keyOf = (value: string | undefined) => (value === '4711' ? value : 'the-key');
 
-      it('ignores credentials that its authentication does not use', async () => {
-        const flow = await start([{ name: 'USER', type: 'str', value: '' }]);
-        const { apiKey } = sim.credentials;
-        assert.equal((await flow.testConnection(form(sim, { apiKey, userId: variable('USER') }))).ok, true);
-      });
-
       it('uses a global variable that the subflow does not have', async () => {
         const flow = await start([{ name: 'KEY', type: 'str', value: 'the-key' }]);
         assert.equal((await flow.testConnection(form(sim, { apiKey: variable('EVERYWHERE') }))).ok, true);
@@ -611,15 +605,6 @@ describe('sms-account', () => {
         if (code) assert.match(String(error?.message), /"Opt-out words" is longer than 100,000 characters/);
       });
     }
-
-    it('names the account in the metrics and the sidebar', async () => {
-      const flow = await RunningFlow.start(inSubflow('num', 4711, { name: variable('VALUE') }));
-      const { text } = await helper.request().get('/sms-account/metrics').expect(200);
-      assert.match(text, /name="4711"/);
-      const { body } = await helper.request().get('/sms-account/overview').expect(200);
-      assert.equal(body.accounts[0].name, '4711');
-      assert.equal(await outcome(flow), undefined);
-    });
   });
 
   for (const property of ['tls', 'proxy']) {
@@ -766,31 +751,19 @@ describe('sms-account', () => {
       ]);
     });
 
-    for (const [what, value, outcomeOf] of [
-      ['a number', { type: 'num', value: '4711' }, undefined],
-      ['an object', { type: 'json', value: '{"a":1}' }, /"Proxy" is not text/],
-      ['not set', undefined, /variable VALUE is not set/],
-    ] as const) {
-      it(`reads the password of the proxy as text if its variable is ${what}`, async () => {
-        const proxy = await startProxy();
-        const node = proxyNode(proxy.url, variable('VALUE'), { z: 'tab' });
-        const tab = { id: 'tab', type: 'tab', label: '', env: value ? [{ name: 'VALUE', ...value }] : [] };
-        const flow = await RunningFlow.start(
-          [tab, node, account(sim, { z: 'tab', proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
-          { nodes: [coreNode('network/06-httpproxy')] },
-        );
-        const error = await outcome(flow);
-        if (outcomeOf) {
-          assert.equal(error?.code, 'SMS_CONFIG');
-          assert.match(String(error?.message), outcomeOf);
-        }
-        const expected = outcomeOf ? [] : [`Basic ${Buffer.from('u:4711').toString('base64')}`];
-        assert.deepEqual(
-          proxy.asked.map(([, authorization]) => authorization),
-          expected,
-        );
-      });
-    }
+    it('raises SMS_CONFIG if the variable of the proxy password is an object', async () => {
+      const proxy = await startProxy();
+      const node = proxyNode(proxy.url, variable('VALUE'), { z: 'tab' });
+      const tab = { id: 'tab', type: 'tab', label: '', env: [{ name: 'VALUE', type: 'json', value: '{"a":1}' }] };
+      const flow = await RunningFlow.start(
+        [tab, node, account(sim, { z: 'tab', proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
+        { nodes: [coreNode('network/06-httpproxy')] },
+      );
+      const error = await outcome(flow);
+      assert.equal(error?.code, 'SMS_CONFIG');
+      assert.match(String(error?.message), /"Proxy" is not text/);
+      assert.deepEqual(proxy.asked, []);
+    });
 
     it('does not use the proxy for a host of its noproxy list', async () => {
       const proxy = await startProxy();

@@ -406,25 +406,16 @@ describe('sms-callback-in', () => {
       });
     }
 
-    const encodedPaths: [path: string, encoded: string, spellings: string[]][] = [
-      ['/sms cb', '/sms%20cb', ['/SMS%20CB/']],
-      ['/100%', '/100%25', ['/100%']],
-      ["/a:b@c,d;e=f&g+h!i'j(k)*~", "/a:b@c,d;e=f&g+h!i'j(k)*~", ['/a%3Ab@c%2Cd;e=f&g+h!i%27j(k)*~']],
-    ];
-    for (const [path, encoded, spellings] of encodedPaths) {
+    for (const [path, encoded] of [
+      ['/sms cb', '/sms%20cb'],
+      ['/100%', '/100%25'],
+    ] as const) {
       it(`is at ${encoded} for the path ${JSON.stringify(path)}, as sms-send sends it`, async () => {
         const { flow, url } = await start({ path, publicUrl: 'https://flows.example.com/' });
-        const told = (flow.node('callback') as CallbackNode).callbackUrl();
-        assert.equal(told, `https://flows.example.com${encoded}`);
-        for (const [index, spelling] of [encoded, new URL(told).pathname, ...spellings].entries()) {
-          const { port } = new URL(url);
-          const asking = request({ port, host: '127.0.0.1', path: `${spelling}?n=1`, method: 'POST' });
-          asking.end(formReply(`${index}`));
-          const [answer] = (await once(asking, 'response')) as [IncomingMessage];
-          answer.resume();
-          assert.equal(answer.statusCode, 200, spelling);
-        }
-        assert.equal((await flow.messages('replies', 2 + spellings.length))[0]?.sms?.messageId, '0');
+        const callbackUrl = (flow.node('callback') as CallbackNode).callbackUrl();
+        assert.equal(callbackUrl, `https://flows.example.com${encoded}`);
+        assert.equal((await post(new URL(encoded, url).href, formReply())).status, 200);
+        await flow.messages('replies', 1);
         await flow.badge('callback', { fill: 'green', shape: 'dot', text: path });
       });
     }
@@ -608,24 +599,6 @@ describe('sms-callback-in', () => {
       assert.equal(flow.received('replies').length, 0);
       assert.equal((await post(url, formReply())).status, 200);
       assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
-    });
-
-    /** Creates middleware that reads the body before the node. */
-    const readAs =
-      (read: (bytes: Buffer) => unknown) =>
-      async (asked: IncomingMessage & { body?: unknown; _body?: boolean }, _: unknown, next: () => void) => {
-        asked.body = read(Buffer.concat(await asked.toArray()));
-        asked._body = true;
-        next();
-      };
-
-    it('decodes bytes that the middleware read by the charset of the header', async () => {
-      const { flow, url } = await start({}, [], { httpNodeMiddleware: readAs((bytes) => bytes) });
-      const bytes = Buffer.from('from=1&messageId=1&body=café', 'latin1');
-      const answer = await post(url, bytes, { 'content-type': `${formType}; charset=ISO-8859-1` });
-      assert.equal(answer.status, 200);
-      const [received] = await flow.messages('replies', 1);
-      assert.equal(received?.payload, 'café');
     });
 
     it('answers with the CORS settings of Node-RED, also a preflight', async () => {

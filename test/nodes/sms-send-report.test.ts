@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { createUserDir, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
+import { createUserDir, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
 
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
@@ -88,26 +88,6 @@ describe('the report of sms-send', () => {
       Array(5).fill(['SMS_INPUT', 'report']),
     );
     assert.equal(sim.messages.length, 0);
-  });
-
-  it('counts a status that arrives by callback', async () => {
-    const [accountNode, ...rest] = nodes({ ...day, callbackStatusNode: 'callback', callbackStatusUrlType: 'node' });
-    const callback = {
-      id: 'callback',
-      type: 'sms-callback-in',
-      account: 'account',
-      path: '/sms',
-      wires: [[], ['called']],
-    };
-    const flow = await RunningFlow.start([accountNode as FlowNode, ...rest, callback, sink('called')]);
-    const address = await flow.serve();
-    await flow.deploy([accountNode as FlowNode, ...rest, { ...callback, publicUrl: address }, sink('called')]);
-    flow.send('send', { topic: first, payload: 'hello' });
-    await flow.messages('sent', 1);
-    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
-    const [report] = await flow.messages('report', 1);
-    const [called] = await flow.messages('called', 1);
-    assert.deepEqual([report?.payload, called?.payload], ['delivered', 'RCV']);
   });
 
   it('is sent after a redeploy of an account on disk, with the input itself', async () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
@@ -85,31 +84,5 @@ describe('sms-send with a store that cannot be opened', () => {
     assert.deepEqual(bodiesOf(sim).sort(), ['plain', 'waits']);
     assert.deepEqual(recoveries(flow), ['send']);
     assert.equal(errors(flow).length, 1);
-  });
-
-  it('raises its own error in addition to those of polling nodes', async () => {
-    const { flow } = await strandText({ id: 'in', type: 'sms-in', account: 'account', wires: [[]] });
-    await until(() => errors(flow).length > 1);
-    await sleep(50);
-    assert.deepEqual(
-      errors(flow)
-        .map(([id, code]) => [id, code])
-        .sort(),
-      [
-        ['in', 'SMS_STORE'],
-        ['send', 'SMS_STORE'],
-      ],
-    );
-  });
-
-  it('shows no badge after the recovery if no message waits', async () => {
-    writeFileSync(join(userDir, 'sms-inbox'), 'not a folder');
-    const flow = await start(nodes());
-    await flow.badge('send', unwritable);
-    rmSync(join(userDir, 'sms-inbox'));
-    await until(() => Object.keys(flow.status('send') ?? {}).length === 0);
-    // The former store cannot contain a waiting message.
-    assert.deepEqual(errors(flow), []);
-    assert.equal(flow.statuses('plain').length, 0);
   });
 });
