@@ -66,31 +66,6 @@ describe('the list of messages that a user can decide about', () => {
     assert.deepEqual([ids(second), second.next], [['t000003', 't000004'], undefined]);
   });
 
-  it('lists each message in its latest state', async () => {
-    for (const number of [1, 2, 3]) texts.put(createText(number, 'waiting'));
-    texts.put(createText(1, 'leaving'));
-    texts.put(createText(2, 'uncertain', 9));
-    texts.put(createText(3, 'settled'));
-    texts.put(createText(4, 'waiting'));
-    texts.delete('t000004');
-    const bodies = (state: 'kept' | 'uncertain') =>
-      admin.entries(state, { limit: 200 }).entries.map(({ body, at }) => [body, at]);
-    assert.deepEqual(bodies('kept'), [['text 1', 1]]);
-    assert.deepEqual(bodies('uncertain'), [['text 2', 9]]);
-    const decisions = ['t000001', 't000002', 't000003'].map((id) => admin.act(id, 'deliver'));
-    assert.deepEqual(await Promise.all(decisions), ['unfit', 'unfit', 'gone']);
-  });
-
-  it('lists a plain message with a key only if its outcome is unknown', async () => {
-    for (const [index, state] of (['waiting', 'leaving'] as const).entries()) {
-      texts.put(createText(index, state, undefined, false));
-    }
-    assert.deepEqual(admin.entries('kept', { limit: 200 }), { entries: [], total: 0 });
-    assert.equal(await admin.act('t000000', 'deliver'), 'gone');
-    texts.put(createText(1, 'uncertain', 9, false));
-    assert.equal(admin.entries('uncertain', { limit: 200 }).total, 1);
-  });
-
   it('lists the oldest unknown outcome first', () => {
     texts.put(createText(1, 'uncertain', 20));
     texts.put(createText(2, 'uncertain', 10));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
-import { FailingServer, FailingStore } from '../store/failing-store';
+import { FailingServer } from '../store/failing-store';
 import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 const never = new Promise<never>(() => {});
@@ -40,14 +40,6 @@ describe('sending, when several events coincide', () => {
     }
   });
 
-  it('does not expire a possibly sent message after an unsent retry', async () => {
-    const { side, node } = beginSending();
-    side.service.script.push({ takes: true, error: createError('uncertain') });
-    side.service.otherwise = { unreachable: true };
-    await side.send(node, 'hello', { retries: 1, retryUncertain: true, resolveMs: 1_000, messageId: 'm1' }, minuteMs);
-    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
-  });
-
   it('keeps the message of a node that throws, and continues with other nodes', async () => {
     const side = new SendingSide();
     const [bad, good] = [side.attach('bad'), side.attach('good')];
@@ -67,41 +59,6 @@ describe('sending, when several events coincide', () => {
     const last = side.attach('bad');
     await side.pass(100);
     assert.equal(last.answers.length, 1);
-  });
-
-  it('sends waiting messages once if the store fails and recovers', async () => {
-    const { store, side, node } = beginSending({ concurrency: 2 });
-    side.service.otherwise = { unreachable: true };
-    for (let n = 0; n < 20; n++) sendText(node, String(n), { keep, once: String(n) });
-    await side.pass(1_000);
-    store.failing.add('commit').add('recall').add('open');
-    side.service.otherwise = { takes: true };
-    await side.pass(minuteMs);
-    await side.send(node, 'new', { keep }, minuteMs);
-    assert.deepEqual([side.service.taken.length, node.ends], [0, ['SMS_STORE']]);
-    store.failing.clear();
-    await side.pass(2 * minuteMs);
-    assert.equal(new Set(side.service.bodies).size, 20);
-    assert.equal(side.service.taken.length, 20);
-    assert.equal(node.ends.length, 21);
-    assert.equal(node.state?.outage, undefined);
-    assert.equal(store.disk.entries.size, 0);
-  });
-
-  it('does not wait for the feed when an account closes', async () => {
-    const { side, node } = beginSending();
-    side.service.feedAfter = never;
-    for (const kept of [{}, { keep }]) {
-      side.service.script.push({ takes: true, error: createError('uncertain') });
-      await side.send(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'message-1' }, 5_000);
-    }
-    assert.ok(side.service.feedReads > 0);
-    let isClosed = false;
-    void side.close().then(() => {
-      isClosed = true;
-    });
-    await side.pass(10_000);
-    assert.equal(isClosed, true);
   });
 
   it('sends a message that expires while it is being marked as leaving', async () => {
@@ -131,11 +88,8 @@ describe('sending, when several events coincide', () => {
     assert.deepEqual([node.ends, node.state?.waiting], [['SMS_EXPIRED'], 0]);
   });
 
-  it('stores items again that an emptied server has lost, after a failure', () => loseAll(new FailingServer(), 1));
-
-  it('stores items again that a deleted folder has lost', () => loseAll(new FailingStore(), 0));
-
-  async function loseAll(store: FailingStore, failures: number): Promise<void> {
+  it('stores items again that an emptied server has lost, after a failure', async () => {
+    const store = new FailingServer();
     const open = store.open.bind(store);
     let isReset = false;
     store.open = async (events) => {
@@ -153,8 +107,8 @@ describe('sending, when several events coincide', () => {
     store.disk.remembered.clear();
     // The store has lost its connection too, so the next commits fail.
     const commit = store.commit.bind(store);
-    let left = failures + 1;
-    store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
+    let failures = 2;
+    store.commit = (...changes) => (failures-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
     isReset = true;
     // A possible reply waits for the store.
     await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
@@ -166,5 +120,5 @@ describe('sending, when several events coincide', () => {
     await side.pass(60 * minuteMs);
     assert.deepEqual([node.ends, node.replies], [['to 6421555123', 'to 6421555123'], ['timeout']]);
     assert.deepEqual([side.outbox.isSettled, store.disk.entries.size], [true, 0]);
-  }
+  });
 });

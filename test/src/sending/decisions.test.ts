@@ -69,16 +69,6 @@ describe('a user with a waiting message', () => {
     });
   }
 
-  it('cannot send it while it is in flight', async () => {
-    const { side, node } = beginSending();
-    const connect = side.service.holdConnection();
-    await side.send(node, 'hello', { keep });
-    assert.equal(await side.act('kept', 'send'), 'unfit');
-    connect();
-    await side.pass(minuteMs);
-    assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 1]);
-  });
-
   it('cannot send it while it is in flight during an outage', async () => {
     const { side, node } = beginSending();
     const fail = side.service.holdConnection({ takes: false, unreachable: true });
@@ -212,14 +202,6 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([side.abandoned, side.faults], [[], []]);
   });
 
-  it('can send it although its time is over', async () => {
-    const { side, node } = await beginUncertain({ keep: { expireMs: minuteMs } });
-    await side.pass(10 * minuteMs);
-    assert.equal(await side.act('uncertain', 'send'), 'done');
-    await side.pass(100);
-    assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
-  });
-
   it('sends it once if two users decide', async () => {
     const { store, side, node } = await beginUncertain();
     const { admin } = side.outbox;
@@ -232,21 +214,6 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([await first, await second], ['done', ['unfit', 'unfit']]);
     await side.pass(100);
     assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 2]);
-  });
-
-  it('sees it in the list after a crash during its outcome', async () => {
-    const { store, side, node } = beginSending();
-    let { disk } = store;
-    node.onOutcome = async () => {
-      disk = copyDisk(store.disk);
-      return true;
-    };
-    side.service.script.push({ error: createError('uncertain') });
-    await side.send(node, 'hello', { keep });
-    const next = side.restart(disk);
-    const back = next.attach();
-    await next.pass(0);
-    assert.deepEqual([back.ends, count(next)], [['SMS_UNCERTAIN again'], [1, 1]]);
   });
 
   describe('an unknown outcome of a message with only a deduplication key', () => {

@@ -50,24 +50,6 @@ describe('the option once', () => {
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
   });
 
-  it('does not block the event loop with thousands of duplicates', async () => {
-    const { side, node } = beginSending();
-    const answer = side.service.holdNext({ takes: true });
-    for (let index = 0; index < 100; index++) sendText(node, 'hello', once);
-    await side.pass(100);
-    const { clock } = side;
-    const nextTurn = clock.nextTurn.bind(clock);
-    let turns = 0;
-    clock.nextTurn = (callback) => {
-      turns++;
-      return nextTurn(callback);
-    };
-    answer();
-    await side.pass(1_000);
-    assert.deepEqual([node.ends.length, side.service.tries], [100, 1]);
-    assert.ok(turns >= 90, `${turns} turns`);
-  });
-
   for (const at of ['when the input arrives', 'when the message leaves']) {
     it(`raises SMS_STORE if the store cannot be written ${at}`, async () => {
       const { store, side, node } = beginSending();
@@ -116,20 +98,6 @@ describe('the option once', () => {
       await side.pass(10_000);
       assert.deepEqual([node.ends.length, side.service.tries], [200, 200]);
       assert.ok(steps < 200 * 8, `${steps}`);
-    });
-
-    it('ends the waiting messages if the next one cannot be compared', async () => {
-      const { store, side, node } = beginSending();
-      const answer = side.service.holdNext({ error: createError('forbidden') });
-      for (let index = 0; index < 10; index++) sendText(node, 'hello', stored);
-      await side.pass(100);
-      store.failing.add('commit').add('open');
-      answer();
-      await side.pass(100);
-      assert.deepEqual(node.ends, ['SMS_FORBIDDEN', ...Array(9).fill('SMS_STORE')]);
-      store.failing.clear();
-      await side.pass(60_000);
-      assert.deepEqual([node.ends.length, side.service.tries], [10, 1]);
     });
 
     for (const [what, options] of Object.entries({ plain: once, stored })) {
@@ -190,28 +158,6 @@ describe('the option once', () => {
     await side.send(node, 'hello', once);
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
-
-  for (const isBack of [false, true]) {
-    it(`applies after an outcome during a clock change${isBack ? ' back' : ''}`, async () => {
-      const { store, side, node } = beginSending();
-      await side.pass(100);
-      const answer = side.service.holdNext();
-      await side.send(node, 'hello', stored);
-      side.clock.set(96 * hourMs);
-      const commit = store.commit.bind(store);
-      store.commit = async (changes) => {
-        store.commit = commit;
-        await side.clock.advance(600);
-        side.clock.set(96 * hourMs);
-        return commit(changes);
-      };
-      answer();
-      await side.pass(1_600);
-      if (isBack) side.clock.set(-96 * hourMs);
-      await side.send(node, 'hello', stored, 1_000);
-      assert.deepEqual(side.service.bodies, ['hello']);
-    });
-  }
 
   for (const isRestarted of [false, true]) {
     it(`lasts its full time if the clock goes back years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
@@ -294,39 +240,6 @@ describe('the option once', () => {
     }
   });
 
-  it('ends waiting duplicates when their node closes', async () => {
-    const { side, node } = beginSending();
-    side.service.otherwise = { connects: new Promise(() => {}) };
-    sendText(node, 'hello', once);
-    await side.send(node, 'hello', once, 1_000);
-    await Promise.all([node.node.close(), side.pass(11_000)]);
-    assert.deepEqual(node.ends, ['SMS_CLOSED']);
-  });
-
-  for (const [what, keep] of Object.entries({ plain: undefined, stored: forever })) {
-    it(`ends a ${what} duplicate that arrives during the commit of the outcome`, async () => {
-      const { store, side, node } = beginSending();
-      const answer = side.service.holdNext();
-      await side.send(node, 'hello', { once: 'a', keep });
-      const tell = node.onOutcome.bind(node);
-      node.onOutcome = async (news) => {
-        await new Promise(setImmediate);
-        return tell(news);
-      };
-      const commit = store.commit.bind(store);
-      store.commit = async (changes) => {
-        store.commit = commit;
-        sendText(node, 'hello', { once: 'a', keep });
-        answer();
-        await side.clock.advance(10);
-        await commit(changes);
-      };
-      sendText(node, 'another', { once: 'b' });
-      for (let time = 0; time < 2; time++) await side.pass(10_000);
-      assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123', 'to 6421555123 duplicate']);
-    });
-  }
-
   describe('the option once with a duplicate of a message without an outcome', () => {
     const twins = () => {
       const { store, side, node } = beginSending();
@@ -371,20 +284,5 @@ describe('the option once', () => {
       }
       assert.deepEqual(node.ends, ['SMS_BUSY']);
     });
-  });
-
-  it('delivers an outcome although a redeploy closed the store before', async () => {
-    const { side, node } = beginSending();
-    const answer = side.service.holdNext();
-    await side.send(node, 'hello', once, 10);
-    const closed = node.node.close();
-    void side.outbox.close();
-    await side.journal.close();
-    answer();
-    await side.pass(100);
-    await closed;
-    const back = side.attach();
-    await side.pass(1_000);
-    assert.deepEqual([...node.ends, ...back.ends], ['to 6421555123']);
   });
 });

@@ -51,33 +51,12 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second']);
   });
 
-  it('ends a message that waits again after its replacement was stored', async () => {
-    const { side, node } = beginSending();
-    let refuse = () => {};
-    const after = new Promise<void>((resolve) => (refuse = resolve));
-    side.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
-    await side.send(node, 'first', order);
-    sendText(node, 'second', order);
-    refuse();
-    await side.pass(120_000);
-    assert.deepEqual([node.ends, side.service.bodies], [['SMS_REPLACED', 'to 6421555123'], ['second']]);
-  });
-
   it('does not refuse a replacement because the queue is full', async () => {
     const { side, node } = createOutage({ queueLimit: 1 });
     await side.send(node, 'one', order, 1_000);
     sendText(node, 'two', order);
     await side.send(node, 'other', { keep: forever }, 1_000);
     assert.deepEqual(node.ends.sort(), ['SMS_BUSY', 'SMS_REPLACED']);
-  });
-
-  it('refuses the key on a plain message, and keeps the older message', async () => {
-    const { side, node } = createOutage();
-    await side.send(node, 'one', order, 1_000);
-    await side.send(node, 'two', { replaceKey }, 1_000);
-    const [{ outcome } = {}] = node.outcomes;
-    assert.deepEqual([node.ends, outcome && 'code' in outcome && outcome.field], [['SMS_INPUT'], 'replace']);
-    assert.equal(side.outbox.admin.state.kept, 1);
   });
 
   it('leaves the older message waiting if the newer one cannot be stored', async () => {
@@ -183,16 +162,5 @@ describe('withdrawing a stored message', () => {
     await side.pass(120_000);
     await withdrawn;
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_WITHDRAWN'], []]);
-  });
-
-  it('fails if the store cannot be written, and the message continues to wait', async () => {
-    const store = new FailingStore();
-    const { side, node } = createOutage({ store });
-    await side.send(node, 'one', order, 1_000);
-    store.failing.add('commit').add('open');
-    const failed = assert.rejects(node.node.withdraw(replaceKey), { code: 'SMS_STORE' });
-    await side.pass(1_000);
-    await failed;
-    assert.equal(side.outbox.admin.state.kept, 1);
   });
 });

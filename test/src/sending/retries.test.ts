@@ -73,11 +73,6 @@ describe('a plain message (retries, retryUncertain)', () => {
     }
   });
 
-  it('keeps an unknown outcome if no later try arrives', async () => {
-    const script = ['uncertain', 'unreachable', 'unreachable', 'unreachable'] as const;
-    assert.deepEqual(await run(script, { retryUncertain: true }), ['SMS_UNCERTAIN', 4]);
-  });
-
   it('ends with its last certain outcome if its node closes between tries', async () => {
     for (const [script, end] of [
       [['unreachable'], 'SMS_CLOSED'],

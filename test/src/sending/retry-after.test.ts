@@ -64,27 +64,6 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('counts as one outage if the service accepts one message at a time', async () => {
-    const { side, node } = beginSending();
-    let freeAt = 0;
-    const { client } = node;
-    const send = client.send.bind(client);
-    client.send = (message, options) => {
-      if (side.clock.elapsed() < freeAt) side.service.script.push({ error: unavailable('4') });
-      else freeAt = side.clock.elapsed() + 4_000;
-      return send(message, options);
-    };
-    for (const body of ['1', '2', '3', '4']) sendText(node, body, { keep });
-    await side.pass(12_100);
-    assert.deepEqual(side.service.bodies, ['1', '2', '3', '4']);
-    assert.equal(node.outages.length, 1);
-    assert.equal(node.state?.outage, undefined);
-    await side.pass(600_000);
-    side.service.script.push({ unreachable: true });
-    await side.send(node, 'later', { keep }, 10_000);
-    assert.equal(node.outages.length, 2);
-  });
-
   it('applies after a redeploy, which reports the outage once', async () => {
     const store = new FailingStore();
     const { side, node } = await underWay([[0, { error: unavailable('60') }]], { store });
@@ -142,15 +121,6 @@ describe('Retry-After for all stored messages of an account', () => {
       assert.equal(node.state?.outage, undefined);
     });
 
-    it('applies even if the message that received it has ended', async () => {
-      const next = await restart({ isFirstGone: true });
-      next.attach();
-      await next.pass(58_000);
-      assert.equal(next.service.tries, 0);
-      await next.pass(2_000);
-      assert.deepEqual(next.service.bodies, ['1']);
-    });
-
     for (const [how, byMs, atMost] of [
       ['back by a year', -365 * 24 * 3_600_000, 60_000],
       ['forward by a year', 365 * 24 * 3_600_000, 0],
@@ -162,12 +132,5 @@ describe('Retry-After for all stored messages of an account', () => {
         assert.deepEqual(next.service.bodies, ['0', '1']);
       });
     }
-
-    it('does not apply after a restart if the status was 401', async () => {
-      const next = await restart({ error: createError('unauthorized').with({ retryAfter: '600' }) });
-      next.attach();
-      await next.pass(100);
-      assert.deepEqual(next.service.bodies, ['0', '1']);
-    });
   });
 });

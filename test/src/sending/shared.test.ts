@@ -147,37 +147,6 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
-  it('leaves a reply request to the instance that claimed it', async () => {
-    const first = create();
-    const node = first.attach();
-    sendText(node, 'well?', { waitMs: 60_000, messageId: 'm1', keep });
-    await until(() => node.ends.length === 1);
-    await first.close();
-    const { proxy, side: second } = await createBehindProxy();
-    second.attach();
-    await until(() => second.outbox.admin.state.awaitingReply === 1);
-    proxy.cut();
-    const third = create();
-    third.attach();
-    await until(() => third.outbox.admin.state.awaitingReply === 1);
-    proxy.restore();
-    await until(() => second.outbox.admin.state.awaitingReply === 0);
-    assert.equal(third.outbox.admin.state.awaitingReply, 1);
-  });
-
-  it('creates a report from statuses that another instance polled', async () => {
-    const { sending, polling, node, other, to } = await createPair();
-    sendText(node, 'hello', { to, reportMs: 60_000, messageId: 'm1' });
-    await until(() => node.ends.length === 1);
-    for (const [n, from] of to.entries()) await polling.status(from, n % 2 ? 'RCV' : 'EXP', 'm1');
-    await until(() => node.reports.length === 1);
-    const { result, delivered, undelivered } = node.reports[0]?.report ?? {};
-    assert.deepEqual([result, delivered?.length, undelivered?.length], ['partly', 10, 10]);
-    assert.deepEqual([sending.outbox.admin.state.awaitingReport, polling.received.length], [0, 20]);
-    await closing.run();
-    assert.deepEqual([node.reports.length, other.reports.length], [1, 0]);
-  });
-
   it('sends five of a hundred messages of three instances, by a limit', async () => {
     const limits = { perHandset: 5, perHandsetMs: 3_600_000 };
     const nodes = [0, 1, 2].map(() => create({ limits }).attach());

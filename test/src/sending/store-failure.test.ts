@@ -82,36 +82,4 @@ describe('a failure of the store while sending', () => {
     await recover();
     assert.deepEqual(third.recoveries, ['store', 'store']);
   });
-
-  it('is reported in addition to a following outage of the service', async () => {
-    const node = side.attach();
-    side.service.otherwise = { unreachable: true };
-    for (const body of ['1', '2']) sendText(node, body, { keep });
-    store.failing.add('commit');
-    await side.pass(1_000);
-    assert.deepEqual([node.ends, told(node)], [['SMS_STORE', 'SMS_STORE'], []]);
-    await recover();
-    for (const body of ['3', '4']) sendText(node, body, { keep });
-    await side.pass(1_000);
-    assert.deepEqual(told(node), ['SMS_UNREACHABLE 2']);
-    fail();
-    side.service.otherwise = { takes: true };
-    await side.pass(minuteMs);
-    assert.deepEqual(told(node), ['SMS_UNREACHABLE 2', 'SMS_STORE 2']);
-    await recover();
-    await side.pass(minuteMs);
-    assert.deepEqual(side.service.bodies, ['3', '4']);
-    assert.equal(node.state?.outage, undefined);
-  });
-
-  it('is reported once by a node with an open reply request', async () => {
-    const node = side.attach();
-    await side.send(node, 'well?', { waitMs: 60 * minuteMs, messageId: 'm1' }, 1_000);
-    fail();
-    await side.send(side.attach('other'), 'refused', { once: 'x' }, 1_000);
-    const { failure } = side.journal;
-    assert.ok(failure);
-    assert.equal(side.outbox.registrations.onPollFailing('send', failure), false);
-    assert.deepEqual(told(node), ['SMS_STORE 0']);
-  });
 });

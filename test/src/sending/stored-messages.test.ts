@@ -97,18 +97,6 @@ describe('stored messages', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('report an outage to a node whose messages are behind others', async () => {
-    const side = new SendingSide({ concurrency: 1 });
-    const [one, two] = [side.attach('one'), side.attach('two')];
-    const fail = side.service.holdNext({ takes: false, error: createError('unreachable') });
-    sendText(one, '1', { keep });
-    await side.send(two, '2', { keep }, 1_000);
-    side.service.otherwise = { unreachable: true };
-    fail();
-    await side.pass(600_000);
-    assert.deepEqual([one.outages.length, two.outages.length], [1, 1]);
-  });
-
   for (const [what, error] of [
     ['401', createError('unauthorized')],
     ['429', createError('tooManyRequests').with({ statusCode: 429 })],
@@ -179,20 +167,6 @@ describe('stored messages', () => {
     });
   }
 
-  it('are sent once if a send continues over a redeploy', async () => {
-    const { side, node } = beginSending();
-    const answer = side.service.holdNext();
-    await side.send(node, 'hello', { keep });
-    const closed = side.outbox.close();
-    await node.node.close();
-    const again = side.attach();
-    await side.pass(100);
-    answer();
-    await Promise.all([closed, side.pass(1_000)]);
-    assert.deepEqual(again.ends, ['to 6421555123']);
-    assert.equal(side.service.tries, 1);
-  });
-
   it('wait over a redeploy, and leave when their node is back', async () => {
     const { side, node } = await strand();
     await side.detach(node);
@@ -216,16 +190,6 @@ describe('stored messages', () => {
     assert.deepEqual([back.ends, side.outbox.isSettled], [['to 6421555123'], true]);
   });
 
-  it('deliver their outcome later if it arrives while the flow is stopped', async () => {
-    const { side, node } = beginSending();
-    node.isFlowing = false;
-    await side.send(node, 'hello', { keep });
-    const back = side.attach();
-    await side.pass(100);
-    assert.deepEqual(back.ends, ['to 6421555123']);
-    assert.deepEqual(side.service.bodies, ['hello']);
-  });
-
   describe('the order of stored messages', () => {
     /** Returns three reminders and two later alarms in the order in which they left. */
     const due = ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2', 'reminder 3'];
@@ -245,24 +209,6 @@ describe('stored messages', () => {
       next.attach();
       await next.pass(100);
       assert.deepEqual(side.service.bodies, due);
-    });
-
-    it('is by priority and arrival after a redeploy, in any order of nodes', async () => {
-      const side = new SendingSide({ concurrency: 1 });
-      side.service.otherwise = { unreachable: true };
-      const former = [side.attach('calm'), side.attach('hasty')] as const;
-      for (const index of [1, 2, 3]) {
-        sendText(former[0], `calm ${index}`, { keep });
-        sendText(former[1], `hasty ${index}`, { keep, priority: index === 2 ? 5 : 0 });
-      }
-      await side.pass(1_000);
-      for (const { node } of former) await node.close();
-      await Promise.all([side.outbox.close(), side.pass(0)]);
-      side.service.otherwise = { takes: true };
-      side.attach('calm');
-      side.attach('hasty');
-      await side.pass(100);
-      assert.deepEqual(side.service.bodies, ['hasty 2', 'calm 1', 'hasty 1', 'calm 2', 'calm 3', 'hasty 3']);
     });
   });
 
@@ -381,17 +327,6 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('with retryUncertain are sent again, after a growing delay', async () => {
-    const { side, node } = beginSending();
-    const error = createError('serverError').with({ statusCode: 500 });
-    side.service.script.push({ takes: true, error }, { takes: true, error });
-    await side.send(node, 'hello', { keep, retryUncertain: true }, 900);
-    assert.equal(side.service.tries, 1);
-    await side.pass(10_000);
-    assert.deepEqual(node.ends, ['to 6421555123']);
-    assert.equal(side.service.tries, 3);
-  });
-
   it('are dropped from memory if another instance claims them', async () => {
     const { side, node } = await strand();
     const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
@@ -400,17 +335,6 @@ describe('stored messages', () => {
     side.service.otherwise = { takes: true };
     await side.pass(120_000);
     assert.deepEqual([node.ends, side.service.bodies], [[], []]);
-  });
-
-  it('end once, even if their node throws at the outcome', async () => {
-    const { side, node } = beginSending();
-    let calls = 0;
-    node.onOutcome = async () => {
-      calls++;
-      throw new Error('thrown');
-    };
-    await side.send(node, 'hello', { keep }, 1_000);
-    assert.deepEqual([calls, side.faults.length], [1, 1]);
   });
 
   it('show why they wait, since when, and when the next one tries', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { isSmsError } from '../../../src/errors';
 import { QuietHours } from '../../../src/message/times';
 import type { SendOptions } from '../../../src/outbox/message-item';
 import { Messages } from '../../../src/outbox/messages';
@@ -163,32 +162,9 @@ describe('a message with a time', () => {
     await after.pass(2 * minuteMs);
     assert.deepEqual(again.ends, ['to 6421555123 again']);
   });
-
-  it('keeps its deduplication key until it has left', async () => {
-    const { side, node } = start({ dedupeMs: hourMs });
-    await side.send(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
-    side.clock.set(59 * dayMs);
-    await side.pass(minuteMs);
-    await side.send(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' }, minuteMs);
-    side.clock.set(dayMs);
-    await side.pass(2 * minuteMs);
-    assert.deepEqual(side.service.bodies, ['once']);
-    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-  });
 });
 
 describe('quiet hours', () => {
-  it('refuse a plain message, and name the end of the quiet hours', async () => {
-    const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    await side.send(node, 'now');
-    const [news] = node.outcomes;
-    assert.ok(news && isSmsError(news.outcome, 'SMS_QUIET'));
-    assert.equal(news.outcome.until, '2026-01-01T13:00:00.000Z');
-    assert.equal(side.service.tries, 0);
-    const { quiet: counted, refused } = side.outbox.admin.counts;
-    assert.deepEqual([counted, refused], [1, 0]);
-  });
-
   it('let stored messages and messages with a past time wait', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: { expireMs: minuteMs } });
@@ -231,18 +207,6 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['SMS_QUIET']);
     await side.pass(hourMs);
     assert.deepEqual(side.service.bodies, ['kept']);
-  });
-
-  it('do not apply to an essential message', async () => {
-    const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    await side.send(node, 'alarm', { essential: true });
-    assert.deepEqual(node.ends, ['to 6421555123']);
-  });
-
-  it('apply from every account node', async () => {
-    const { side, node } = start({ quietHours: [quiet(11, 13), quiet(13, 15)] });
-    await side.send(node, 'kept', { keep: forever });
-    assert.equal(node.state?.nextAt, noon + 3 * hourMs);
   });
 
   it('apply to waiting messages with the current settings', async () => {
