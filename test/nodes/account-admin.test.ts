@@ -11,6 +11,7 @@ import helper from 'node-red-node-test-helper';
 import { serveAccounts } from '../../nodes/runtime/account-admin';
 import type { AccountNode } from '../../nodes/runtime/account-node';
 import type { AccountsReport, EntriesReport } from '../../nodes/runtime/account-report';
+import smsAccount from '../../nodes/sms-account';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
 import { until } from '../until';
@@ -463,5 +464,16 @@ describe('the admin routes of accounts', () => {
     await flow.deploy([second], 'nodes');
     await flow.deploy([account(sim, { id: 'first' }), second], 'nodes');
     assert.deepEqual(await readAccounts(), [['second', 'first']]);
+  });
+
+  it('work after the package was removed and installed again', async () => {
+    const sim = await startService();
+    const flow = await RunningFlow.start([account(sim)]);
+    const { nodes } = flow.red;
+    const registerType = (type: string, ...rest: [never, never]) => nodes.registerType(`${type}-again`, ...rest);
+    smsAccount({ ...flow.red, nodes: { ...nodes, registerType } } as NodeAPI);
+    await flow.deploy([account(sim, { id: 'again', type: 'sms-account-again' })]);
+    assert.deepEqual(await readAccounts(), [['again']]);
+    await helper.request().get('/sms-account/again/state').expect(200);
   });
 });

@@ -601,6 +601,25 @@ describe('sms-callback-in', () => {
       assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
     });
 
+    it('decodes bytes that the middleware read by the charset of the header', async () => {
+      const { flow, url } = await start({}, [], {
+        httpNodeMiddleware: async (
+          asked: IncomingMessage & { body?: Buffer; _body?: boolean },
+          _: unknown,
+          next: () => void,
+        ) => {
+          asked.body = Buffer.concat(await asked.toArray());
+          asked._body = true;
+          next();
+        },
+      });
+      const bytes = Buffer.from('from=1&messageId=1&body=café', 'latin1');
+      const answer = await post(url, bytes, { 'content-type': `${formType}; charset=ISO-8859-1` });
+      assert.equal(answer.status, 200);
+      const [received] = await flow.messages('replies', 1);
+      assert.equal(received?.payload, 'café');
+    });
+
     it('answers with the CORS settings of Node-RED, also a preflight', async () => {
       const httpNodeCors = { origin: 'https://example.com', methods: 'POST' };
       const { url } = await start({}, [], { httpNodeCors });

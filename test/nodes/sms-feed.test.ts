@@ -278,6 +278,14 @@ describe('sms-feed', () => {
       assert.deepEqual([params(), flow.received('got'), flow.status('feed')], [[], [], badge]);
     });
 
+    it('shows the error after each failed read', async () => {
+      sim.fault('feed', { status: 500 });
+      const flow = await start({ interval: '0.05' });
+      await until(() => params().length === 2);
+      await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'service error' });
+      assert.equal(params().length, 2);
+    });
+
     it('raises one error when reads fail, and logs one line at recovery', async () => {
       sim.fault('feed', { status: 500 }, 2);
       const flow = await start({ interval: '0.05' });

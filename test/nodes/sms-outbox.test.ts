@@ -140,6 +140,21 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got').length, 1);
     });
 
+    it('sends a long list in order, with one msg.parts for all records', async () => {
+      const ids = Array.from({ length: 501 }, (_, index) => `m${index}`);
+      const body = JSON.stringify(ids.map((messageId) => ({ messageId, body: messageId })));
+      sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
+      const flow = await start();
+      await trigger(flow, { kept: { deep: 1 } });
+      const got = await flow.messages('got', ids.length);
+      const [{ parts } = assert.fail()] = got;
+      assert.deepEqual(
+        got.map((message) => [message.payload, message.kept, message.parts]),
+        ids.map((id, index) => [id, { deep: 1 }, { id: parts?.id, type: 'array', count: ids.length, index }]),
+      );
+      assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 501' });
+    });
+
     it('delivers a record once, only to the node whose input requested it', async () => {
       await sendElsewhere('a');
       const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);

@@ -105,6 +105,13 @@ describe('the message of sms-send', () => {
     });
   });
 
+  for (const value of ['auto', 'gsm']) {
+    it(`refuses the word ${value} as the value of the content type`, async () => {
+      const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
+      await refuses(flow, { value }, 'contentType', /content type is not known/);
+    });
+  }
+
   it('refuses to answer a sender that is a name', async () => {
     const flow = await start();
     await refuses(flow, { topic: 'NZ Post', sms: { from: 'NZ Post' } }, 'to', /"NZ Post" is a name/);

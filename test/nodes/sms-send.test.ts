@@ -589,6 +589,20 @@ describe('sms-send', () => {
       );
     });
 
+    it('shows no old outcome while the outcome of a stored message is saved', async () => {
+      const flow = await start({ keep: true });
+      for (const topic of [handset, '', handset]) {
+        const { length } = flow.completions;
+        flow.send('send', { topic, payload: 'hello' });
+        await flow.done('send', length + 1);
+        await flow.badge('send', topic ? { fill: 'green', shape: 'dot', text: 'sent' } : invalidInput);
+      }
+      assert.deepEqual(
+        flow.statuses('send').map(({ text }) => text),
+        ['sending 1', 'sent', 'invalid input', 'sending 1', 'sent'],
+      );
+    });
+
     it('shows no outcome if the waiting message was discarded', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
