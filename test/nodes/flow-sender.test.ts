@@ -280,10 +280,27 @@ describe('FlowSender', () => {
     const waiting = stage.send(1);
     await sleep(5);
     stage.sender.close();
-    stage.start('a');
     assert.equal(await waiting, false);
+    stage.start('a');
     await sleep(5);
     assert.deepEqual(stage.received, []);
+  });
+
+  it('keeps the order of waiting messages and of one that follows them', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    stage.stop('a');
+    const sent = [stage.send(1)];
+    await sleep(1);
+    sent.push(stage.send(2));
+    await sleep(1);
+    stage.start('a');
+    sent.push(stage.send(3));
+    assert.deepEqual(await Promise.all(sent), [true, true, true]);
+    assert.deepEqual(
+      stage.received.map(([, payload]) => payload),
+      [1, 2, 3],
+    );
   });
 
   it('continues if the flows stop and do not start again', async () => {

@@ -604,6 +604,13 @@ describe('sms-account', () => {
     });
   }
 
+  it('raises SMS_CONFIG if the chosen proxy is another type of node', async () => {
+    const other = account(sim, { id: 'other' });
+    const flow = await RunningFlow.start([account(sim, { proxy: 'other' }), other, send(), sink('sent'), ...catcher()]);
+    assert.match(String((await outcome(flow))?.message), /proxy/);
+    assert.equal(sim.requests.length, 0);
+  });
+
   describe('sms-account with tls', () => {
     const tls = (properties: Record<string, unknown>) => ({
       id: 'tls',

@@ -143,6 +143,24 @@ describe('sms-send with a body in a slow context store', () => {
     });
   }
 
+  it('logs a message that can no longer be stored after the flow stopped', async () => {
+    const flow = await start({ keep: true }, { queueLimit: '1' });
+    await sim.setOnline(false);
+    flow.send('send', { topic: handset });
+    await store.answer(undefined, 'waits');
+    await flow.messages('caught', 1);
+    flow.send('send', { topic: handset });
+    await until(() => store.asked.length > 0);
+    const deployed = flow.deploy([account(sim, { name: 'new' }), send({ keep: true, name: 'new' }), ...others]);
+    await nextTurn();
+    await store.answer(undefined, 'too many');
+    await deployed;
+    await sim.setOnline(true);
+    await flow.messages('sent', 1);
+    assert.deepEqual(codes(flow), ['SMS_BUSY', undefined]);
+    assert.deepEqual([flow.received('caught').length, warnings(flow).length], [1, 1]);
+  });
+
   for (const [what, error] of [
     ['a text', 'no\nconnection.'],
     ['an error', new Error('no connection')],
