@@ -24,18 +24,12 @@ export interface CallbackAnswer {
 
 /** Maximum size of a request body, in bytes. */
 const maxBodyBytes = 256 * 1024;
-/** Maximum total size of all request bodies that have not arrived completely, in bytes. */
-const maxUnfinishedBytes = 16 * 1024 * 1024;
 const bodyTimeoutMs = 30_000;
 /** Seconds after which the service can call again. */
 const retryAfterSeconds = 30;
 const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
 const cutOff = { status: 400, text: 'The body did not arrive whole.' };
-const tooManyUnfinished = { status: 503, text: 'Too many requests have sent half of their bodies. Try again later.' };
 const jsonRefused = { status: 400, text: 'JSON is not accepted. Send XMLv3 or FORMv1.' };
-
-/** Total size of all request bodies that have not arrived completely, in bytes. */
-let unfinishedBytes = 0;
 
 /**
  * Serves a path on Node-RED's own HTTP server, with its middleware and CORS settings. Returns a function that removes
@@ -144,24 +138,13 @@ async function readBody(request: Request): Promise<CallbackRequest | CallbackAns
 
 function readBytes(request: Request): Promise<Buffer | CallbackAnswer> {
   return new Promise((resolve) => {
-    let ownBytes = 0;
-    const end = (result: Buffer | CallbackAnswer) => {
-      clearTimeout(timer);
-      request.removeListener('data', count);
-      unfinishedBytes -= ownBytes;
-      ownBytes = 0;
-      resolve(result);
-    };
-    const count = (chunk: Buffer) => {
-      ownBytes += chunk.length;
-      unfinishedBytes += chunk.length;
-      if (unfinishedBytes > maxUnfinishedBytes) end(tooManyUnfinished);
-    };
-    const timer = setTimeout(() => end(cutOff), bodyTimeoutMs);
-    request.on('data', count);
-    getRawBody(request, { limit: maxBodyBytes }).then(end, ({ status }: { status?: number }) =>
-      end(status === 413 ? tooLarge : cutOff),
-    );
+    const timer = setTimeout(() => resolve(cutOff), bodyTimeoutMs);
+    getRawBody(request, { limit: maxBodyBytes })
+      .catch(({ status }: { status?: number }) => (status === 413 ? tooLarge : cutOff))
+      .then((result) => {
+        clearTimeout(timer);
+        resolve(result);
+      });
   });
 }
 

@@ -54,20 +54,12 @@ interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
 
 /** Says whether an item is an entry that can be delivered. */
 export function isEntry(item: Item): item is Entry {
-  const { part, kind, channel, address } = item as Partial<Record<keyof Entry, unknown>>;
-  if (part !== 'inbox' || !isRecordOfKind(item)) return false;
-  return channel === 'callback' ? isAddress(address) : channel === kind;
+  return item.part === 'inbox' && isRecordOfKind(item);
 }
 
 /** Says whether an item is an unhandled record. */
 export function isDeadLetter(item: Item): item is DeadLetter {
-  const { part, node, at } = item as Partial<Record<keyof DeadLetterFacts, unknown>>;
-  return part === 'deadLetter' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
-}
-
-function isAddress(value: unknown): value is Address {
-  const { node, path } = Object(value) as Partial<Record<keyof Address, unknown>>;
-  return typeof node === 'string' && typeof path === 'string';
+  return item.part === 'deadLetter' && isRecordOfKind(item);
 }
 
 function isRecordOfKind(value: object): value is RecordOfKind {

@@ -1,6 +1,6 @@
 import { nextTurn } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
-import { isSmsError, SmsError } from '../errors';
+import { isSmsError } from '../errors';
 import type { Journal, Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
@@ -46,9 +46,6 @@ export interface ReceiveCounts {
   unhandled: number;
 }
 
-/** Maximum number of entries, and of callbacks that are being stored. One more callback is refused. */
-export const maxWaitingForCallback = 20_000;
-
 /** Maximum number of records accepted in one step. */
 const maxPieceSize = 500;
 
@@ -74,22 +71,14 @@ export class Inbox {
   /** The unhandled records. */
   readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
-  /** Number of callbacks that are being stored. */
-  #beingStored = 0;
 
   constructor(options: InboxOptions) {
     this.journal = options.journal;
     this.counts = options.counts;
     this.#context = this.#createContext(options);
     this.deadLetters = this.#context.deadLetters;
-    const wantedNames = () => this.wantedNames;
-    this.journal.join('inbox', createInboxParticipant(this.#context, wantedNames));
+    this.journal.join('inbox', createInboxParticipant(this.#context));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
-  }
-
-  /** Names of the nodes and kinds whose items this process can claim, as in `Item.subscribers`. */
-  get wantedNames(): readonly string[] {
-    return this.#context.subscribers.wantedNames;
   }
 
   /** Whether everything is delivered and written. */
@@ -137,13 +126,12 @@ export class Inbox {
    * of `records`.
    *
    * @param onSaved called before the records are stored, once a crash can no longer lose them
-   * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed. `SMS_BUSY` for a callback if
-   * too many entries wait
+   * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed
    */
   async accept(arrival: Arrival, { onSaved }: Pick<Partial<PollEvents>, 'onSaved'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
-    if (via === 'callback') return this.#acceptCallback(arrival);
+    if (via === 'callback') return this.#acceptPiece(arrival);
     // The service does not return a polled record again, so a crash during the commit must not lose the answer.
     const savedText = journal.saveAhead(JSON.stringify({ kind, records }));
     if (savedText) onSaved?.();
@@ -154,18 +142,6 @@ export class Inbox {
     // Delays the next poll until nodes have received these records, because further records would fill the memory.
     if (records.length > 1) await subscribers.whenGiven;
     return verdicts;
-  }
-
-  async #acceptCallback(arrival: Arrival): Promise<Verdict[]> {
-    const limit = maxWaitingForCallback;
-    if (this.#context.entries.size + this.#beingStored >= limit)
-      throw new SmsError('busyCallbacks', { params: { limit } });
-    this.#beingStored++;
-    try {
-      return await this.#acceptPiece(arrival);
-    } finally {
-      this.#beingStored--;
-    }
   }
 
   /**
@@ -293,13 +269,13 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
 }
 
 /** Resumes the entries of an earlier process, and claims the entries of a dead process. */
-function createInboxParticipant(context: InboxContext, wantedNames: Participant['wantedNames']): Participant {
+function createInboxParticipant(context: InboxContext): Participant {
   const { entries, subscribers, run } = context;
   const replay = (records: RecordsOfKind, savedText: PendingWrite) => {
     acceptRecords(context, { ...records, via: 'poll', savedText, isRecovered: true }).catch(context.onFault);
   };
   return {
-    wantedNames,
+    wantedNames: () => subscribers.wantedNames,
     isReadable: (item) => isEntry(item) || isRecordsOfKind(item),
     found(items) {
       for (const entry of items) {

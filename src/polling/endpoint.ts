@@ -83,53 +83,25 @@ export interface EndpointHost {
   onDrained(kind: Kind): void;
 }
 
-/** The differences between the endpoints. */
-interface Plan {
-  fetch(client: Client, options: CallOptions): Promise<readonly InboxRecord[]>;
-  /** Returns the wait after an empty answer, in ms. */
-  pauseMs(settings: PollSettings | undefined, watchers: Iterable<Watcher>): number;
-  /** Returns the maximum number of simultaneous polls while messages keep arriving. */
-  parallelPolls(settings: PollSettings | undefined): number;
-  /** Returns the outcome of a poll for the loop. */
-  judge(verdicts: readonly Verdict[]): PollOutcome;
-  /** Whether only one poll runs at a time, because each poll advances the last poll date. */
-  takesTurns: boolean;
-}
-
 /**
  * Maximum number of answers that are saved but not flushed, in addition to `parallelPolls`. So a slow disk does not slow
  * down polling. A power cut can lose these answers.
  */
 const maxAhead = 2;
 
-/** Endpoints that return each record once, a few at a time (§4.2, §4.4). */
-const queue: Omit<Plan, 'fetch'> = {
-  pauseMs: (settings) => settings?.pauseMs ?? 0,
-  parallelPolls: (settings) => settings?.parallelPolls ?? 1,
-  judge: (verdicts) => (verdicts.every((verdict) => verdict === 'repeated') ? 'repeated' : 'new'),
-  takesTurns: false,
-};
+function fetchRecords(kind: Kind, client: Client, options: CallOptions): Promise<readonly InboxRecord[]> {
+  if (kind === 'incoming') return client.pollIncoming(options);
+  return kind === 'status' ? client.pollStatuses(options) : client.pollOutbox(options);
+}
 
-/** The endpoint that returns everything since the last poll (§4.3). It is polled at intervals. */
-const list: Omit<Plan, 'fetch'> = {
-  pauseMs: (_, watchers) => Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY)),
-  parallelPolls: () => 1,
-  judge: () => 'empty',
-  takesTurns: true,
-};
-
-const plans: Readonly<Record<Kind, Plan>> = {
-  incoming: { ...queue, fetch: (client, options) => client.pollIncoming(options) },
-  status: { ...queue, fetch: (client, options) => client.pollStatuses(options) },
-  outbox: { ...list, fetch: (client, options) => client.pollOutbox(options) },
-};
-
-/** An endpoint of the service, with a loop that runs while it has watchers. */
+/**
+ * An endpoint of the service, with a loop that runs while it has watchers. Most endpoints return each record once, a
+ * few at a time (§4.2, §4.4). The outbox returns everything since the last poll (§4.3), and is polled at intervals.
+ */
 export class Endpoint {
   /** Number of answers of the service. */
   answers = 0;
   readonly #kind: Kind;
-  readonly #plan: Plan;
   readonly #host: EndpointHost;
   readonly #loop: PollLoop;
   /** Watchers in the order in which they joined, with their members. */
@@ -143,15 +115,13 @@ export class Endpoint {
 
   constructor(kind: Kind, host: EndpointHost) {
     this.#kind = kind;
-    this.#plan = plans[kind];
     this.#host = host;
     this.#loop = new PollLoop(
       {
         poll: (events) => this.#poll(events),
-        maxUnderWay: () =>
-          Math.min(this.#plan.parallelPolls(this.settings) + maxAhead, ...this.#receivers.map(({ room }) => room)),
-        pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
-        parallelPolls: () => this.#plan.parallelPolls(this.settings),
+        maxUnderWay: () => Math.min(this.#parallelPolls + maxAhead, ...this.#receivers.map(({ room }) => room)),
+        pauseMs: () => this.#pauseMs,
+        parallelPolls: () => this.#parallelPolls,
       },
       (state, previous) => this.#notify(state, previous),
       host.clock,
@@ -232,33 +202,44 @@ export class Endpoint {
     return undefined;
   }
 
+  get #parallelPolls(): number {
+    return this.#kind === 'outbox' ? 1 : (this.settings?.parallelPolls ?? 1);
+  }
+
+  get #pauseMs(): number {
+    if (this.#kind !== 'outbox') return this.settings?.pauseMs ?? 0;
+    return Math.min(...[...this.#watchers.keys()].map(({ intervalMs = Number.POSITIVE_INFINITY }) => intervalMs));
+  }
+
   get #receivers(): Receiving[] {
     return [...this.#watchers.values()].flatMap(({ receiver }) => receiver ?? []);
   }
 
   async #poll(events: PollEvents): Promise<PollOutcome> {
     const verdicts = await this.#fetch(this.#starter, events);
-    if (verdicts.length > 0) return this.#plan.judge(verdicts);
-    this.#host.onDrained(this.#kind);
-    return 'empty';
+    if (verdicts.length === 0) this.#host.onDrained(this.#kind);
+    if (verdicts.length === 0 || this.#kind === 'outbox') return 'empty';
+    return verdicts.every((verdict) => verdict === 'repeated') ? 'repeated' : 'new';
   }
 
   /** Makes one poll, and stores its records. */
   #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Verdict[]> {
     const host = this.#host;
+    // Each poll of the outbox advances the last poll date, so only one runs at a time.
+    const takesTurns = this.#kind === 'outbox';
     const fetch = async (onAnswer: () => void) => {
       const poller = await host.ready(member);
-      const records = await this.#plan.fetch(poller.client, { beforeLeaving: events.onSent, onAnswer });
+      const records = await fetchRecords(this.#kind, poller.client, { beforeLeaving: events.onSent, onAnswer });
       this.#lastAnswerAt = host.clock.now();
       this.answers++;
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
       // Polls that take turns must keep their interval, so they do not report when the answer is saved.
-      return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
+      return host.inboxOf(poller).accept(arrival, takesTurns ? {} : events);
     };
     return host.polls.track((onAnswer) => {
-      if (!this.#plan.takesTurns) return fetch(onAnswer);
+      if (!takesTurns) return fetch(onAnswer);
       const polling = this.#turn.then(() => fetch(onAnswer));
       this.#turn = polling.catch(() => {});
       return polling;
@@ -316,11 +297,6 @@ export class Polls {
   /** Resolves when all current polls have ended. */
   async ended(): Promise<void> {
     await Promise.all(this.#inFlight);
-  }
-
-  /** Resolves when any poll that is now in flight has ended. Resolves immediately if no poll is in flight. */
-  async oneEnded(): Promise<void> {
-    if (this.size > 0) await Promise.race(this.#inFlight);
   }
 
   /** Resolves when all polls whose answers have begun to arrive have ended, or after `graceMs`. */

@@ -657,16 +657,6 @@ describe('sms-callback-in', () => {
       );
     });
 
-    it('are refused with 503 if their total exceeds 16 MiB', async () => {
-      const { url } = await start();
-      const part = `${formReply('part')}&pad=`.padEnd(255 * 1024, 'x');
-      const sockets = await Promise.all(Array.from({ length: 80 }, () => open(url, part, maxBytes)));
-      const [answer] = await Promise.race(sockets.map((socket) => once(socket, 'data')));
-      assert.match(String(answer), /^HTTP\/1\.1 503 /);
-      for (const socket of sockets) socket.destroy();
-      await until(async () => (await post(url, formReply('later'))).status === 200);
-    });
-
     it('deliver nothing if the connection breaks', async () => {
       const { flow, url } = await start();
       const body = formReply('broken');

@@ -308,8 +308,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'two outbox polls run at the same time',
     'polling/endpoint.ts',
-    'if (!this.#plan.takesTurns) return',
-    'if (this.#plan) return',
+    'if (!takesTurns) return',
+    'if (takesTurns || !takesTurns) return',
   ),
   mutant(
     'a poll loop does not back off',

@@ -267,7 +267,6 @@ describe('an unhandled message', () => {
     for (const [key, text] of [...disk.entries]) {
       const item = JSON.parse(text);
       disk.entries.set(`${key}0`, JSON.stringify({ ...item, id: `${key}0`, record: 'none' }));
-      disk.entries.set(`${key}1`, JSON.stringify({ ...item, id: `${key}1`, node: 7 }));
     }
     const next = createInbox();
     await next.journal.ready();
