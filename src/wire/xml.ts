@@ -19,12 +19,12 @@ const parser = new XMLParser({
   jPath: false,
   maxNestedTags: 99,
   // A prefix before each name makes names such as `__proto__` harmless. The parser transforms names of empty elements
-  // twice.
+  // twice, but they get only one prefix.
   attributeNamePrefix: '<',
   transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
 });
 
-/** A node in the form of the parser. Its content is under `<name` (or `<<name`), and its attributes are under `:@`. */
+/** A node in the form of the parser. Its content is under `<name`, and its attributes are under `:@`. */
 interface ParsedNode {
   readonly '#text'?: string;
   readonly '#cdata'?: readonly [ParsedNode];
@@ -71,7 +71,7 @@ function parse(markup: string): ParsedNode[] {
 
 function createElement(node: ParsedNode): XmlElement {
   const [[tag, inside]] = Object.entries(node) as [[string, readonly ParsedNode[]]];
-  const [prefix, name] = splitName(tag.replace(/^<+/, ''));
+  const [prefix, name] = splitName(tag.slice(1));
   const attributes: Record<string, string> = Object.create(null);
   for (const [marked, value] of Object.entries(node[':@'] ?? {})) {
     const [namespace, local] = splitName(marked.slice(1));

@@ -62,6 +62,7 @@ describe('callback URLs (§6)', () => {
         'mailto:ops@example.com?Subject=Reply%3A%20%C3%A9%20%26%20%22x%22%3F&Body=a%20b%0Ac%0Ad%2Be%3Df%25',
       ],
       [{ mailto: ' a@b.example ', subject: ' ', body: '' }, 'mailto:a@b.example'],
+      [{ mailto: 'a@b.example', body: 'half \ud83d' }, 'mailto:a@b.example?Body=half%20%EF%BF%BD'],
       [{ mailto: 'a@b.example', other: 1, subject: null }, 'mailto:a@b.example'],
       [{ mailto: 'a+x@b.example, c?d&e@f.example' }, 'mailto:a+x@b.example,c%3Fd%26e@f.example'],
       [
