@@ -64,7 +64,6 @@ class Instance implements StoreEvents {
   readonly unreadable: string[] = [];
   readonly failures: Error[] = [];
   wants = everything;
-  #changed = () => {};
 
   constructor(url: string, options: Partial<RedisStoreOptions> = {}) {
     this.store = new RedisStore({ url, key, timing, ...options });
@@ -72,12 +71,10 @@ class Instance implements StoreEvents {
 
   onTakenOver(items: readonly Item[]): void {
     this.takenOver.push(...items);
-    this.#changed();
   }
 
   onFailure(error: unknown): void {
     this.failures.push(error as Error);
-    this.#changed();
   }
 
   isReadable(item: Item): boolean {
@@ -94,15 +91,6 @@ class Instance implements StoreEvents {
 
   async open(): Promise<Item[]> {
     return (await this.store.open(this)).items;
-  }
-
-  /** Resolves when `condition` holds. Checks it after each event of the store. */
-  async until(condition: () => boolean): Promise<void> {
-    while (!condition()) {
-      await new Promise<void>((resolve) => {
-        this.#changed = resolve;
-      });
-    }
   }
 
   async keep(...entries: Entry[]): Promise<void> {
@@ -367,7 +355,7 @@ for (const program of programs) {
         await instance.open();
         await instance.keep(entry('1', { subscribers: ['path /one'] }), entry('2', { subscribers: ['path /other'] }));
         proxy.cut();
-        await instance.until(() => instance.failures.length > 0);
+        await until(() => instance.failures.length > 0);
         if (isShortlyBack) return { instance, proxy };
         await forgetSigns();
         const heir = create();
@@ -425,7 +413,7 @@ for (const program of programs) {
         const [one, other] = [create(), create()];
         await one.open();
         await other.open();
-        await Promise.race([one.until(() => one.takenOver.length > 0), other.until(() => other.takenOver.length > 0)]);
+        await until(() => one.takenOver.length + other.takenOver.length > 0);
         const [heir, idle] = one.takenOver.length > 0 ? [one, other] : [other, one];
         assert.deepEqual(heir.takenOver, [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })]);
         assert.deepEqual(idle.takenOver, []);
@@ -463,7 +451,7 @@ for (const program of programs) {
         assert.deepEqual(await patient.open(), []);
         const heir = create();
         await heir.open();
-        await heir.until(() => heir.takenOver.length > 0);
+        await until(() => heir.takenOver.length > 0);
         assert.deepEqual(patient.takenOver, []);
       });
 
@@ -484,7 +472,7 @@ for (const program of programs) {
         const polling = create();
         polling.wants = ['incoming'];
         await polling.open();
-        await polling.until(() => polling.takenOver.length > 0);
+        await until(() => polling.takenOver.length > 0);
         assert.deepEqual(
           polling.takenOver.map(({ id }) => id),
           ['1'],
@@ -492,7 +480,7 @@ for (const program of programs) {
         const calledBack = create();
         calledBack.wants = ['status', 'node node', 'path /path'];
         await calledBack.open();
-        await calledBack.until(() => calledBack.takenOver.length > 0);
+        await until(() => calledBack.takenOver.length > 0);
         assert.deepEqual(
           calledBack.takenOver.map(({ id }) => id),
           ['2', '3', '4'],
@@ -509,12 +497,12 @@ for (const program of programs) {
         const reservations = () => server.client.keys(`${prefix}reserved:*`);
         await until(async () => (await reservations()).length > 0);
         await late.open();
-        await late.until(() => late.takenOver.length > 0);
+        await until(() => late.takenOver.length > 0);
         assert.deepEqual([one.takenOver, other.takenOver, late.takenOver], [[], [], [ledger('3', 'late')]]);
         for (const name of await reservations()) await server.client.del(name);
         const all = [one, other, late];
         const idsOf = (...instances: Instance[]) => instances.flatMap(({ takenOver }) => takenOver.map(({ id }) => id));
-        await Promise.race(all.map((instance) => instance.until(() => idsOf(instance).includes('1'))));
+        await until(() => idsOf(...all).includes('1'));
         assert.deepEqual(idsOf(...all).sort(), ['1', '3']);
       });
 
@@ -545,7 +533,7 @@ for (const program of programs) {
         heir.wants = ['incoming'];
         assert.deepEqual(await heir.open(), [entry('too'), entry('wanted')]);
         heir.wants = ['path /elsewhere'];
-        await heir.until(() => heir.takenOver.length > 0);
+        await until(() => heir.takenOver.length > 0);
         assert.deepEqual(
           heir.takenOver.map(({ id }) => id),
           names,
@@ -559,7 +547,7 @@ for (const program of programs) {
         await forgetSigns();
         const heir = create();
         await heir.open();
-        await heir.until(() => heir.takenOver.length > 0);
+        await until(() => heir.takenOver.length > 0);
         await assert.rejects(stalled.drop('1'), lifeless);
         await assert.rejects(stalled.keep(entry('2')), lifeless);
         assert.equal(await countHeld(), 1);
@@ -612,7 +600,7 @@ for (const program of programs) {
         }
         const instance = create();
         await instance.open();
-        await instance.until(() => instance.takenOver.length > 0 && instance.unreadable.length === 5);
+        await until(() => instance.takenOver.length > 0 && instance.unreadable.length === 5);
         assert.deepEqual(instance.takenOver, [entry('1')]);
         assert.equal(await server.client.hlen(`${prefix}unreadable`), 5);
         assert.equal(await countHeld(), 1);
@@ -641,7 +629,7 @@ for (const program of programs) {
         await createDead(entry('1'));
         const instance = create();
         await instance.open();
-        await instance.until(() => instance.takenOver.length > 0);
+        await until(() => instance.takenOver.length > 0);
         await instance.remember('a', 'A', undefined);
         await instance.drop('1');
         const keys = (await server.client.keys('*')).filter((name) => !['other', 'sms:other'].includes(name));
@@ -677,7 +665,7 @@ for (const program of programs) {
         await createDead(entry('1'));
         const instance = create(url);
         await instance.open();
-        await instance.until(() => instance.takenOver.length > 0);
+        await until(() => instance.takenOver.length > 0);
         await instance.keep(entry('1', { attempts: 2 }), entry('2'));
         await instance.remember('a', 'A', undefined);
         await instance.remember('a', undefined, 'A');
@@ -729,7 +717,7 @@ for (const program of programs) {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         proxy.cut();
-        await instance.until(() => instance.failures.length > 0);
+        await until(() => instance.failures.length > 0);
         await assert.rejects(instance.open(), /Redis/);
         await assert.rejects(instance.keep(entry('1')));
         proxy.restore();
@@ -742,7 +730,7 @@ for (const program of programs) {
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 2_000 });
         await instance.open();
         proxy.mute();
-        await instance.until(() => instance.failures.length > 0);
+        await until(() => instance.failures.length > 0);
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
       });
 
@@ -755,9 +743,9 @@ for (const program of programs) {
         const heir = create();
         assert.deepEqual(await heir.open(), []);
         await forgetSigns();
-        await heir.until(() => heir.failures.length > 0);
+        await until(() => heir.failures.length > 0);
         assert.deepEqual(await heir.open(), []);
-        await heir.until(() => heir.takenOver.length > 0);
+        await until(() => heir.takenOver.length > 0);
         assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
@@ -831,9 +819,6 @@ describe('a server other than Redis', () => {
 
   for (const [what, scheme, answer, expected] of [
     ['answers like a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
-    ['answers with random bytes', 'redis', '\0\u001b[31m\r\n', 'the server does not speak Redis'],
-    ['answers with endless lists', 'redis', '*1\r\n'.repeat(20_000), 'the server does not speak Redis'],
-    ['answers more often than it is asked', 'redis', '+OK\r\n'.repeat(9), 'the server does not speak Redis'],
     ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
     it(`is named if it ${what}, without quoting its answer`, async () => {
