@@ -10,7 +10,7 @@ export interface Parameters {
 export type MatchedBy = 'messageId' | 'handset';
 
 /** The message that a reply or status answers. */
-export interface SentText {
+export interface SentMessage {
   /** Absent if the service returned no messageId. */
   messageId?: string;
   /** Recipients as submitted to the service. */
@@ -42,7 +42,7 @@ export interface IncomingRecord extends Parameters {
   contentType?: string;
   displayName?: string;
   /** The answered message. */
-  sent?: SentText;
+  sent?: SentMessage;
   /** True if the message answers an open reply request. */
   awaited?: true;
   /** Set if the body is an opt-out or an opt-in word. */
@@ -70,7 +70,7 @@ export interface StatusRecord extends Parameters {
   statusDate?: string;
   error?: string;
   /** The message that was sent. */
-  sent?: SentText;
+  sent?: SentMessage;
   via: Via;
   redelivered?: boolean;
   ackId?: string;

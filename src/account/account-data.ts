@@ -16,7 +16,7 @@ export interface AccountDataOptions
   storeName: string;
   receives: ReceiveCounts;
   /** Data of a former login in the same store, while it is imported. The new data opens the store only afterwards. */
-  former: AccountData | undefined;
+  formerData: AccountData | undefined;
 }
 
 /** Once a shared store has been open for this time, it has claimed all items of dead processes. */
@@ -38,7 +38,7 @@ export class AccountData {
   /** Settles when the import of this data into other data has ended. */
   exporting: Promise<void> | undefined;
 
-  constructor({ storeName, store, onStore, onSteps, onDamaged, former, ...rest }: AccountDataOptions) {
+  constructor({ storeName, store, onStore, onSteps, onDamaged, formerData, ...rest }: AccountDataOptions) {
     const options = { ...rest, clock: withTimeOf(store, rest.clock) };
     this.storeName = storeName;
     this.#store = store;
@@ -48,7 +48,7 @@ export class AccountData {
       store,
       clock: options.clock,
       prepare: async (events) => {
-        await former?.exporting?.catch(() => {});
+        await formerData?.exporting?.catch(() => {});
         await this.imports.finish(events);
         this.#openedAt = Math.min(this.#openedAt, options.clock.elapsed());
       },
@@ -127,9 +127,9 @@ function withTimeOf(store: Store, clock: Clock): Clock {
 }
 
 /** Keeps the later value. Joins lists of opted-out numbers and counts of limits. */
-const merge: Merge = (key, own, former) => {
-  if (key.startsWith(optOutPrefix)) return mergeOptOuts(own, former);
-  if (key.startsWith(limitPrefix)) return mergeLimits(own, former);
+const merge: Merge = (key, ownValue, formerValue) => {
+  if (key.startsWith(optOutPrefix)) return mergeOptOuts(ownValue, formerValue);
+  if (key.startsWith(limitPrefix)) return mergeLimits(ownValue, formerValue);
   // If the times are equal, the former value counts, because the account has used the former store last.
-  return former.at >= own.at ? former : own;
+  return formerValue.at >= ownValue.at ? formerValue : ownValue;
 };

@@ -124,7 +124,7 @@ export class Account implements EndpointHost, MembershipHost {
         endpoint: this.endpoints[kind],
         member: () => [...this.members][0],
         onFailing: (node, error) => {
-          if (this.#replyPolls[other].hasTold(node, error)) return true;
+          if (this.#replyPolls[other].hasNotified(node, error)) return true;
           return this.data?.outbox.registrations.onPollFailing(node, error) ?? false;
         },
         onRecovered: (nodes) => {
@@ -180,9 +180,9 @@ export class Account implements EndpointHost, MembershipHost {
     const quietHours = new Map(
       all.flatMap(({ quietHours: one }) => (one ? [[JSON.stringify(one), one] as const] : [])),
     );
-    const former = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
+    const earlier = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
     // Runs only after a change, because checking 100,000 scheduled messages takes seconds.
-    if ([...quietHours.keys()].join() !== former.join()) {
+    if ([...quietHours.keys()].join() !== earlier.join()) {
       this.#rules.quietHours = [...quietHours.values()].map((one) => new QuietHours(one));
       this.data?.outbox.quietHoursChanged();
     }
@@ -244,7 +244,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.settings = settings;
   }
 
-  #createData(settings: AccountSettings, former: AccountData | undefined): AccountData {
+  #createData(settings: AccountSettings, formerData: AccountData | undefined): AccountData {
     const { key, clock, stats, endpoints } = this;
     const onChanged = () => (this.settings ?? settings).onChanged?.();
     const onStore = () => {
@@ -254,7 +254,7 @@ export class Account implements EndpointHost, MembershipHost {
     const isUsed = () => this.data === data;
     const data = new AccountData({
       storeName: settings.storeName,
-      former,
+      formerData,
       store: settings.createStore(key),
       clock,
       queue: this.#queue,
@@ -314,8 +314,8 @@ export class Account implements EndpointHost, MembershipHost {
     if (earlier && (this.#isChosen || !this.members.has(member))) return earlier;
     this.#isChosen = true;
     const { settings } = member;
-    const known = this.#byStore.get(settings.storeName);
-    const data = known && !known.isImported ? known : this.#createData(settings, known);
+    const storeData = this.#byStore.get(settings.storeName);
+    const data = storeData && !storeData.isImported ? storeData : this.#createData(settings, storeData);
     this.#byStore.set(settings.storeName, data);
     this.data = data;
     data.journal.begin();
@@ -323,10 +323,10 @@ export class Account implements EndpointHost, MembershipHost {
     return data;
   }
 
-  importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void {
+  importFrom(member: Member, formerPlaces: readonly FormerPlace[], started: Promise<void>): void {
     const data = this.dataOf(member);
     data.imports.add(
-      formers.map(({ id, key = this.key, kind, store, onDone, onFailure }) => {
+      formerPlaces.map(({ id, key = this.key, kind, store, onDone, onFailure }) => {
         const account = () => (key === this.key ? this : this.#options.find(key));
         return {
           id,
@@ -339,9 +339,9 @@ export class Account implements EndpointHost, MembershipHost {
           importInto: async (options) => {
             if (!store) throw new SmsError('formerUrl');
             const former = account();
-            const known = await former?.findData(store.storeName, former !== this);
-            if (known) {
-              await known.exportTo(data, { ...options, id });
+            const storeData = await former?.findData(store.storeName, former !== this);
+            if (storeData) {
+              await storeData.exportTo(data, { ...options, id });
               if (former && former !== this) this.#keepFor(former);
               return;
             }

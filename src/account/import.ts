@@ -20,7 +20,7 @@ import {
 } from '../store/store';
 
 /** Merges the values of two stores under one key. */
-export type Merge = (key: string, own: Remembered, former: Remembered) => Remembered;
+export type Merge = (key: string, ownValue: Remembered, formerValue: Remembered) => Remembered;
 
 /** Options of {@link importStore}. */
 export interface ImportOptions {
@@ -265,9 +265,9 @@ export class Imports {
   }
 
   /** Adds imports. The store counts as failing until they have ended. */
-  add(formers: readonly Former[]): void {
-    if (formers.length === 0) return;
-    this.#formers.push(...formers);
+  add(formerPlaces: readonly Former[]): void {
+    if (formerPlaces.length === 0) return;
+    this.#formers.push(...formerPlaces);
     this.#options.reopen();
   }
 

@@ -112,7 +112,7 @@ export interface Membership {
    *
    * @param started resolves when all nodes of the deployment have started, so that other users of the places are known
    */
-  importFrom(formers: readonly FormerPlace[], started?: Promise<void>): void;
+  importFrom(formerPlaces: readonly FormerPlace[], started?: Promise<void>): void;
   /** Abandons the waiting import. The data stays in the former store. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
   /** The settings of this member that do not apply, and the id of the member whose connections apply instead. */
@@ -203,7 +203,7 @@ export interface MembershipHost {
   /** Called after the list of opted-out numbers has changed. */
   onOptOut(): void;
   /** See {@link Membership.importFrom}. */
-  importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void;
+  importFrom(member: Member, formerPlaces: readonly FormerPlace[], started: Promise<void>): void;
   /** See {@link Membership.leave}. */
   leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void>;
 }
@@ -257,8 +257,8 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.connectionOf(this);
   }
 
-  importFrom(formers: readonly FormerPlace[], started = Promise.resolve()): void {
-    if (formers.length > 0) this.#host.importFrom(this, formers, started);
+  importFrom(formerPlaces: readonly FormerPlace[], started = Promise.resolve()): void {
+    if (formerPlaces.length > 0) this.#host.importFrom(this, formerPlaces, started);
   }
 
   async forgetFormer(): Promise<boolean> {

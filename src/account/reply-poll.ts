@@ -57,7 +57,7 @@ export class ReplyPoll {
   }
 
   /** Says whether a node received an error about the current failure. */
-  hasTold(node: string, { code }: SmsError): boolean {
+  hasNotified(node: string, { code }: SmsError): boolean {
     return this.#error?.code === code && this.#notices.of(this.#host.endpoint.answers).has(node);
   }
 

@@ -101,11 +101,11 @@ export function countOptOuts(readKey: ReadKey): number {
 /** Returns a page of the list. */
 export function listOptOuts(readKey: ReadKey, { search = '', after, limit = 200 }: OptOutQuery = {}): OptOutPage {
   const all = readAll(readKey);
-  const found = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
-  const rest = after === undefined ? found : found.filter((line) => line < after);
+  const matches = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
+  const rest = after === undefined ? matches : matches.filter((line) => line < after);
   const lines = rest.sort().reverse().slice(0, limit);
   const next = rest.length > limit ? lines.at(-1) : undefined;
-  return { optouts: lines.map(parse), total: found.length, ...(next && { next }) };
+  return { optouts: lines.map(parse), total: matches.length, ...(next && { next }) };
 }
 
 /** Merges two lists. The result contains every number that is on at least one of them. */

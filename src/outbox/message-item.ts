@@ -104,7 +104,7 @@ export interface MessageItem extends Item, CheckedDraft {
    * Recipients whose replies have entered the flow while the outcome was unknown. The outbox creates no further reply
    * requests for them.
    */
-  answered?: readonly string[];
+  repliedRecipients?: readonly string[];
   /** The wait that the service requested (`Retry-After`), if the message waits again because of it. */
   retryAfter?: StoredRetryAfter | undefined;
   /** Time at which a user sent it before its scheduled time, in ms. The message then waits only for its turn. */

@@ -345,7 +345,7 @@ export class MessageRepository {
   /** Returns the flow message that belongs to a message, a reply request or a report, if it is known. */
   async flowMessageOf(item: MessageItem | FollowUp): Promise<string | undefined> {
     if (item.kind === 'message' && !item.isFlowMessageApart) return item.flowMessage;
-    const key = flowMessageKey(item.kind === 'message' ? item.id : item.text);
+    const key = flowMessageKey(item.kind === 'message' ? item.id : item.messageItemId);
     return this.journal.run(createReading('postpone', (readKey) => readKey(key)?.value));
   }
 
@@ -396,8 +396,8 @@ function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result
 /** Properties that an item of each kind must have, with sample values of the right types. */
 const examples: Readonly<Record<FollowUp['kind'] | 'message', object>> = {
   message: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
-  replyRequest: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
-  report: { node: '', text: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
+  replyRequest: { node: '', messageItemId: '', recipient: '', reference: '', waitMs: 0 },
+  report: { node: '', messageItemId: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
 };
 
 /**

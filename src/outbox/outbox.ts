@@ -207,7 +207,7 @@ export class Outbox implements Participant {
     reconciliations.close(id);
     repository.messages.delete(id);
     repository.followUps.delete(id);
-    const message = followUp?.text ?? id;
+    const message = followUp?.messageItemId ?? id;
     if (!repository.messages.has(message) && !repository.followUps.hasOf(message)) settlement.forget(message);
   }
 

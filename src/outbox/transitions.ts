@@ -225,16 +225,15 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
   const { now } = context;
   if (item.countedAt)
     releaseCounts({ ...context, item, recipients: uncountedBy(item, outcome) }, item.countedAt, readKey, changes);
-  const { answered, newFollowUps, closedRequests } = noteEnded({ item, outcome }, context, readKey, changes);
-  const allAnswered = [...(item.answered ?? []), ...answered];
+  const { repliedRecipients, ...followUps } = noteEnded({ item, outcome }, context, readKey, changes);
   const ended: MessageItem = { ...item, state: 'settled', outcome: formatOutcome(outcome), settledAt: now };
-  if (allAnswered.length > 0) ended.answered = allAnswered;
+  if (repliedRecipients.length > 0) ended.repliedRecipients = repliedRecipients;
   // If a power cut undoes this change, the store has the message as left, with an unknown outcome.
   const settled = keepMessage(ended, now, changes, item.state === 'leaving');
   releaseKey(item, now, readKey, changes);
   forgetEvidence(item, readKey, changes);
   noteOutcome(item, outcome, { readKey, changes }, context);
-  return { item: settled, newFollowUps, closedRequests };
+  return { item: settled, ...followUps };
 }
 
 /**

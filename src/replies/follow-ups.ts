@@ -25,7 +25,7 @@ interface Awaiting extends Item {
   /** Id of the sending node. */
   node: string;
   /** Id of the message, under which the flow message is stored. */
-  text: string;
+  messageItemId: string;
   /** See `referenceOf` in `sent-index.ts`. */
   reference: string;
   messageId?: string;
@@ -80,8 +80,8 @@ export const followUpGraceMs = 7 * 24 * 3_600_000;
 const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;
 
 /** Returns the key of the flow message from which a message was sent. */
-export function flowMessageKey(text: string): string {
-  return flowMessagePrefix + text;
+export function flowMessageKey(messageItemId: string): string {
+  return flowMessagePrefix + messageItemId;
 }
 
 /** Stores the flow message of a message until the last follow-up of the message ends. */
@@ -151,21 +151,21 @@ export class FollowUpBook {
    * Returns the follow-ups of a message. For a reference, returns the reports that a status with this reference can
    * end.
    */
-  of(textOrReference: string): FollowUp[] {
-    return [...(this.#ids.get(textOrReference) ?? [])].flatMap((id) => this.get(id) ?? []);
+  of(idOrReference: string): FollowUp[] {
+    return [...(this.#ids.get(idOrReference) ?? [])].flatMap((id) => this.get(id) ?? []);
   }
 
-  hasOf(text: string): boolean {
-    return this.#ids.has(text);
+  hasOf(messageItemId: string): boolean {
+    return this.#ids.has(messageItemId);
   }
 
   /** Adds a follow-up, or replaces an earlier state of it. */
   put(followUp: FollowUp): void {
     const { id } = followUp;
-    const former = this.get(id);
+    const earlier = this.get(id);
     this.#followUps.set(id, followUp);
     for (const key of keysOf(followUp)) this.#ids.set(key, (this.#ids.get(key) ?? new Set()).add(id));
-    this.#count(followUp, countOpen(followUp) - countOpen(former));
+    this.#count(followUp, countOpen(followUp) - countOpen(earlier));
   }
 
   delete(id: string): void {
@@ -198,8 +198,8 @@ export class FollowUpBook {
   }
 }
 
-function keysOf({ kind, text, reference }: FollowUp): string[] {
-  return kind === 'report' ? [text, reference] : [text];
+function keysOf({ kind, messageItemId, reference }: FollowUp): string[] {
+  return kind === 'report' ? [messageItemId, reference] : [messageItemId];
 }
 
 function countOpen(followUp: FollowUp | undefined): number {

@@ -87,12 +87,13 @@ export class Replies {
     this.redelivery = new Redelivery({
       ...options,
       items: repository.followUps,
-      handlerOf: ({ text, node }) => (repository.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
+      handlerOf: ({ messageItemId, node }) =>
+        repository.messages.isOutcomeComing(messageItemId) ? undefined : handlerOf(node),
       // The node might be deployed soon.
       patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       report: async (handler, followUp, mayBeKnown) => {
-        const { text, messageId } = followUp;
-        const origin = origins.get(text);
+        const { messageItemId, messageId } = followUp;
+        const origin = origins.get(messageItemId);
         const flowMessage = origin === undefined ? await repository.flowMessageOf(followUp) : undefined;
         const event = { redelivered: mayBeKnown, ...present({ messageId, origin, flowMessage }) };
         if (followUp.kind === 'report') return handler.onReport({ ...event, report: describeReport(followUp) });
@@ -101,37 +102,37 @@ export class Replies {
       },
       ended: async (followUp, isMissed) => {
         await this.#drop(followUp);
-        if (!repository.followUps.hasOf(followUp.text)) origins.delete(followUp.text);
+        if (!repository.followUps.hasOf(followUp.messageItemId)) origins.delete(followUp.messageItemId);
         if (isMissed) onAbandoned(followUp.node);
       },
     });
   }
 
   /** Starts the wait for the follow-ups of a message whose outcome has entered the flow. */
-  begin(text: string): void {
+  begin(messageItemId: string): void {
     const { followUps } = this.#options.repository;
     if (followUps.size === 0) return;
-    const ofText = followUps.of(text);
-    for (const followUp of ofText) {
+    const ofMessage = followUps.of(messageItemId);
+    for (const followUp of ofMessage) {
       // The message was not accepted. Its follow-up was found in a store that had seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
     }
-    void this.#end(ofText.filter(({ kind }) => kind === 'report'));
+    void this.#end(ofMessage.filter(({ kind }) => kind === 'report'));
     this.#collect();
   }
 
   /** Resumes the follow-ups of an earlier process. */
-  resume(found: readonly FollowUp[]): void {
+  resume(followUps: readonly FollowUp[]): void {
     const { clock, repository, origins } = this.#options;
     if (repository.isClosed) return;
     // For a message that is not stored, only its origin shows whether it is in progress.
-    const isUnderWay = ({ text: id }: FollowUp) => {
+    const isUnderWay = ({ messageItemId: id }: FollowUp) => {
       const text = repository.messages.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
     };
-    for (const followUp of found) {
+    for (const followUp of followUps) {
       if (followUp.result) {
         this.#stopWaiting(followUp.id);
         if (followUp.askedAt !== undefined || !isUnderWay(followUp)) void this.redelivery.deliver(followUp, true);
@@ -147,7 +148,7 @@ export class Replies {
         this.#await(followUp);
       }
     }
-    void this.#end(found);
+    void this.#end(followUps);
     this.#collect();
   }
 
@@ -196,9 +197,9 @@ export class Replies {
     const { clock } = this.#options;
     const found = match(passing.kind, passing.record, keys, readKey);
     if (!found) return passing;
-    const { request, sent, knownUntil } = found;
+    const { request, sent, rememberedUntil } = found;
     // A reply request can stay open longer than its message is remembered.
-    if (!request && knownUntil <= clock.now()) return passing;
+    if (!request && rememberedUntil <= clock.now()) return passing;
     const record = { ...passing.record, sent };
     if (!request) return { record };
     if (passing.kind === 'incoming') return this.#reply({ ...passing.record, sent }, request, readKey, changes);
@@ -218,7 +219,7 @@ export class Replies {
     changes: Changes,
   ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
     const { clock, repository } = this.#options;
-    const own = this.#own(request, changes);
+    const own = this.#ownRequest(request, changes);
     // If the store belongs to this process alone, no other process can have the request.
     const isAwaited = own !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
@@ -241,7 +242,7 @@ export class Replies {
 
   /** Ends a request within the step that accepts a record. Returns the request if it belongs to this process. */
   #endWith(result: ReplyResult, request: FoundRequest, readKey: ReadKey, changes: Changes): ReplyRequest | undefined {
-    const own = this.#own(request, changes);
+    const own = this.#ownRequest(request, changes);
     changeRequest(request, undefined, readKey, changes);
     const ended = own && { ...own, result };
     if (ended) keepItem(changes, ended);
@@ -249,9 +250,9 @@ export class Replies {
     return ended;
   }
 
-  #own({ id, isUndecided }: FoundRequest, changes: Changes): ReplyRequest | undefined {
-    const known = this.#options.repository.followUps.get(id);
-    return known?.kind === 'replyRequest' && !isUndecided ? latest(known, changes) : undefined;
+  #ownRequest({ id, isUndecided }: FoundRequest, changes: Changes): ReplyRequest | undefined {
+    const request = this.#options.repository.followUps.get(id);
+    return request?.kind === 'replyRequest' && !isUndecided ? latest(request, changes) : undefined;
   }
 
   /** Ends overdue follow-ups, because the service has no more replies or statuses for now. */
@@ -268,9 +269,9 @@ export class Replies {
   }
 
   /** Reads the message that follows an unclear reply to a request. */
-  againOf({ text }: ReplyRequest): Promise<AgainTemplate | undefined> {
+  againOf({ messageItemId }: ReplyRequest): Promise<AgainTemplate | undefined> {
     const { journal } = this.#options.repository;
-    return journal.run(createReading('postpone', (readKey) => readAgainTemplate(text, readKey)));
+    return journal.run(createReading('postpone', (readKey) => readAgainTemplate(messageItemId, readKey)));
   }
 
   /** Returns the handsets that must receive the message `again` of an open request. */
@@ -288,9 +289,9 @@ export class Replies {
     await journal.run({
       whileFailing: 'apply',
       decide: (_look, changes) => {
-        const known = followUps.get(id);
-        if (known?.kind === 'replyRequest' && !changes.drop.has(id)) {
-          keepItem(changes, withoutDue(latest(known, changes), handset));
+        const current = followUps.get(id);
+        if (current?.kind === 'replyRequest' && !changes.drop.has(id)) {
+          keepItem(changes, withoutDue(latest(current, changes), handset));
         }
         return () => {};
       },
@@ -300,11 +301,11 @@ export class Replies {
   /** Called after a changed reply request or an ended follow-up is written. */
   #onChanged(changed: FollowUp): void {
     const { followUps } = this.#options.repository;
-    const former = followUps.get(changed.id);
-    if (!former) return;
+    const earlier = followUps.get(changed.id);
+    if (!earlier) return;
     followUps.put(changed);
     // A follow-up waits for `begin` until the outcome of its message is known.
-    const hasBegun = former.askedAt !== undefined;
+    const hasBegun = earlier.askedAt !== undefined;
     if (changed.result) {
       this.#stopWaiting(changed.id);
       if (hasBegun) void this.redelivery.deliver(changed, false);
@@ -357,11 +358,11 @@ export class Replies {
    * them. If the store fails, the step waits for the store.
    */
   async #end(followUps: readonly FollowUp[], isOver = false): Promise<void> {
-    const { journal, followUps: known } = this.#options.repository;
+    const { journal, followUps: book } = this.#options.repository;
     const open = followUps.filter(({ result }) => !result);
     if (open.length === 0) return;
     // Updates the memory before later steps of the same commit do, because one of them can be the outcome of the message.
-    const ending = endFollowUps(open, known, isOver);
+    const ending = endFollowUps(open, book, isOver);
     const step: Step<void> = {
       ...ending,
       decide: (readKey, changes) => {
@@ -376,10 +377,10 @@ export class Replies {
   }
 
   #drop(followUp: FollowUp): Promise<void> {
-    const { journal, followUps, messages: texts } = this.#options.repository;
-    const { id, text } = followUp;
+    const { journal, followUps, messages } = this.#options.repository;
+    const { id, messageItemId } = followUp;
     followUps.delete(id);
-    return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(text) && !texts.has(text)));
+    return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(messageItemId) && !messages.has(messageItemId)));
   }
 
   /** Collects replies that other instances received while a follow-up is open. */
@@ -475,9 +476,9 @@ export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<
       dropItem(changes, followUp.id, 'ledger');
       if (unopened) closeRequest(unopened, readKey, changes);
       if (wasLast && isLast()) {
-        changes.remember.set(flowMessageKey(followUp.text), undefined);
+        changes.remember.set(flowMessageKey(followUp.messageItemId), undefined);
         if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {
-          changes.remember.set(answerRulesKey(followUp.text), undefined);
+          changes.remember.set(answerRulesKey(followUp.messageItemId), undefined);
         }
       }
       return () => {};

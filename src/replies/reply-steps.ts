@@ -219,7 +219,7 @@ function commonOf(item: MessageItem, { reference, messageId }: SentKeys, waitMs:
     subscribers: item.subscribers,
     attempts: 0,
     node: item.node,
-    text: item.id,
+    messageItemId: item.id,
     reference,
     ...present({ messageId }),
     waitMs,
@@ -249,9 +249,9 @@ function createRequests(
   const byRecipient = new Map(requests.map((request) => [request.recipient, request]));
   const idOf = requestIds(item);
   const common = { ...commonOf(item, keys, waitMs), ...(hasAnswers(item) && { hasAnswers: true as const }) };
-  const answered = new Set(item.answered);
+  const repliedRecipients = new Set(item.repliedRecipients);
   return recipients
-    .filter((recipient) => !answered.has(recipient))
+    .filter((recipient) => !repliedRecipients.has(recipient))
     .map(
       (recipient) => byRecipient.get(recipient) ?? { ...common, kind: 'replyRequest', id: idOf(recipient), recipient },
     );
@@ -318,8 +318,8 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
 
 /** The follow-ups of a message after its outcome. */
 export interface EndedFollowUps {
-  /** Recipients that have replied although the message is not known to be accepted. */
-  answered: string[];
+  /** Recipients that have replied although the message was not known to be accepted, also before. */
+  repliedRecipients: string[];
   newFollowUps: FollowUp[];
   closedRequests: string[];
 }
@@ -331,7 +331,7 @@ export function noteEnded(
   readKey: ReadKey,
   changes: Changes,
 ): EndedFollowUps {
-  if (!isFollowed(item)) return { answered: [], newFollowUps: [], closedRequests: [] };
+  if (!isFollowed(item)) return { repliedRecipients: [], newFollowUps: [], closedRequests: [] };
   const { now, current } = context;
   const { to, messageId: ownId } = item.message;
   const completed = 'accepted' in outcome ? outcome : undefined;
@@ -383,7 +383,8 @@ export function noteEnded(
   if (report || (ownId === undefined && idsOfBegun.size > 0)) keepFlowMessage(item, now, changes);
   const newFollowUps = [...begun, ...failed, ...replied, ...(report ? [report] : [])];
   if (isRemembered(item) && ownId !== undefined && newFollowUps.length === 0) forgetFlowMessage(item, changes);
-  return { answered: replied.map(({ recipient }) => recipient), newFollowUps, closedRequests };
+  const repliedRecipients = [...(item.repliedRecipients ?? []), ...replied.map(({ recipient }) => recipient)];
+  return { repliedRecipients, newFollowUps, closedRequests };
 }
 
 /**
@@ -402,8 +403,8 @@ function beginRequests(
   const { to } = item.message;
   const waiting = sent.accepted.length === 0 ? [] : to.filter((recipient) => !hasFailed(recipient));
   const begun = createRequests(item, keys, waiting, requests).map((request): ReplyRequest => {
-    const started = { ...request, askedAt: now };
-    return item.isManuallyResent ? takeForwarded(started, readKey, changes) : started;
+    const begunRequest = { ...request, askedAt: now };
+    return item.isManuallyResent ? takeForwarded(begunRequest, readKey, changes) : begunRequest;
   });
   const failed = createRequests(item, keys, to.filter(hasFailed), requests).map((request): ReplyRequest => {
     const { recipient } = request;

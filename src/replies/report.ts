@@ -39,14 +39,14 @@ export function expectStatuses(
   changes: Changes,
 ): void {
   const key = statusesKey(reference);
-  const former = readKey(key);
+  const earlier = readKey(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
   // Any handset can belong to an address-book item, except the handsets that another report waits for.
   const others = new Set(hasItems ? followUps?.of(reference).flatMap((one) => (one as Report).recipients) : []);
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
-  const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
-  const until = Math.max(askedAt + (options.reportMs ?? 0) + followUpGraceMs, former ? former.at + former.forMs : 0);
+  const statuses = parse(earlier).filter(([msisdn]) => isKnown(msisdn));
+  const until = Math.max(askedAt + (options.reportMs ?? 0) + followUpGraceMs, earlier ? earlier.at + earlier.forMs : 0);
   noteSentIndex(askedAt, readKey, changes);
   changes.remember.set(key, { at: askedAt, forMs: until - askedAt, value: JSON.stringify(statuses) });
 }

@@ -1,5 +1,5 @@
 import type { Step } from '../journal/step';
-import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
+import type { IncomingRecord, MatchedBy, SentMessage, StatusRecord } from '../model';
 import type { CountTime } from '../outbox/limits';
 import type { MessageItem } from '../outbox/message-item';
 import type { KeyMemory } from '../outbox/once';
@@ -29,18 +29,17 @@ export function hasSentIndex(readKey: ReadKey): boolean {
 }
 
 /** A remembered message, stored under its reference. */
-interface StoredText extends Omit<SentText, 'matchedBy'> {
-  /** Id of the message. */
-  text?: string;
+interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
+  messageItemId?: string;
   /** How long the message is remembered, in ms, if its reply requests need more time than that. */
-  knownMs?: number;
+  rememberMs?: number;
 }
 
 /** The message that a record answers. */
 export interface Match {
-  sent: SentText;
+  sent: SentMessage;
   /** Until when records that answer no open request can be matched to the message, in ms since 1970. */
-  knownUntil: number;
+  rememberedUntil: number;
   /** The open reply request to which the record belongs. */
   request?: FoundRequest;
 }
@@ -94,12 +93,12 @@ export function match(
 }
 
 function matchByHandset(sender: string, readKey: ReadKey): Match | undefined {
-  const known = parseReferences(readKey(handsetKey(sender)));
+  const references = parseReferences(readKey(handsetKey(sender)));
   const openTo = ({ sent, asks }: Reference) => {
     const open = asks && findRequest(sent, sender, readKey);
     return open?.isPending ? undefined : open;
   };
-  const latest = [...known].reverse().find(openTo) ?? known.at(-1);
+  const latest = [...references].reverse().find(openTo) ?? references.at(-1);
   const sent = latest && readSent(latest.sent, readKey);
   const request = latest && openTo(latest);
   return sent && { ...publicMatch(sent, 'handset'), ...(request && { request }) };
@@ -127,13 +126,13 @@ function requestOfStatus(from: unknown, reference: string, readKey: ReadKey): Fo
 }
 
 /** A message, and until when it is remembered, in ms since 1970. */
-type KnownText = StoredText & { knownUntil: number };
+type RememberedMessage = StoredMessage & { rememberedUntil: number };
 
-function readSent(reference: string, readKey: ReadKey): KnownText | undefined {
+function readSent(reference: string, readKey: ReadKey): RememberedMessage | undefined {
   const remembered = readKey(sentKey(reference));
-  const sent = parseRememberedValue(remembered, isStoredText);
+  const sent = parseRememberedValue(remembered, isStoredMessage);
   if (!remembered || !sent) return undefined;
-  return { ...sent, knownUntil: remembered.at + (sent.knownMs ?? remembered.forMs) };
+  return { ...sent, rememberedUntil: remembered.at + (sent.rememberMs ?? remembered.forMs) };
 }
 
 /** Creates a step that reads the bodies of remembered messages, by reference. */
@@ -152,13 +151,16 @@ export function createBodyReading(references: readonly string[]): Step<Map<strin
   };
 }
 
-function isStoredText(value: unknown): value is StoredText {
-  const { to, body } = Object(value) as Partial<Record<keyof StoredText, unknown>>;
+function isStoredMessage(value: unknown): value is StoredMessage {
+  const { to, body } = Object(value) as Partial<Record<keyof StoredMessage, unknown>>;
   return Array.isArray(to) && to.every((one) => typeof one === 'string') && typeof body === 'string';
 }
 
-function publicMatch({ text: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
-  return { sent: { ...sent, matchedBy }, knownUntil };
+function publicMatch(
+  { messageItemId: _, rememberMs: __, rememberedUntil, ...sent }: RememberedMessage,
+  matchedBy: MatchedBy,
+): Match {
+  return { sent: { ...sent, matchedBy }, rememberedUntil };
 }
 
 /** A message that was sent to a handset. */
@@ -200,14 +202,17 @@ function isReferences(value: unknown): value is Reference[] {
  * be set
  */
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
-  const asking = references.filter(({ asks }) => asks);
+  const withRequest = references.filter(({ asks }) => asks);
   const others = references.filter(({ asks }) => !asks);
-  const known = new Set([...asking.slice(-maxRequestsPerHandset), ...others.slice(-maxMessagesPerHandset)]);
-  const kept = references.filter((reference) => known.has(reference));
-  const at = Math.max(...kept.map((reference) => reference.at));
-  const until = Math.max(...kept.map((reference) => reference.until));
-  const remembered = { at, forMs: until - at, value: JSON.stringify(kept) };
-  changes.remember.set(key, kept.length === 0 ? undefined : remembered);
+  const latestReferences = new Set([
+    ...withRequest.slice(-maxRequestsPerHandset),
+    ...others.slice(-maxMessagesPerHandset),
+  ]);
+  const keptReferences = references.filter((reference) => latestReferences.has(reference));
+  const at = Math.max(...keptReferences.map((reference) => reference.at));
+  const until = Math.max(...keptReferences.map((reference) => reference.until));
+  const remembered = { at, forMs: until - at, value: JSON.stringify(keptReferences) };
+  changes.remember.set(key, keptReferences.length === 0 ? undefined : remembered);
 }
 
 /** Forgets a message for the recipients that did not receive it, because it was remembered before it was sent. */
@@ -218,7 +223,7 @@ export function forgetSent(
   changes: Changes,
 ): void {
   // A different message with the same messageId is stored here.
-  if (readSent(sent, readKey)?.text !== id) return;
+  if (readSent(sent, readKey)?.messageItemId !== id) return;
   for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(readKey(key));
     const others = references.filter((reference) => reference.sent !== sent);
@@ -282,13 +287,13 @@ export function remember(
   const { reference } = keys;
   const duration = durationOf(item, memory);
   const { at, forMs } = duration;
-  const asked = new Set(item.again ? to : open.map(({ recipient }) => recipient));
+  const askedHandsets = new Set(item.again ? to : open.map(({ recipient }) => recipient));
   noteSentIndex(at, readKey, changes);
   // An earlier message with this messageId stays remembered until the new one is accepted.
-  const former = readSent(reference, readKey);
-  if (isAccepted || !former || former.text === item.id) rememberText({ item, to, keys }, memory, changes);
+  const earlier = readSent(reference, readKey);
+  if (isAccepted || !earlier || earlier.messageItemId === item.id) rememberMessage({ item, to, keys }, memory, changes);
   for (const [msisdn, key] of handsetKeysOf(recipients)) {
-    const added = { sent: reference, at, until: at + forMs, ...(asked.has(msisdn) && { asks: true as const }) };
+    const added = { sent: reference, at, until: at + forMs, ...(askedHandsets.has(msisdn) && { asks: true as const }) };
     const others = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
     if (item.again) openAlias(item.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
@@ -296,7 +301,7 @@ export function remember(
   openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, readKey, changes);
 }
 
-function rememberText(
+function rememberMessage(
   { item, to, keys: { messageId, reference } }: Pick<Remembering, 'item' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   changes: Changes,
@@ -304,15 +309,15 @@ function rememberText(
   const { body, from } = item.message;
   const { sentMs } = memory;
   const duration = durationOf(item, memory);
-  const remembered: StoredText = {
-    text: item.id,
+  const remembered: StoredMessage = {
+    messageItemId: item.id,
     ...(messageId === undefined ? undefined : { messageId }),
     to,
     body,
     ...(from === undefined ? undefined : { from }),
     sentAt: new Date(duration.at).toISOString(),
     node: item.node,
-    ...(sentMs < duration.forMs ? { knownMs: sentMs } : undefined),
+    ...(sentMs < duration.forMs ? { rememberMs: sentMs } : undefined),
     ...(item.options.remember === undefined ? undefined : { remembered: item.options.remember.value }),
   };
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
@@ -325,7 +330,8 @@ export function acceptSent(
   readKey: ReadKey,
   changes: Changes,
 ): void {
-  if (readSent(keys.reference, readKey)?.text !== item.id) rememberText({ item, to, keys }, memory, changes);
+  if (readSent(keys.reference, readKey)?.messageItemId !== item.id)
+    rememberMessage({ item, to, keys }, memory, changes);
 }
 
 /** Stored while a reply request is open, so that the account that reads a reply finds the request. */

@@ -88,7 +88,7 @@ describe('DueTimes', () => {
           ...{
             id: String(index).padStart(3, '0'),
             kind: 'replyRequest',
-            text: 't',
+            messageItemId: 't',
             reference: String(index),
             recipient: '64',
           },

@@ -38,7 +38,7 @@ const question: ReplyRequest = {
   subscribers: ['node send'],
   attempts: 0,
   node: 'send',
-  text: 'text',
+  messageItemId: 'text',
   reference: referenceOf('q1', text),
   messageId: 'q1',
   recipient: handset,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { IncomingRecord, SentText } from '../../../src/model';
+import type { IncomingRecord, SentMessage } from '../../../src/model';
 import { answersOf, beginReceiving, copyDisk, type SendingSide, type sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 
@@ -13,7 +13,7 @@ async function remember(value: unknown = 1, options: Parameters<typeof sendText>
   return receiving;
 }
 
-const lastSent = ({ received }: SendingSide) => received.at(-1)?.sent as SentText | undefined;
+const lastSent = ({ received }: SendingSide) => received.at(-1)?.sent as SentMessage | undefined;
 const isLastAwaited = ({ received }: SendingSide) => (received.at(-1) as IncomingRecord | undefined)?.awaited;
 
 describe('the message that a reply or status answers', () => {
