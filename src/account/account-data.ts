@@ -5,6 +5,8 @@ import { Journal, type JournalOptions } from '../journal/journal';
 import { limitPrefix, mergeLimits } from '../outbox/limits';
 import type { OutboxOptions } from '../outbox/message-repository';
 import { Outbox } from '../outbox/outbox';
+import { mergeStatuses, statusesPrefix } from '../replies/report';
+import { mergeRequests, requestPrefix } from '../replies/sent-index';
 import type { Store } from '../store/store';
 import { type ImportOptions, Imports, importStore, type Merge } from './import';
 
@@ -126,10 +128,12 @@ function withTimeOf(store: Store, clock: Clock): Clock {
   };
 }
 
-/** Keeps the later value. Joins lists of opted-out numbers and counts of limits. */
+/** Keeps the later value. Joins opted-out numbers, counts of limits, and changes that do not change the time of a value. */
 const merge: Merge = (key, ownValue, formerValue) => {
   if (key.startsWith(optOutPrefix)) return mergeOptOuts(ownValue, formerValue);
   if (key.startsWith(limitPrefix)) return mergeLimits(ownValue, formerValue);
+  if (key.startsWith(statusesPrefix)) return mergeStatuses(ownValue, formerValue);
+  if (key.startsWith(requestPrefix)) return mergeRequests(ownValue, formerValue);
   // If the times are equal, the former value counts, because the account has used the former store last.
   return formerValue.at >= ownValue.at ? formerValue : ownValue;
 };

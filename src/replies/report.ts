@@ -19,7 +19,7 @@ export interface DeliveryReport {
 /** Maximum number of handsets per messageId. A group counts as one recipient but can have many handsets. */
 const maxHandsets = 10_000;
 
-const statusesPrefix = 'statuses:';
+export const statusesPrefix = 'statuses:';
 
 /** Returns the key of the final statuses of messages with this reference. The key exists as soon as statuses count. */
 function statusesKey(reference: string): string {
@@ -105,6 +105,13 @@ function resultOf(delivered: number, undelivered: number, pending: number): Deli
   if (pending > 0) return 'unknown';
   if (undelivered === 0) return 'delivered';
   return delivered === 0 ? 'undelivered' : 'partly';
+}
+
+/** Joins the statuses of two values from the same time. Otherwise, keeps the later value. */
+export function mergeStatuses(ownValue: Remembered, formerValue: Remembered): Remembered {
+  if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
+  const statuses = new Map([...parse(formerValue), ...parse(ownValue)]);
+  return { ...ownValue, value: JSON.stringify([...statuses]) };
 }
 
 function parse(remembered: Remembered | undefined): Statuses {

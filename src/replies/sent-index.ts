@@ -358,7 +358,7 @@ interface Alias {
 /** If one handset has more open requests than this with the same messageId, their replies are not distinguished. */
 const maxPerKey = 50;
 
-const requestPrefix = 'request:';
+export const requestPrefix = 'request:';
 
 /** Returns the digest of a recipient or a sender for use in keys. */
 export function recipientDigest(recipient: unknown): string {
@@ -428,6 +428,19 @@ export function changeRequest(
   if (!remembered || !open.some((one) => one.id === id)) return;
   const changed = open.flatMap((one) => (one.id !== id ? one : change ? { ...one, ...change } : []));
   write(key, remembered, changed, changes);
+}
+
+/** Keeps the requests that are open in two values from the same time. Otherwise, keeps the later value. */
+export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
+  // Also those of a message `again`, which have no list.
+  if (ownValue.value === formerValue.value) return ownValue;
+  if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
+  const ownRequests = new Map(parseRequests(ownValue).map((one) => [one.id, one]));
+  const open = parseRequests(formerValue).flatMap((one) => {
+    const own = ownRequests.get(one.id);
+    return own ? { ...one, ...own } : [];
+  });
+  return { ...ownValue, value: JSON.stringify(open) };
 }
 
 /** Keeps an empty list. If a login is changed back, the import then replaces the open requests in its former store. */

@@ -8,8 +8,10 @@ import type { SmsError } from '../../../src/errors';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, type Item, keepItem, type Remembered, type Store } from '../../../src/store/store';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { FailingStore, FakeDisk } from '../store/failing-store';
+import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
+import { Joining } from './joining';
 
 const events = { wantedNames: () => [], isReadable: () => true, onUnreadable: () => {} };
 const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
@@ -282,5 +284,48 @@ describe('Imports', () => {
     imports.add([former({ isWanted: () => false, importInto: failing(() => 'unwanted') })]);
     await imports.finish(events);
     assert.deepEqual(done, []);
+  });
+});
+
+describe('an account that imports two former places', () => {
+  const joining = new Joining();
+  beforeEach(() => joining.start(15_000));
+  afterEach(() => joining.closing.run());
+
+  it('keeps each status and each closed reply request of both, whichever was left last', async () => {
+    const at = Date.now();
+    const alias = '{"aliasOf":"request:a"}';
+    const newer = { 'statuses:a': '[["1","RCV"],["2","RCV"]]', 'request:a': '[]', 'request:b': alias };
+    const older = { 'statuses:a': '[["1","RCV"]]', 'request:a': '[{"id":"q"}]', 'request:b': alias };
+    for (const order of [
+      [newer, older],
+      [older, newer],
+    ]) {
+      const disk = new FakeDisk();
+      let imported = 0;
+      const places = order.map(async (values, index) => {
+        const formerDisk = new FakeDisk();
+        const entries = Object.entries(values).map(([key, value]) => [key, remembered(value, at)] as const);
+        await fill(new FailingServer(formerDisk), [], Object.fromEntries(entries));
+        return {
+          id: `${index}`,
+          key: `login ${index}`,
+          kind: 'redis',
+          store: { storeName: 'redis', createStore: () => new FailingServer(formerDisk) },
+          onDone: () => imported++,
+          onFailure: (error: SmsError) => assert.fail(error),
+        };
+      });
+      const formerPlaces = await Promise.all(places);
+      const member = joining.enter({ storeName: 'redis', createStore: () => new FailingServer(disk) });
+      member.importFrom(formerPlaces);
+      await until(() => imported === 2);
+      await member.leave();
+      const values = Object.keys(newer).map((key) => disk.remembered.get(key));
+      assert.deepEqual(
+        values,
+        Object.values(newer).map((value) => `${at} ${weekMs} ${value}`),
+      );
+    }
   });
 });
