@@ -370,6 +370,22 @@ describe('sms-in', () => {
       });
     });
 
+    it('pauses polling at 100 unacknowledged messages, and continues later', async () => {
+      const flow = await start(byFlow);
+      for (let index = 0; index < 110; index++) receive(`${index}`);
+      await flow.badge('in', { fill: 'blue', shape: 'ring', text: 'paused: 100 unacknowledged' });
+      await sim.until(() => sim.polling('incoming') === 0);
+      assert.equal(flow.received('got').length, 100);
+      const read = sim.incoming.filter((message) => message.read).length;
+      assert.ok(read <= 101, String(read));
+      for (let index = 0; index < 110; index++) {
+        const message = (await flow.messages('got', index + 1))[index];
+        flow.send('in', { sms: message?.sms });
+      }
+      assert.deepEqual(payloadsOf(await flow.messages('got', 110)), [...Array(110).keys()].map(String));
+      await flow.badge('in', listening);
+    });
+
     it('ignores inputs without an acknowledgement', async () => {
       const flow = await start(byFlow);
       receive('a');
