@@ -4,7 +4,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
 import getRawBody from 'raw-body';
 import { type CallbackRequest, flattenForm, formatForm, isUnsafeKey } from '../../src';
-import { encodePath, normalisePath } from './callback-path';
+import { normalisePath } from './callback-path';
 
 /** Options of a callback route. */
 export interface CallbackRouteOptions {
@@ -43,11 +43,8 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
   const before: RequestHandler[] = [httpNodeMiddleware ?? []].flat();
   if (httpNodeCors) before.push(cors(httpNodeCors));
   const path = normalisePath(options.path);
-  const advertisedPath = encodePath(options.path);
   const layer: RequestHandler = (request, response, next) => {
-    // Most requests use the path exactly as sms-send gave it to the service. These need no slower comparison.
-    const isOwn = request.path === advertisedPath || normalisePath(request.path) === path;
-    if (!isOwn) next();
+    if (normalisePath(request.path) !== path) next();
     else runInTurn([...before, (req, res) => void answer(options, req, res)], request, response, next);
   };
   RED.httpNode.use(layer);
@@ -127,11 +124,10 @@ async function readBody(request: Request): Promise<CallbackRequest | CallbackAns
     if (typeof body === 'string') return { contentType, bytes: Buffer.from(body) };
     if (typeof body !== 'object' || body === null) return { contentType, bytes: Buffer.alloc(0) };
     if (!isForm(request)) return jsonRefused;
-    if (!declaresLength(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
+    const hasLength = request.headers['content-length'] !== undefined;
+    if (!hasLength && formatForm(flattenForm(body)).length > maxBodyBytes) return tooLarge;
     return { contentType, form: body as Record<string, unknown> };
   }
-  const compressed = refuseCompressed(request);
-  if (compressed) return compressed;
   const bytes = await readBytes(request);
   return Buffer.isBuffer(bytes) ? { contentType, bytes } : bytes;
 }
@@ -150,22 +146,4 @@ function readBytes(request: Request): Promise<Buffer | CallbackAnswer> {
 
 function isForm({ headers }: Request): boolean {
   return /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
-}
-
-/** Refuses a compressed body, with the name of the compression. */
-function refuseCompressed({ headers }: Request): CallbackAnswer | undefined {
-  const names = headers['content-encoding']?.toLowerCase().match(/[\w-]+/g);
-  const compression = names?.find((name) => name !== 'identity')?.slice(0, 20);
-  if (compression === undefined) return undefined;
-  return { status: 400, text: `The body is compressed (${compression}). Send it uncompressed.` };
-}
-
-/** Whether the request declares the length of its body. For a compressed body, this length does not count. */
-function declaresLength({ headers }: Request): boolean {
-  return headers['content-length'] !== undefined && headers['content-encoding'] === undefined;
-}
-
-/** Returns the number of bytes of a parsed form after it is encoded again. */
-function sizeOfForm(form: object): number {
-  return formatForm(flattenForm(form)).length;
 }

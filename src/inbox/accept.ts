@@ -13,7 +13,6 @@ import {
   type Identity,
   identify,
   judge,
-  keysOf,
   noteCallback,
   noteLeftOut,
   recallLeftOut,
@@ -75,7 +74,7 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
   // The service repeats a refused callback, but it does not return a polled record again.
   const whileFailing: WhileFailing = via === 'callback' ? 'refuse' : isRecovered ? 'postpone' : 'apply';
   const step: Step<Verdict[]> = {
-    keys: candidates.flatMap(({ identity, known }) => [...keysOf(identity), ...(known?.keys ?? [])]),
+    keys: candidates.flatMap(({ identity, known }) => [...identity.keys, ...(known?.keys ?? [])]),
     whileFailing,
     decide(readKey, changes) {
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
@@ -252,7 +251,7 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
   const { entries } = context;
   const { id, kind } = pending.entry;
   return {
-    keys: [...keysOf(pending.identity), ...(known?.keys ?? [])],
+    keys: [...pending.identity.keys, ...(known?.keys ?? [])],
     whileFailing: 'apply',
     decide(readKey, changes) {
       if (entries.get(id) !== pending || changes.drop.has(id)) return () => {};
@@ -280,7 +279,7 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
 export function leaveOut(parts: InboxParts, pending: Pending): void {
   const { id } = pending.entry;
   parts.run({
-    keys: keysOf(pending.identity),
+    keys: pending.identity.keys,
     whileFailing: 'postpone',
     decide(readKey, changes) {
       const isLeft = parts.entries.get(id) === pending && pending.pendingFor.size === 0;

@@ -8,7 +8,7 @@ import { type Page, type PageQuery, pageOf } from '../page';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxParts } from './context';
 import { addressTo, type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
-import { type Identity, identify, isSameMessage, keysOf, recallCallback } from './identity';
+import { type Identity, identify, isSameMessage, recallCallback } from './identity';
 
 const retentionMs = 7 * 24 * 3_600_000;
 const maxKept = 10_000;
@@ -70,7 +70,7 @@ export class DeadLetters {
     this.#sweepLater();
     const identity = identify(entry);
     run({
-      keys: node === '' ? keysOf(identity) : [],
+      keys: node === '' ? identity.keys : [],
       whileFailing: 'apply',
       decide: (readKey, changes) => {
         // A callback that was accepted earlier might have replaced the record in the meantime.

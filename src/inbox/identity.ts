@@ -13,6 +13,8 @@ export interface Identity {
   id?: string;
   /** Key of sender, body and second. `instant` tells two messages within that second apart. */
   text?: { key: string; instant: Instant };
+  /** All keys under which the record is remembered. */
+  keys: string[];
 }
 
 const textPrefix = 'text:';
@@ -73,7 +75,7 @@ export interface Memory {
  */
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
-  const identity: Identity = {};
+  const identity: Identity = { keys: [] };
   if (kind === 'incoming') {
     const { from, body, messageDate } = record;
     const instant = parseInstant(messageDate);
@@ -92,12 +94,8 @@ export function identify({ kind, record }: RecordOfKind): Identity {
     if (!isBlank(inReplyToId) || !isBlank(statusDate))
       identity.id = `${changePrefix}${digest(inReplyToId, from, statusCode, statusDate)}`;
   }
+  identity.keys = [identity.id, identity.text?.key].filter((key) => key !== undefined);
   return identity;
-}
-
-/** Returns the keys under which a record is remembered. */
-export function keysOf(identity: Identity): string[] {
-  return [identity.id, identity.text?.key].filter((key) => key !== undefined);
 }
 
 /**

@@ -75,14 +75,14 @@ export class Reconciliations {
 
   /** Returns whether a record is evidence for an open message. */
   wants(passing: RecordOfKind): boolean {
-    const id = messageIdOf(passing);
-    return id !== undefined && [...this.#opened.values()].some(({ messageId }) => messageId === id);
+    return [...this.#opened.values()].some(({ messageId }) => messageId === messageIdOf(passing));
   }
 
   /** Notes a record that the account received. */
   observe(passing: RecordOfKind): void {
-    const id = messageIdOf(passing);
-    for (const opened of this.#opened.values()) if (opened.messageId === id) opened.observe(evidenceOf(passing));
+    for (const opened of this.#opened.values()) {
+      if (opened.messageId === messageIdOf(passing)) opened.observe(evidenceOf(passing));
+    }
   }
 
   #create({ message, node }: MessageItem, client: Client): Reconciliation {
