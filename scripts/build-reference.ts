@@ -1,8 +1,10 @@
 // Fills the generated parts of the pages in docs/reference/ from the forms, catalogs, help, ranges, errors and metrics.
 // A generated part is between the lines "<!-- generated: NAME -->" and "<!-- end -->".
 // `npm run docs` writes the pages; test/package/reference-pages.test.ts compares them.
+import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { badgeWords } from '../nodes/badge-words';
 import { limits } from '../nodes/limits';
 import { formatMetrics } from '../nodes/runtime/metrics';
@@ -88,32 +90,17 @@ function formatProperties(type: string): string {
   return `**Properties in a flow file**\n\n${formatTable(['property', 'label', 'type', 'default', 'values'], [...rows, ...secrets])}\n`;
 }
 
-/** Evaluates the form of a type, with an editor that does nothing, and returns its registered definition. */
+/** Runs the built form of a type in an editor that does nothing, and returns its registered definition. */
 function loadDefinition(type: string): Definition {
   let definition: Definition | undefined;
-  const nothing: unknown = new Proxy(() => nothing, {
-    get: (_target, key) => (key === Symbol.toPrimitive ? () => '' : nothing),
-  });
-  const registerType = (_type: string, registered: Definition) => {
-    definition = registered;
-  };
-  const nodes = new Proxy(
-    { registerType },
-    { get: (target, key) => (key === 'registerType' ? target.registerType : nothing) },
-  );
-  const editor = new Proxy({ nodes }, { get: (target, key) => (key === 'nodes' ? target.nodes : nothing) });
-  const scope = globalThis as { RED?: unknown; $?: unknown };
-  const former = { RED: scope.RED, $: scope.$ };
-  Object.assign(scope, { RED: editor, $: nothing });
-  try {
-    const file = require.resolve(join(root, 'nodes', `${type}.form.ts`));
-    delete require.cache[file];
-    require(file);
-  } finally {
-    Object.assign(scope, former);
-  }
-  if (!definition) throw new Error(`The form of ${type} registers no type.`);
-  return definition;
+  const anything: object = new Proxy(() => anything, { get: () => anything });
+  const nodes = { registerType: (_type: string, registered: Definition) => (definition = registered) };
+  const modules = new Proxy({}, { get: (_target, name) => (name === './limits' ? { limits } : anything) });
+  const plugins = { getPlugin: () => ({ modules }) };
+  const [, script = ''] =
+    /<script type="text\/javascript">([\s\S]*)<\/script>/.exec(read('dist', 'nodes', `${type}.html`)) ?? [];
+  runInNewContext(script, { RED: { nodes, plugins, events: { on: () => undefined } } });
+  return definition ?? assert.fail(`The form of ${type} registers no type.`);
 }
 
 function kindOf(value: unknown, choices: readonly string[]): string {

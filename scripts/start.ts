@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { createCipheriv, createHash, randomBytes } from 'node:crypto';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,11 +12,10 @@ import { readCommand, refuse } from './command-line';
 const root = dirname(__dirname);
 const packageName = '@messaging-service/node-red-sms';
 const host = '127.0.0.1';
-const startLimitMs = 60_000;
-/** Node-RED gives its nodes 15 s to close. */
-const stopLimitMs = 20_000;
 /** Address in the demo flow that is replaced by the address of the simulator's page. */
 const placeholderUrl = 'http://127.0.0.1:8025/';
+
+const flowFile = 'flows.json';
 
 /** Editor preferences of a new user directory: the debug sidebar is open and shows the messages of the current tab. */
 const firstPreferences = {
@@ -28,7 +27,7 @@ const firstPreferences = {
 
 const usage = `Usage: npm start -- [--port 1880] [--simulator-port 8025] [--user-dir .node-red]
 
-Builds the package, and runs the simulator of the SMS service and Node-RED with flows to try, both on this machine only.
+Runs the simulator of the SMS service and Node-RED with flows to try, both on this machine only.
 
   --port            port of Node-RED
   --simulator-port  port of the simulator
@@ -38,7 +37,6 @@ Builds the package, and runs the simulator of the SMS service and Node-RED with 
 class StartError extends Error {}
 
 interface Options {
-  build: boolean;
   port: number;
   simulatorPort: number;
   userDir: string;
@@ -50,7 +48,6 @@ function readOptions(): Options {
       port: { type: 'string', default: '1880' },
       'simulator-port': { type: 'string', default: '8025' },
       'user-dir': { type: 'string', default: join(root, '.node-red') },
-      build: { type: 'boolean', default: false },
     },
   });
   const readPort = (name: 'port' | 'simulator-port') => {
@@ -58,8 +55,7 @@ function readOptions(): Options {
     if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
     return refuse(usage, `--${name} must be a port from 1 to 65535, not "${values[name]}".`);
   };
-  const { build, 'user-dir': userDir } = values;
-  return { build, port: readPort('port'), simulatorPort: readPort('simulator-port'), userDir: resolve(userDir) };
+  return { port: readPort('port'), simulatorPort: readPort('simulator-port'), userDir: resolve(values['user-dir']) };
 }
 
 async function requireFree(port: number, user: string, option: string): Promise<void> {
@@ -77,42 +73,26 @@ async function requireFree(port: number, user: string, option: string): Promise<
   await once(server, 'close');
 }
 
-function buildPackage(): void {
-  const { status } = spawnSync(process.execPath, [join(__dirname, 'build.mjs')], { cwd: root, stdio: 'inherit' });
-  if (status !== 0) throw new StartError('The build failed; see above.');
-}
-
-/** Prepares the user directory without changing existing flows. Returns true if flows existed. */
-function prepareUserDir(userDir: string, simulator: Simulator): boolean {
+/** Links the package into the user directory, and writes settings and preferences if they do not exist. */
+function prepareUserDir(userDir: string): void {
   const packageFolder = join(userDir, 'node_modules', packageName);
   mkdirSync(dirname(packageFolder), { recursive: true });
   // The link is replaced at each start, because the project might have been moved.
   rmSync(packageFolder, { recursive: true, force: true });
   symlinkSync(root, packageFolder, 'junction');
-  const flows = join(userDir, 'flows.json');
-  if (existsSync(flows)) return true;
   const settings = join(userDir, 'settings.js');
   if (!existsSync(settings)) {
     writeFileSync(settings, formatSettings(randomBytes(32).toString('hex')), { mode: 0o600 });
   }
-  const { credentialSecret = '' } = createRequire(__filename)(settings) as { credentialSecret?: string };
-  const source = readFileSync(join(__dirname, 'demo-flow.json'), 'utf8').replaceAll(placeholderUrl, simulator.pageUrl);
-  const nodes = JSON.parse(source) as { id: string; type: string }[];
-  const accounts = nodes.filter(({ type }) => type === 'sms-account');
-  const logins = Object.fromEntries(accounts.map(({ id }) => [id, simulator.credentials]));
-  const credentials = encryptCredentials(logins, credentialSecret);
-  writeFileSync(join(userDir, 'flows_cred.json'), JSON.stringify(credentials), { mode: 0o600 });
   const preferences = join(userDir, '.config.users.json');
   if (!existsSync(preferences)) writeFileSync(preferences, JSON.stringify(firstPreferences));
-  writeFileSync(flows, source);
-  return false;
 }
 
 function formatSettings(credentialSecret: string): string {
   return `module.exports = ${JSON.stringify(
     {
       uiHost: host,
-      flowFile: 'flows.json',
+      flowFile,
       credentialSecret,
       telemetry: { enabled: false, updateNotification: false },
       diagnostics: { enabled: false },
@@ -126,14 +106,6 @@ function formatSettings(credentialSecret: string): string {
     null,
     2,
   )};\n`;
-}
-
-/** Encrypts credentials as Node-RED does, because Node-RED warns about plain ones. */
-function encryptCredentials(credentials: object, secret: string): { $: string } {
-  const vector = randomBytes(16);
-  const cipher = createCipheriv('aes-256-ctr', createHash('sha256').update(secret).digest(), vector);
-  const encrypted = cipher.update(JSON.stringify(credentials), 'utf8', 'base64') + cipher.final('base64');
-  return { $: vector.toString('hex') + encrypted };
 }
 
 function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: string): ChildProcess {
@@ -154,59 +126,53 @@ function withoutProxyTo(address: string): NodeJS.ProcessEnv {
   return { ...others, NO_PROXY: both, no_proxy: both };
 }
 
-/** Resolves when the editor answers, or with `undefined` if `ended` resolves first. */
-async function untilReady(url: string, ended: Promise<unknown>): Promise<true | undefined> {
-  let over = false;
-  void ended.then(() => {
-    over = true;
-  });
-  const deadline = Date.now() + startLimitMs;
-  while (!over) {
-    // Requests the settings instead of the flows, because Node-RED logs an error for flows that it has not read yet.
-    const answer = await fetch(`${url}/settings`).catch(() => undefined);
-    await answer?.body?.cancel();
-    if (answer) return true;
-    if (Date.now() > deadline) throw new StartError(`Node-RED did not answer within ${startLimitMs / 1000} s.`);
+/** Resolves to true when Node-RED has started its flows, or to false if it ended before. */
+async function isStarted(url: string, nodeRed: ChildProcess): Promise<boolean> {
+  while (nodeRed.exitCode === null) {
+    const answer = await fetch(`${url}/flows/state`).catch(() => undefined);
+    if (answer?.ok && ((await answer.json()) as { state?: string }).state === 'start') return true;
     await sleep(100);
   }
-  return undefined;
+  return false;
 }
 
-async function stopNodeRed(nodeRed: ChildProcess, ended: Promise<unknown>): Promise<void> {
-  nodeRed.kill('SIGTERM');
-  const late = setTimeout(() => nodeRed.kill('SIGKILL'), stopLimitMs);
-  await ended;
-  clearTimeout(late);
+/** Deploys the demo flow, with the credentials of the simulator. */
+async function deployDemo(url: string, { pageUrl, credentials }: Simulator): Promise<void> {
+  const source = readFileSync(join(__dirname, 'demo-flow.json'), 'utf8').replaceAll(placeholderUrl, pageUrl);
+  const flows = (JSON.parse(source) as { type: string }[]).map((node) =>
+    node.type === 'sms-account' ? { ...node, credentials } : node,
+  );
+  const headers = { 'Content-Type': 'application/json' };
+  const response = await fetch(`${url}/flows`, { method: 'POST', headers, body: JSON.stringify(flows) });
+  if (!response.ok) throw new StartError(`The demo flow cannot be deployed: ${await response.text()}`);
 }
 
 async function run(options: Options): Promise<void> {
-  const { build, port, simulatorPort, userDir } = options;
+  const { port, simulatorPort, userDir } = options;
   await requireFree(port, 'Node-RED', 'port');
   await requireFree(simulatorPort, 'the simulator', 'simulator-port');
-  if (build) buildPackage();
-  const stopped = new Promise<void>((stop) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
+  const stopped = new Promise<'stopped'>((stop) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop('stopped'));
   });
-  const simulator = await startSimulator({
-    port: simulatorPort,
-    dataFolder: join(userDir, 'simulator'),
-  }).catch((error: Error) => {
-    throw new StartError(error.message);
-  });
+  const simulator = await startSimulator({ port: simulatorPort, dataFolder: join(userDir, 'simulator') });
   const url = `http://${host}:${port}`;
-  const hadFlows = prepareUserDir(userDir, simulator);
+  const hadFlows = existsSync(join(userDir, flowFile));
+  prepareUserDir(userDir);
   const nodeRed = startNodeRed(options, simulator, url);
   // An uncaught error here must not leave Node-RED running.
   process.once('exit', () => nodeRed.kill());
   const ended = once(nodeRed, 'exit');
   try {
-    const ready = await Promise.race([untilReady(url, ended), stopped]);
-    if (ready) printAddresses(options, url, simulator, hadFlows);
-    if ((await Promise.race([ended, stopped])) !== undefined) {
+    if ((await Promise.race([isStarted(url, nodeRed), stopped])) === true) {
+      if (!hadFlows) await deployDemo(url, simulator);
+      printAddresses(options, url, simulator, hadFlows);
+    }
+    if ((await Promise.race([ended, stopped])) !== 'stopped') {
       throw new StartError('Node-RED ended, so the simulator was stopped too.');
     }
   } finally {
-    await stopNodeRed(nodeRed, ended);
+    nodeRed.kill('SIGTERM');
+    await ended;
     await simulator.close();
   }
 }

@@ -2,17 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The folders of test/ that contain test files. */
-export const parts = [
-  'reliability',
-  'chaos',
-  'examples',
-  'editor',
-  'simulation',
-  'package',
-  'nodes',
-  'src',
-  'simulator',
-];
+const parts = ['reliability', 'chaos', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
 
 /** Files and folders that can run on any generation of Node-RED. All other files run on the installed Node only. */
 const everyGeneration = [
@@ -35,7 +25,7 @@ const installedOnly = ['editor/simulator-page.test.ts'];
  * or Node.js: installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor. `--generation 5`
  * runs all files.
  */
-export const secondGeneration = [
+const secondGeneration = [
   'editor/every-form.test.ts',
   'nodes/sms-callback-in.test.ts',
   'nodes/whole-flow.test.ts',
@@ -91,11 +81,6 @@ export function isOnSecondGeneration(file) {
   return isInAny(file, secondGeneration);
 }
 
-/** Checks whether a file needs no further programs and packages, so that it can start immediately. */
-export function isSelfContained(file) {
-  return isInAny(file, ['src/wire', 'src/message', 'src/consent', 'src/http', 'simulation', 'nodes/forms']);
-}
-
 /**
  * Distributes files over processes.
  *
@@ -105,30 +90,23 @@ export function isSelfContained(file) {
  */
 export function planProcesses(files, secondsOf) {
   const measure = (file) => secondsOf[file] ?? defaultSeconds;
-  const processes = [];
-  const grouped = new Set();
-  for (const { name, maxProcesses } of groups) {
-    const members = files.filter((file) => isIn(file, name) && !isInAny(file, alone));
-    if (members.length === 0) continue;
+  const isShared = (file, name) => isIn(file, name) && !isInAny(file, alone);
+  const shared = groups.flatMap(({ name, maxProcesses }) => {
+    const members = files.filter((file) => isShared(file, name));
     const total = members.reduce((sum, file) => sum + measure(file), 0);
     const count = Math.min(maxProcesses, members.length, Math.ceil(total / secondsPerProcess));
-    const shares = Array.from({ length: count }, () => ({ files: [], seconds: 0 }));
+    const shares = Array.from({ length: count }, (_, index) => ({
+      name: `test/${name}, process ${index + 1} of ${count}`,
+      files: [],
+      seconds: 0,
+    }));
     for (const file of members.toSorted((one, other) => measure(other) - measure(one))) {
       const share = shares.reduce((least, other) => (other.seconds < least.seconds ? other : least));
       share.files.push(file);
       share.seconds += measure(file);
-      grouped.add(file);
     }
-    for (const [index, share] of shares.entries()) {
-      const hasOneFile = share.files.length === 1;
-      processes.push({
-        ...share,
-        name: hasOneFile ? share.files[0] : `test/${name}, process ${index + 1} of ${count}`,
-      });
-    }
-  }
-  for (const file of files) {
-    if (!grouped.has(file)) processes.push({ name: file, files: [file], seconds: measure(file) });
-  }
-  return processes;
+    return shares;
+  });
+  const single = files.filter((file) => !groups.some(({ name }) => isShared(file, name)));
+  return [...shared, ...single.map((file) => ({ name: file, files: [file], seconds: measure(file) }))];
 }

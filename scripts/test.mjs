@@ -9,15 +9,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import {
-  isIn,
-  isOnEveryGeneration,
-  isOnSecondGeneration,
-  isSelfContained,
-  listTestFiles,
-  parts,
-  planProcesses,
-} from './test-files.mjs';
+import { isIn, isOnEveryGeneration, isOnSecondGeneration, listTestFiles, planProcesses } from './test-files.mjs';
 
 const usage = `Usage: npm test -- [options] [folders or files below test/]
 
@@ -36,8 +28,7 @@ const isWhole = names.length === 0;
 const all = listTestFiles(root);
 const files = isWhole ? all : all.filter((file) => names.some((name) => isIn(file, name)));
 for (const name of names) {
-  if (!files.some((file) => isIn(file, name)))
-    stop(`No test file is in ${name}. Folders of test/: ${parts.join(', ')}.`);
+  if (!files.some((file) => isIn(file, name))) stop(`No test file is in ${name}.`);
 }
 
 /** Time limit of all tests. They take 10 minutes on two idle cores, and several times that on a busy machine. */
@@ -172,9 +163,6 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   });
 }
 
-/** Returns the result of a process that did not report any. */
-const nothing = () => ({ passed: 0, failed: 0, failures: [], skips: [], secondsOf: {} });
-
 /** Runs a command until it ends, writes its output to a file, and returns its exit code or signal. */
 async function runGroup(name, command, args, env, outputFile) {
   const output = openSync(outputFile, 'w');
@@ -192,14 +180,24 @@ async function runGroup(name, command, args, env, outputFile) {
   return signal ?? status;
 }
 
-/** Runs test files in one process, and prints the result. */
-async function runTests({ name, files: testFiles, generation }, folder) {
+/** Runs the linter, or test files in one process, and prints the result. */
+async function runTask({ name, files: testFiles, generation }, folder) {
   const resultFile = join(folder, 'result.json');
   const outputFile = join(folder, 'output.txt');
-  const env = { ...generation.env, TEST_RESULT: resultFile, ...(options.long && { TEST_LONG: '1' }) };
   const began = performance.now();
-  const status = await runGroup(name, generation.node, [mocha, ...testFiles], env, outputFile);
-  const result = existsSync(resultFile) ? JSON.parse(readFileSync(resultFile, 'utf8')) : nothing();
+  const status = generation
+    ? await runGroup(
+        name,
+        generation.node,
+        [mocha, ...testFiles],
+        { ...generation.env, TEST_RESULT: resultFile, ...(options.long && { TEST_LONG: '1' }) },
+        outputFile,
+      )
+    : await runGroup(name, 'npm', ['run', 'lint', '--silent'], {}, outputFile);
+  const passed = !generation && status === 0 ? 1 : 0;
+  const result = existsSync(resultFile)
+    ? JSON.parse(readFileSync(resultFile, 'utf8'))
+    : { passed, failed: 0, failures: [], skips: [], secondsOf: {} };
   // A process can fail outside of its tests, for example if it is killed or does not end.
   if ((status !== 0 || result.passed + result.skips.length === 0) && result.failed === 0) {
     const runningFile = `${resultFile}.running`;
@@ -207,26 +205,12 @@ async function runTests({ name, files: testFiles, generation }, folder) {
     result.failed = 1;
     result.failures.push(`${name}: the process ended with ${status}.${during}`);
   }
-  print(`${name} on ${generation.name}`, result, began, outputFile);
-  return { ...result, generation: generation.name };
-}
-
-/** Runs the linter and the type checks as if they were one test. */
-async function runLint(folder) {
-  const outputFile = join(folder, 'output.txt');
-  const began = performance.now();
-  const status = await runGroup('lint', 'npm', ['run', 'lint', '--silent'], {}, outputFile);
-  const failures = status === 0 ? [] : [`npm run lint ended with ${status}.`];
-  const result = { ...nothing(), passed: 1 - failures.length, failed: failures.length, failures };
-  print('Lint and types', result, began, outputFile);
-  return { ...result, generation: '' };
-}
-
-function print(name, result, began, outputFile) {
+  const title = generation ? `${name} on ${generation.name}` : name;
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
-  console.log(`${result.failed === 0 ? '✔' : '✘'} ${name}: ${formatCounts(countTests([result]))}, ${seconds} s`);
+  console.log(`${result.failed === 0 ? '✔' : '✘'} ${title}: ${formatCounts(countTests([result]))}, ${seconds} s`);
   process.stdout.write(readFileSync(outputFile));
   for (const failure of result.failures) console.log(`\n${failure}\n`);
+  return { ...result, generation: generation?.name };
 }
 
 /** Runs the tasks in this order, several at the same time. */
@@ -243,16 +227,16 @@ async function runAll(queue) {
     for (let task = queue.shift(); task && !isLate; task = queue.shift()) {
       const taskFolder = join(folder, String(index));
       mkdirSync(taskFolder);
-      results.push(await task(taskFolder));
+      results.push(await runTask(task, taskFolder));
       rmSync(taskFolder, { recursive: true });
     }
   };
   await Promise.all(Array.from({ length: maxProcesses }, work));
   clearTimeout(limit);
   rmSync(folder, { recursive: true });
-  if (isLate && queue.length > 0) {
+  if (queue.length > 0) {
     const failures = [`${queue.length} processes did not start within ${limitMinutes} minutes.`];
-    results.push({ ...nothing(), failed: 1, failures, generation: '' });
+    results.push({ passed: 0, failed: 1, failures, skips: [], secondsOf: {} });
   }
   return results;
 }
@@ -270,20 +254,11 @@ function countTests(results) {
   };
 }
 
-function printSlowestFiles(results) {
-  heading('Seconds of the slowest files');
-  const times = results.flatMap(({ secondsOf, generation }) =>
-    Object.entries(secondsOf).map(([file, seconds]) => ({ seconds, title: `${file} on ${generation}` })),
-  );
-  for (const { seconds, title } of times.toSorted((one, other) => other.seconds - one.seconds).slice(0, 20))
-    console.log(`${seconds.toFixed(0).padStart(5)}  ${title}`);
-}
-
 /** Writes the seconds of each file that took more than one second on the first generation. */
 function recordSeconds(results) {
   const known = all.filter((file) => recordedSeconds[file] !== undefined).map((file) => [file, recordedSeconds[file]]);
   const measured = results
-    .filter(({ generation }) => generation === results[0].generation)
+    .filter(({ generation }) => generation === tests[0].generation.name)
     .flatMap(({ secondsOf }) => Object.entries(secondsOf).map(([file, seconds]) => [file, Math.ceil(seconds)]));
   const entries = Object.entries(Object.fromEntries([...known, ...measured])).sort();
   writeFileSync(secondsFile, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
@@ -293,27 +268,23 @@ const recordedSeconds = JSON.parse(readFileSync(secondsFile, 'utf8'));
 
 heading('Build');
 if (!npm(['run', 'build', '--silent'])) stop('The build failed, so no test ran.');
-if (!files.every(isSelfContained)) prepare();
-const tasks = chooseFiles()
+prepare();
+const tests = chooseFiles()
   .flatMap(({ generation, files: testFiles }) =>
     planProcesses(testFiles, recordedSeconds).map((planned) => ({ ...planned, generation })),
   )
-  .toSorted((one, other) => other.seconds - one.seconds)
-  .map((planned) => (folder) => runTests(planned, folder));
-if (isWhole) tasks.unshift(runLint);
+  .toSorted((one, other) => other.seconds - one.seconds);
 
 heading(`Tests: ${files.length} files, ${maxProcesses} processes at the same time`);
 const began = performance.now();
-const results = await runAll(tasks);
-printSlowestFiles(results);
+const results = await runAll(isWhole ? [{ name: 'Lint and types' }, ...tests] : [...tests]);
 console.log(`\nAll tests took ${((performance.now() - began) / 60_000).toFixed(1)} minutes.`);
-if (options.record) recordSeconds(results.filter(({ generation }) => generation !== ''));
+if (options.record) recordSeconds(results);
 
 const skips = results.flatMap(({ generation, skips: own }) => own.map((skip) => `${generation}: ${skip}`));
 if (skips.length > 0) {
   heading('Skipped tests');
   for (const skip of skips) console.log(skip);
-  if (options['fail-on-skip']) console.log('\nThe option --fail-on-skip counts them as failed.');
 }
 const counts = countTests(results);
 if (counts.failed > 0) {

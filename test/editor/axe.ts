@@ -16,7 +16,16 @@ const guidelines = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 const trapFields = '[id^="red-ui-trap"]';
 
 /** Finds serious and critical barriers for disabled users in a part of a page. Returns each with its element. */
-export async function findBarriers(page: Page, selector: string): Promise<string[]> {
+export function findBarriers(page: Page, selector: string): Promise<string[]> {
+  return find(page, selector, { type: 'tag', values: guidelines });
+}
+
+/** Finds texts with too little contrast in a part of a page. */
+export function findFaintTexts(page: Page, selector = 'body'): Promise<string[]> {
+  return find(page, selector, { type: 'rule', values: ['color-contrast'] });
+}
+
+async function find(page: Page, selector: string, runOnly: axe.RunOnly): Promise<string[]> {
   const isLoaded = await page.evaluate(() => (window as WithAxe).axe !== undefined);
   if (!isLoaded) await page.evaluate(script);
   return page.evaluate(
@@ -25,12 +34,12 @@ export async function findBarriers(page: Page, selector: string): Promise<string
       if (!tool || !document.querySelector(part)) return [`The page has no ${part}`];
       const { violations } = await tool.run(
         { include: part, exclude },
-        { resultTypes: ['violations'], runOnly: { type: 'tag', values: rules } },
+        { resultTypes: ['violations'], runOnly: rules },
       );
       return violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
     },
-    { part: selector, rules: guidelines, exclude: trapFields },
+    { part: selector, rules: runOnly, exclude: trapFields },
   );
 }

@@ -26,20 +26,12 @@ describe('the diagrams of the documentation', function () {
 
   after(() => browser?.close());
 
-  for (const file of readdirSync(docs).filter((name) => name.endsWith('.md'))) {
-    const diagrams = [...readFileSync(join(docs, file), 'utf8').matchAll(/^```mermaid\n([\s\S]*?)^```$/gm)];
-    for (const [index, [, diagram = '']] of diagrams.entries()) {
-      it(`have no syntax error: ${file}, diagram ${index + 1}`, async () => {
-        const error = await page.evaluate(
-          (text) =>
-            mermaid.parse(text).then(
-              () => '',
-              (reason: unknown) => String(reason),
-            ),
-          diagram,
-        );
-        assert.equal(error, '');
-      });
-    }
-  }
+  it('have no syntax error', async () => {
+    const pages = readdirSync(docs).filter((name) => name.endsWith('.md'));
+    const diagrams = pages.flatMap((file) => [
+      ...readFileSync(join(docs, file), 'utf8').matchAll(/^```mermaid\n([\s\S]*?)^```$/gm),
+    ]);
+    assert.ok(diagrams.length > 0);
+    for (const [, diagram = ''] of diagrams) await page.evaluate((text) => mermaid.parse(text), diagram);
+  });
 });

@@ -51,30 +51,6 @@ export interface EditorOptions {
   language?: string;
 }
 
-/** Data of a drawn wire. */
-interface DrawnWire {
-  source: { id: string; name: string };
-  sourcePort: number;
-  target: { id: string; name: string };
-}
-
-interface Point {
-  x: number;
-  y: number;
-}
-
-function cross(one: Point[], other: Point[]): boolean {
-  const side = (a: Point, b: Point, c: Point): number =>
-    Math.sign((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x));
-  return one.slice(1).some((b, index) => {
-    const a = one[index] ?? b;
-    return other.slice(1).some((d, place) => {
-      const c = other[place] ?? d;
-      return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
-    });
-  });
-}
-
 /** Node-RED's editor in a browser, driven as by a user. One page serves all tests of a file. */
 export class Editor {
   /** Errors on the console and uncaught exceptions of the page. */
@@ -237,17 +213,6 @@ export class Editor {
     await this.page.keyboard.press('Control+]');
   }
 
-  /** Imports an example, like {@link importExample}. If a node already exists, accepts the offer to import a copy. */
-  async importExampleAsCopy(packageName: string, name: string): Promise<void> {
-    const list = await this.#unfoldExamples(packageName);
-    const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');
-    const before = await flows.count();
-    await list.getByText(name, { exact: true }).click();
-    await this.page.locator('#red-ui-clipboard-dialog-ok').click();
-    await this.page.locator('.red-ui-notification button', { hasText: 'Import copy' }).click();
-    await flows.nth(before).waitFor();
-  }
-
   /** Imports a copy of nodes without the dialog. */
   async importCopy(nodes: FlowNode[]): Promise<void> {
     await this.page.evaluate((imported) => RED.view.importNodes(imported, { generateIds: true }), nodes);
@@ -261,27 +226,6 @@ export class Editor {
   async showFlow(id: string): Promise<void> {
     await this.page.evaluate((flow) => RED.workspaces.show(flow), id);
     await this.page.waitForFunction((flow) => RED.workspaces.active() === flow, id);
-  }
-
-  /** Pairs of crossing wires on the active flow. Wires of one port or to one node can touch. */
-  async crossings(): Promise<string[]> {
-    const wires = await this.page.evaluate(() =>
-      [...document.querySelectorAll<SVGPathElement>('.red-ui-flow-link-line')].map((path) => {
-        const { source, sourcePort, target } = (path.parentNode as unknown as { __data__: DrawnWire }).__data__;
-        const length = path.getTotalLength();
-        const points = Array.from({ length: 41 }, (_, step) => {
-          const { x, y } = path.getPointAtLength((length * step) / 40);
-          return { x, y };
-        });
-        return { from: `${source.id} ${sourcePort}`, to: target.id, label: `${source.name} to ${target.name}`, points };
-      }),
-    );
-    return wires.flatMap((one, index) =>
-      wires
-        .slice(index + 1)
-        .filter((other) => other.from !== one.from && other.to !== one.to && cross(one.points, other.points))
-        .map((other) => `${one.label} and ${other.label}`),
-    );
   }
 
   /** Boxes of the nodes on the active flow, including their buttons. */
@@ -500,10 +444,21 @@ export class Editor {
     return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
   }
 
-  /** Returns the validation error of a field. Blank if the field is valid. */
-  async complaint(property: string, prefix = 'node-input'): Promise<string> {
+  /** Waits until a field has a validation error with these words. */
+  async complains(property: string, words: RegExp, prefix = 'node-input'): Promise<void> {
     const line = this.page.locator(`[id="${prefix}-${property}-error"]`);
-    return (await line.isVisible()) ? line.innerText() : '';
+    await line
+      .filter({ hasText: words })
+      .waitFor()
+      .catch(async (cause: unknown) => {
+        const text = (await line.isVisible()) ? await line.innerText() : 'nothing';
+        throw new Error(`${property} was to complain ${words}, and says: ${text}`, { cause });
+      });
+  }
+
+  /** Waits until a field has no validation error. */
+  async accepts(property: string, prefix = 'node-input'): Promise<void> {
+    await this.page.locator(`[id="${prefix}-${property}-error"]`).waitFor({ state: 'hidden' });
   }
 
   /** Waits until changed nodes are drawn, and trays, menus and groups have stopped moving. */

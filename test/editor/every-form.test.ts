@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { startBrowser } from './browser';
-import { Editor, unresolvedText } from './editor';
+import { unresolvedText } from './editor';
+import { editor, nodeRed, useEditor } from './use-editor';
 
 const packageJson = JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8'));
 const types = Object.keys(packageJson['node-red'].nodes).filter((type) => type !== 'sms-account');
@@ -13,13 +11,9 @@ declare const RED: { sidebar: { show(id: string): void } };
 
 describe('the editor', function () {
   this.timeout(90_000);
-  let browser: Browser;
-  let nodeRed: NodeRedProcess;
-  let editor: Editor;
+  useEditor();
 
   before(async () => {
-    [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed()]);
-    editor = await Editor.create(browser);
     const account = {
       id: 'account',
       type: 'sms-account',
@@ -29,16 +23,6 @@ describe('the editor', function () {
     };
     await nodeRed.deploy([{ id: 'tab', type: 'tab', label: 'Flow' }, account]);
     await editor.open(nodeRed);
-  });
-
-  afterEach(() => {
-    assert.deepEqual(editor.takeProblems(), []);
-  });
-
-  after(async () => {
-    await editor?.close();
-    await browser?.close();
-    await nodeRed?.stop();
   });
 
   for (const [index, type] of types.entries()) {

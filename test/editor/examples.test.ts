@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Browser } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import { linkNodePackages } from '../examples/packages';
 import { isLong } from '../long';
-import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { startBrowser } from './browser';
-import { Editor, unresolvedText } from './editor';
+import { createLinkedUserDir, type FlowNode } from '../node-red-process';
+import { unresolvedText } from './editor';
+import { editor, nodeRed, useEditor } from './use-editor';
 
 const root = join(__dirname, '..', '..');
 const packageName = '@messaging-service/node-red-sms';
@@ -62,64 +61,40 @@ function isOnFlow({ type }: FlowNode): boolean {
   return type.startsWith('sms-') && type !== 'sms-account';
 }
 
-/** Chooses a few examples that have all node types of the package. */
+/** Chooses the examples that show a node type of the package that no earlier example has. */
 function chooseExamples(): string[] {
-  const typesOf = new Map(
-    names.map((name) => [
-      name,
-      new Set(
-        readExample(name)
-          .filter(isOnFlow)
-          .map(({ type }) => type),
-      ),
-    ]),
-  );
-  const missing = new Set([...typesOf.values()].flatMap((types) => [...types]));
-  const chosen: string[] = [];
-  const countNew = (name: string) => [...(typesOf.get(name) ?? [])].filter((type) => missing.has(type)).length;
-  while (missing.size > 0) {
-    const next = names.reduce((best, name) => (countNew(name) > countNew(best) ? name : best));
-    chosen.push(next);
-    for (const type of typesOf.get(next) ?? []) missing.delete(type);
-  }
-  return chosen;
+  const seen = new Set<string>();
+  return names.filter((name) => {
+    const types = readExample(name)
+      .filter(isOnFlow)
+      .map(({ type }) => type);
+    const hasNew = types.some((type) => !seen.has(type));
+    for (const type of types) seen.add(type);
+    return hasNew;
+  });
 }
 
 describe('The editor with the examples', function () {
   this.timeout(90_000);
   let simulator: Simulator;
-  let browser: Browser;
-  let nodeRed: NodeRedProcess;
-  let editor: Editor;
-  /** Types whose port labels were checked, because they are equal in every example. */
-  const portsSeen = new Set<string>();
 
-  before(async () => {
+  useEditor(() => {
     const userDir = createLinkedUserDir();
     linkNodePackages(userDir);
-    [simulator, browser, nodeRed] = await Promise.all([
-      startSimulator({ waitMs: 100 }),
-      startBrowser(),
-      startNodeRed({ userDir, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } }),
-    ]);
-    editor = await Editor.create(browser);
+    return { userDir, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } };
   });
+
+  before(async () => {
+    simulator = await startSimulator({ waitMs: 100 });
+  });
+
+  after(() => simulator?.close());
 
   beforeEach(async () => {
     await nodeRed.deploy([{ id: 'start', type: 'tab', label: 'Start' }]);
     await editor.open(nodeRed);
     // The width keeps the sidebar beside the examples.
     await editor.page.setViewportSize({ width: 1920, height: 1000 });
-  });
-
-  afterEach(() => {
-    assert.deepEqual(editor.takeProblems(), []);
-  });
-
-  after(async () => {
-    await browser?.close();
-    await nodeRed?.stop();
-    await simulator?.close();
   });
 
   it('lists all examples in the import dialog in order', async () => {
@@ -135,7 +110,6 @@ describe('The editor with the examples', function () {
       await editor.importExample(packageName, name);
       for (const { id } of ours) await editor.page.locator(`[id="${id}"]`).waitFor();
       assertFits(await editor.boxes());
-      if (/^(05|11|12|16|24) /.test(name)) assert.deepEqual(await editor.crossings(), [], 'wires cross');
 
       const [first] = ours;
       assert.ok(first, 'no node of the package');
@@ -161,8 +135,6 @@ describe('The editor with the examples', function () {
       for (const { id, type } of ours) {
         const label = await editor.label(id);
         assert.notEqual(label.trim(), '', `the label of ${type}`);
-        if (portsSeen.has(type)) continue;
-        portsSeen.add(type);
         for (const portLabel of await editor.portLabels(id)) {
           assert.match(portLabel, /^\p{L}[\p{L}, -]+$/u, `a port of ${type}`);
           assert.doesNotMatch(portLabel, unresolvedText);
@@ -171,24 +143,6 @@ describe('The editor with the examples', function () {
       assert.doesNotMatch(await editor.textOnScreen(), unresolvedText);
     });
   }
-
-  it('shares one account among examples, except examples of its settings', async () => {
-    const [first = '', second = '', ...others] = names;
-    await editor.openExamples();
-    await editor.importExample(packageName, first);
-    await editor.openExamples();
-    await editor.importExampleAsCopy(packageName, second);
-    for (const name of others) await editor.importCopy(readExample(name));
-    const imported = await editor.flows();
-    const wanted = names.map((name) => readExample(name).find(({ type }) => type === 'sms-account')?.name);
-    const accounts = imported.filter(({ type }) => type === 'sms-account');
-    assert.deepEqual(accounts.map(({ name }) => name).sort(), [...new Set(wanted)].sort());
-    const shared = accounts.find(({ name }) => name === 'SMS account');
-    const onOther = imported.filter((node) => isOnFlow(node) && node.account !== shared?.id);
-    // The examples of limits, opt-out and quiet hours have separate accounts, because these are settings of an account.
-    assert.equal(onOther.length, 4);
-    assert.equal(imported.filter(({ type }) => type === 'tab').length, names.length + 1);
-  });
 
   it('fits on the tabs of npm start', async () => {
     const flows = JSON.parse(readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8')) as FlowNode[];
@@ -202,17 +156,5 @@ describe('The editor with the examples', function () {
       assert.ok(boxes.length > 3, String(label));
       assertFits(boxes);
     }
-  });
-
-  it('shows the ports of every node type', () => {
-    assert.deepEqual([...portsSeen].sort(), [
-      'sms-ask',
-      'sms-callback-in',
-      'sms-feed',
-      'sms-in',
-      'sms-outbox',
-      'sms-send',
-      'sms-status',
-    ]);
   });
 });

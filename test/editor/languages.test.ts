@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
 import { readTexts as readCatalogs } from '../catalogs';
 import { languages, shownLanguages } from '../languages';
-import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { startBrowser } from './browser';
-import { Editor, unresolvedText } from './editor';
+import type { FlowNode } from '../node-red-process';
+import { unresolvedText } from './editor';
 import { findCutOff, readTexts, unfold } from './form-texts';
+import { editor, nodeRed, useEditor } from './use-editor';
 
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
@@ -67,9 +66,7 @@ interface Look {
 
 describe('The editor in each language', function () {
   this.timeout(120_000);
-  let browser: Browser;
-  let nodeRed: NodeRedProcess;
-  let editor: Editor;
+  useEditor();
   /** English texts by node type. */
   const shown = new Map<string, string[]>();
 
@@ -120,8 +117,6 @@ describe('The editor in each language', function () {
 
   before(async () => {
     mkdirSync(screenshots, { recursive: true });
-    [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed()]);
-    editor = await Editor.create(browser);
     await nodeRed.deploy(flows);
     for (const [type, { texts }] of await lookAtForms('en-US')) {
       shown.set(
@@ -129,16 +124,6 @@ describe('The editor in each language', function () {
         texts.filter((text) => keysOf.has(text)),
       );
     }
-  });
-
-  afterEach(() => {
-    assert.deepEqual(editor.takeProblems(), []);
-  });
-
-  after(async () => {
-    await editor?.close();
-    await browser?.close();
-    await nodeRed?.stop();
   });
 
   it("speaks the ten languages of Node-RED's own nodes", () => {

@@ -3,14 +3,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
-import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { type FlowNode, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { CallbackReceiver } from '../simulator/callback-receiver';
 import { until } from '../until';
-import { findBarriers } from './axe';
-import { Badges } from './badge-events';
+import { findBarriers, findFaintTexts } from './axe';
 import { startBrowser } from './browser';
-import { findFaintTexts } from './contrast';
 
 const root = join(__dirname, '..', '..');
 const first = '6421555123';
@@ -57,6 +55,7 @@ describe("the simulator's page in a browser", function () {
   let problems: string[];
 
   const start = async (options: SimulatorOptions = {}): Promise<void> => {
+    await simulator?.close();
     simulator = await startSimulator({ waitMs: 300, statusDelayMs: 50, ...options });
   };
   const open = async (options: BrowserContextOptions = {}, hash = ''): Promise<void> => {
@@ -114,13 +113,6 @@ describe("the simulator's page in a browser", function () {
     await page.getByText(isOn ? 'Outage' : 'Live', { exact: true }).waitFor();
     assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), isOn);
   };
-  /** Makes a change, and waits until the page has read the list of handsets and drawn it. */
-  const listIsReadAfter = async (change: () => void): Promise<void> => {
-    const answer = page.waitForResponse(/\/control\/handsets\?/);
-    change();
-    await (await answer).finished();
-    await page.evaluate(() => new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve))));
-  };
   /** Waits until the organisation of the simulator has a setting. */
   const untilOrganisation = (isSet: (organisation: Record<string, string>) => boolean): Promise<void> =>
     until(async () => isSet((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.organisation));
@@ -137,41 +129,26 @@ describe("the simulator's page in a browser", function () {
   before(async () => {
     browser = await startBrowser();
   });
-  after(() => browser?.close());
+  beforeEach(() => start());
   afterEach(async () => {
+    const found = problems;
     await context?.close();
     await simulator?.close();
+    assert.deepEqual(found, []);
   });
+  after(() => browser?.close());
 
-  describe('the simulator page beside a flow in Node-RED', () => {
-    let nodeRed: NodeRedProcess;
-    let badges: Badges;
-
-    beforeEach(async () => {
-      await start();
-      nodeRed = await startNodeRed({ flows: createFlows(simulator) });
-      badges = await Badges.open(nodeRed.url);
+  it('shows a message, the answer of a flow in Node-RED and its status', async () => {
+    const nodeRed = await startNodeRed({ flows: createFlows(simulator) });
+    try {
       await open();
-    });
-    afterEach(async () => {
-      badges?.close();
-      await nodeRed?.stop();
-    });
-
-    it('shows a message, the answer of the flow and its status without a reload', async () => {
       await write(first, 'is anyone there?');
-      const typed = phone(first).locator('.bubble.typed');
-      await typed.getByText('is anyone there?').waitFor();
-      const answer = phone(first).locator('.bubble.sent', { hasText: 'Thank you for: is anyone there?' });
-      await answer.waitFor();
-      await answer.getByText('received', { exact: true }).waitFor();
-      assert.equal(await answer.getAttribute('data-status'), 'RCV');
+      await phone(first).locator('.bubble.typed').getByText('is anyone there?').waitFor();
+      const answer = (body: string) => phone(first).locator('.bubble.sent', { hasText: `Thank you for: ${body}` });
+      await answer('is anyone there?').getByText('received', { exact: true }).waitFor();
       await phone(first).getByRole('radio', { name: 'Reply', checked: true }).waitFor();
       await write(first, 'good');
-      await phone(first)
-        .locator('.bubble.sent', { hasText: 'Thank you for: good' })
-        .getByText('received', { exact: true })
-        .waitFor();
+      await answer('good').getByText('received', { exact: true }).waitFor();
       assert.deepEqual(
         simulator.incoming.map(({ body, inReplyToId }) => [body, inReplyToId]),
         [
@@ -179,44 +156,12 @@ describe("the simulator's page in a browser", function () {
           ['good', simulator.messages[0]?.messageId],
         ],
       );
-      assert.deepEqual(problems, []);
-    });
-
-    it('switches a fault on and off, which the badge of a node shows', async () => {
-      await badges.until('in', ({ fill }) => fill === 'green');
-      await goTo('Service');
-      const fault = page.locator('.faults li[data-endpoint="incoming"]');
-      await fault.getByLabel('Kind of fault').selectOption('500 internal error');
-      await flip(fault, true);
-      const failed = await badges.until('in', ({ fill }) => fill === 'red');
-      assert.equal(failed.shape, 'ring');
-      await goTo('Log');
-      await page.locator('#log').getByText('500', { exact: true }).first().waitFor();
-      await goTo('Service');
-      await flip(fault, false);
-      await badges.until('in', ({ fill }) => fill === 'green');
-      await write(first, 'and now?');
-      await phone(first).locator('.bubble.sent', { hasText: 'Thank you for: and now?' }).waitFor();
-      assert.deepEqual(problems, []);
-    });
-  });
-
-  it('shows each status of a message in its bubble', async () => {
-    await start({ statusDelayMs: Number.POSITIVE_INFINITY });
-    await open();
-    await send({ to: first, body: 'look', messageId: 'm' });
-    const bubble = phone(first).locator('.bubble.sent');
-    await bubble.getByText('submitted').waitFor();
-    simulator.status({ messageId: 'm', msisdn: first, statusCode: 'SNT' });
-    await bubble.getByText('passed to the network').waitFor();
-    simulator.status({ messageId: 'm', msisdn: first, statusCode: 'EXP' });
-    await bubble.getByText('expired').waitFor();
-    assert.equal(await phone(first).locator('.bubble').count(), 1);
-    await page.locator('#announcer', { hasText: `Message to ${first}: expired` }).waitFor({ state: 'attached' });
+    } finally {
+      await nodeRed.stop();
+    }
   });
 
   it('sets the result of the next message and of a handset', async () => {
-    await start();
     await open({}, '#service');
     const next = page.getByLabel('The next message that a flow sends is');
     for (const [choice, expected] of [
@@ -244,11 +189,9 @@ describe("the simulator's page in a browser", function () {
       'the handset is blocked',
     );
     assert.match((await send({ to: first, body: 'no' })).text, /errorCode="403"/);
-    assert.deepEqual(problems, []);
   });
 
   it('adds a named handset by keyboard, and refuses an invalid number', async () => {
-    await start();
     await open();
     await page.getByText('Add a handset').focus();
     await page.keyboard.press('Enter');
@@ -276,11 +219,9 @@ describe("the simulator's page in a browser", function () {
     await phone(second).locator('textarea:placeholder-shown').waitFor();
     await page.reload();
     await phone(second).locator('.bubble.typed').waitFor();
-    assert.deepEqual(problems, []);
   });
 
   it('renames a handset, refuses a used name, and removes the handset', async () => {
-    await start();
     await open();
     simulator.addContact('Anna', first);
     simulator.receive({ from: second, to: '642100000001', body: 'hello' });
@@ -310,43 +251,9 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.contacts, { Anna: first });
     simulator.receive({ from: second, to: '642100000001', body: 'I am back' });
     await row(second).getByText('I am back').waitFor();
-    assert.deepEqual(problems, []);
-  });
-
-  it('closes the conversation of a handset that another window removes', async () => {
-    await start();
-    simulator.receive({ from: first, to: '642100000001', body: 'hello' });
-    simulator.receive({ from: second, to: '642100000001', body: 'hello' });
-    await open();
-    await page.getByRole('searchbox').fill(second);
-    await row(first).waitFor({ state: 'detached' });
-    const opened = await choose(second);
-    await opened.getByLabel(`Write as ${second}`).fill('not sent');
-    simulator.addContact('Anna', first);
-    await listIsReadAfter(() => simulator.removeHandset(first));
-    assert.equal(await opened.getByLabel(`Write as ${second}`).inputValue(), 'not sent');
-    simulator.removeHandset(second);
-    await phone(second).waitFor({ state: 'detached' });
-    await page.waitForURL(/#handsets$/);
-    simulator.receive({ from: second, to: '642100000001', body: 'I am back' });
-    await page.getByRole('searchbox').fill('');
-    await choose(second);
-    await phone(second).getByText('I am back').waitFor();
-    assert.equal(await phone(second).getByLabel(`Write as ${second}`).inputValue(), '');
-    assert.deepEqual(problems, []);
-  });
-
-  it('keeps the conversation of an unlisted number open', async () => {
-    await start();
-    await open({}, `#handset-${second}`);
-    await phone(second).waitFor();
-    await listIsReadAfter(() => simulator.setBalance(7));
-    await phone(second).getByText('No messages yet.').waitFor();
-    assert.deepEqual(problems, []);
   });
 
   it('sets balance and daily limit, and shows the cost of messages', async () => {
-    await start();
     await open({}, '#service');
     const balance = page.getByLabel('Balance');
     await balance.fill('1');
@@ -368,7 +275,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('switches callbacks on and off, and masks their tokens in the log', async () => {
-    await start();
     const receiver = await CallbackReceiver.start();
     try {
       await open({}, '#service');
@@ -407,13 +313,14 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('logs each request with masked credentials, and filters the log', async () => {
-    await start();
     await open();
     await send({ to: first, body: 'look inside', userId: 'demo', password: 'demo-password' }, 'Bearer do-not-show');
     await send({ to: first, body: 'look inside', password: 'do-not-show' });
     const entries = page.locator('.log-entry');
     await entries.nth(1).waitFor();
-    await entries.first().locator('summary').click();
+    await phone(first).getByRole('link', { name: 'Request in the log: look inside' }).last().click();
+    await entries.first().getByRole('link', { name: 'Show the message' }).click();
+    await page.waitForFunction(() => document.activeElement?.classList.contains('bubble'));
     await entries
       .first()
       .getByText(/<outbound-message-delivery/)
@@ -436,7 +343,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('makes an endpoint fail several times, and shows faults set by programs', async () => {
-    await start();
     await open({}, '#service');
     const fault = page.locator('.faults li[data-endpoint="send"]');
     await fault.getByLabel('Kind of fault').selectOption('503 unavailable');
@@ -457,7 +363,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('simulates an outage that refuses every connection, and ends it', async () => {
-    await start();
     await open({}, '#service');
     const service = simulator.baseUrl;
     await setOutage(true);
@@ -483,32 +388,19 @@ describe("the simulator's page in a browser", function () {
     await page.getByRole('switch', { name: 'Outage', checked: false }).waitFor();
     // An outage interrupts the event stream of the page, or resets its request if the stream is just starting.
     const brokenOff = /(?:ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET) of \S+\/control\/events$/;
-    const isExpected = (problem: string) => problem.startsWith('a request to') || brokenOff.test(problem);
-    assert.deepEqual(
-      problems.filter((problem) => !isExpected(problem)),
-      [],
-    );
+    problems = problems.filter((problem) => !problem.startsWith('a request to') && !brokenOff.test(problem));
   });
 
-  it('moves the clock forward, and resets it', async () => {
-    await start();
-    await open({}, '#service');
-    await page.getByText('Simulated time is the real time.').waitFor();
-    const before = simulator.clock.now();
-    await page.getByRole('button', { name: '+1 day' }).click();
-    await page.getByText('Simulated time at the last change').waitFor();
-    assert.ok(simulator.clock.now() - before >= 86_400_000);
-    await page.getByRole('button', { name: 'Reset everything' }).click();
-    await page.getByRole('button', { name: 'Delete and reset' }).click();
-    await page.getByText('Simulated time is the real time.').waitFor();
-    assert.deepEqual(problems, []);
-  });
-
-  it('sends STOP and START by buttons, as replies if possible', async () => {
-    await start();
+  it('sends START and STOP by buttons, and shows when a flow fetched them', async () => {
     await open();
     await phone(first).getByRole('button', { name: 'Write START' }).click();
     await phone(first).locator('.bubble.typed').getByText('START').waitFor();
+    await phone(first).getByText('waiting for the flow').waitFor();
+    const headers = { authorization: `Bearer ${simulator.credentials.apiKey}` };
+    await fetch(`${simulator.baseUrl}/api/1/sms/in`, { headers });
+    await phone(first)
+      .getByText(/^fetched \d\d:\d\d:\d\d$/)
+      .waitFor();
     await send({ to: first, body: 'News', messageId: 'news' });
     await phone(first).locator('.bubble.sent').waitFor();
     await phone(first).getByLabel('Write as').fill('half a sentence');
@@ -522,11 +414,9 @@ describe("the simulator's page in a browser", function () {
       ],
     );
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'half a sentence');
-    assert.deepEqual(problems, []);
   });
 
   it('opens the latest handset until the user chooses one', async () => {
-    await start();
     await open();
     await phone(first).waitFor();
     await send({ to: second, body: 'hello' });
@@ -537,11 +427,9 @@ describe("the simulator's page in a browser", function () {
     await send({ to: second, body: 'later' });
     await row(second).getByText('later').waitFor();
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
-    assert.deepEqual(problems, []);
   });
 
   it('opens a search result at its message', async () => {
-    await start();
     for (let index = 0; index < 200; index += 1) {
       simulator.receive({ from: first, to: '642100000001', body: index === 50 ? 'the needle' : `hay ${index}` });
     }
@@ -554,24 +442,9 @@ describe("the simulator's page in a browser", function () {
     await row(first).getByText('hay 199').waitFor();
     await row(first).click();
     await phone(first).locator('.bubble').getByText('hay 199').waitFor();
-    assert.deepEqual(problems, []);
-  });
-
-  it('shows full numbers at 400 px', async () => {
-    await start();
-    await open({ viewport: { width: 400, height: 740 } }, `#handset-${first}`);
-    const title = phone(first).getByRole('heading');
-    await title.waitFor();
-    const { scrollWidth, clientWidth } = await title.evaluate((element) => ({
-      scrollWidth: element.scrollWidth,
-      clientWidth: element.clientWidth,
-    }));
-    assert.ok(scrollWidth <= clientWidth, `${scrollWidth} px of number on ${clientWidth} px`);
-    await page.screenshot({ path: join(root, '.cache', 'screenshots', 'simulator-400.png') });
   });
 
   it('copies the credentials', async () => {
-    await start();
     await open({ permissions: ['clipboard-read', 'clipboard-write'] }, '#service');
     for (const [name, value] of [
       ['Base URL', simulator.baseUrl],
@@ -589,7 +462,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('shows a lost connection, and catches up after it', async () => {
-    await start();
     await open();
     await simulator.setOnline(false);
     await page.getByText('Not connected').waitFor();
@@ -606,10 +478,11 @@ describe("the simulator's page in a browser", function () {
     await simulator.setOnline(true);
     await phone(first).locator('.bubble').getByText('missed meanwhile').waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
+    // The browser reports the refused connections.
+    problems = [];
   });
 
   it('lists and finds fifty handsets with their last messages', async () => {
-    await start();
     simulator.addContact('Änna', '6421555049');
     for (let index = 0; index < 500; index += 1) {
       simulator.receive({ from: `64215550${index % 50}`.padEnd(10, '0'), to: '642100000001', body: `text ${index}` });
@@ -637,7 +510,6 @@ describe("the simulator's page in a browser", function () {
     await page.keyboard.press('Enter');
     const second = await shown.nth(1).getAttribute('data-msisdn');
     await phone(second ?? '').waitFor();
-    assert.deepEqual(problems, []);
   });
 
   it('shows the end of a flood of messages', async () => {
@@ -659,24 +531,9 @@ describe("the simulator's page in a browser", function () {
       [...new Set(keys)].sort((one, other) => one - other),
       'each once, in order',
     );
-    assert.deepEqual(problems, []);
-  });
-
-  it('shows whether a reply waits or was fetched', async () => {
-    await start();
-    await open();
-    await write(first, 'are you there?');
-    const bubble = phone(first).locator('.bubble.typed');
-    await bubble.getByText('waiting for the flow').waitFor();
-    await fetch(`${simulator.baseUrl}/api/1/sms/in`, {
-      headers: { authorization: `Bearer ${simulator.credentials.apiKey}` },
-    });
-    await bubble.getByText(/^fetched \d\d:\d\d:\d\d$/).waitFor();
-    await page.waitForFunction(() => !document.body.innerText.includes('waiting for the flow'));
   });
 
   it('replies to a chosen message, and shows messageId and parts', async () => {
-    await start();
     await open();
     await send({ to: first, body: 'Shall I come?', messageId: 'question-1' });
     await send({ to: first, body: 'x'.repeat(200), messageId: 'question-2' });
@@ -702,20 +559,6 @@ describe("the simulator's page in a browser", function () {
     await phone(first).locator('.quote').waitFor({ state: 'hidden' });
   });
 
-  it('links a message to its request and back', async () => {
-    await start();
-    await open();
-    await send({ to: first, body: 'find me', messageId: 'm' });
-    const bubble = phone(first).locator('.bubble', { hasText: 'find me' });
-    const entry = page.locator('.log-entry', { hasText: `to ${first}` });
-    await entry.waitFor();
-    await bubble.getByRole('link', { name: 'Request in the log: find me' }).click();
-    await entry.getByText(/<outbound-message-delivery/).waitFor();
-    await entry.getByRole('link', { name: 'Show the message' }).click();
-    await page.waitForFunction(() => document.activeElement?.classList.contains('bubble'));
-    assert.deepEqual(problems, []);
-  });
-
   it('shows the date between messages of different days', async () => {
     const clock = createManualClock(Date.parse('2026-03-01T12:00:00.000Z'));
     await start({ clock });
@@ -735,7 +578,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('edits the address book, and refuses unknown members', async () => {
-    await start();
     await open({}, '#addresses');
     const contact = page.locator('#contact-form');
     await contact.getByLabel('Name').fill('Anna');
@@ -760,11 +602,9 @@ describe("the simulator's page in a browser", function () {
       (await send({ to: 'nurses Anna', body: 'x' })).text,
       /errorMessage="Contact is not in the address book"/,
     );
-    assert.deepEqual(problems, []);
   });
 
-  it('clears the log, and resets everything after a confirmation', async () => {
-    await start();
+  it('clears the log, moves the clock, and resets everything if confirmed', async () => {
     await open();
     await send({ to: first, body: 'soon gone' });
     await page.locator('.log-entry').waitFor();
@@ -777,22 +617,26 @@ describe("the simulator's page in a browser", function () {
     simulator.receive({ from: second, to: '642100000001', body: 'soon gone too' });
     simulator.addContact('Anna', first);
     await goTo('Service');
+    await page.getByText('Simulated time is the real time.').waitFor();
+    const before = simulator.clock.now();
+    await page.getByRole('button', { name: '+1 day' }).click();
+    await page.getByText('Simulated time at the last change').waitFor();
+    assert.ok(simulator.clock.now() - before >= 86_400_000);
     await page.getByRole('button', { name: 'Reset everything' }).click();
     await page.getByRole('button', { name: 'Cancel' }).click();
     assert.equal(simulator.messages.length, 1);
     await page.getByRole('button', { name: 'Reset everything' }).click();
     await page.getByRole('button', { name: 'Delete and reset' }).click();
+    await page.getByText('Simulated time is the real time.').waitFor();
     await row(second).waitFor({ state: 'detached' });
     await row(first).getByText('No messages yet').waitFor();
     await phone(first).locator('.bubble').waitFor({ state: 'detached' });
     assert.equal(simulator.messages.length + simulator.incoming.length, 0);
     await write(first, 'from the beginning');
     await phone(first).getByText('from the beginning').waitFor();
-    assert.deepEqual(problems, []);
   });
 
   it('shows one view at a time on a phone', async () => {
-    await start();
     simulator.receive({ from: second, to: '642100000001', body: 'hello' });
     await open({ viewport: { width: 360, height: 740 } });
     assert.equal(await phone(second).isVisible(), false);
@@ -809,7 +653,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('shows right-to-left messages without changing the page', async () => {
-    await start();
     simulator.addContact('أمينة', first);
     simulator.receive({ from: first, to: '642100000001', body: 'مرحبا' });
     await open();
@@ -828,16 +671,13 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('shows markup in a message as plain characters', async () => {
-    await start();
     await open();
     const markup = '<img src=x onerror="document.title=1"><b>bold</b>';
     await write(first, markup);
     assert.equal(await phone(first).locator('.bubble-text').innerText(), markup);
-    assert.deepEqual(problems, []);
   });
 
   it('is accessible: names, landmarks, headings and announcements', async () => {
-    await start();
     await open();
     await write(first, 'hear me');
     await page
@@ -865,7 +705,6 @@ describe("the simulator's page in a browser", function () {
   });
 
   it('shows the keyboard focus on every control', async () => {
-    await start();
     await open({}, '#service');
     let reached = 0;
     for (; reached < 80; reached += 1) {
@@ -889,7 +728,6 @@ describe("the simulator's page in a browser", function () {
     ['phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
   ] satisfies [string, BrowserContextOptions][]) {
     it(`fits and has enough contrast: ${name}`, async () => {
-      await start();
       await open(options);
       await converse();
       const { scrollWidth, clientWidth } = await page.evaluate(() => ({
@@ -910,7 +748,6 @@ describe("the simulator's page in a browser", function () {
       const folder = join(root, '.cache', 'screenshots');
       mkdirSync(folder, { recursive: true });
       await page.screenshot({ path: join(folder, `simulator-${name}.png`), animations: 'disabled' });
-      assert.deepEqual(problems, []);
     });
   }
 

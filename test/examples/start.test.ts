@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OutboundMessage } from '../../simulator';
@@ -20,7 +20,7 @@ interface FlowNode {
   [property: string]: unknown;
 }
 
-/** `npm start` without the build, on free ports and with a new user directory. */
+/** The program of `npm start`, on free ports and with a new user directory. */
 class Start {
   readonly #child: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -94,7 +94,7 @@ describe('npm start', function () {
     rmSync(userDir, { recursive: true, force: true, maxRetries: 3 });
   });
 
-  function start(ports: { port?: number; simulatorPort?: number; build?: boolean } = {}): Start {
+  function start(ports: { port?: number; simulatorPort?: number } = {}): Start {
     const made = new Start(
       '--port',
       String(ports.port ?? port),
@@ -102,7 +102,6 @@ describe('npm start', function () {
       String(ports.simulatorPort ?? simulatorPort),
       '--user-dir',
       userDir,
-      ...(ports.build ? ['--build'] : []),
     );
     started.push(made);
     return made;
@@ -121,25 +120,16 @@ describe('npm start', function () {
     assert.ok(response.ok, await response.text());
   }
 
-  async function press(name: string): Promise<void> {
-    const button = (await readFlows()).find((node) => node.type === 'inject' && node.name === name);
-    assert.ok(button, name);
-    await pressNode(button.id);
-  }
-
-  async function pressOn(label: string, name: string): Promise<void> {
+  /** Presses a button of a flow. The flow `Try it` is the first. */
+  async function press(name: string, label = 'Try it'): Promise<void> {
     const flows = await readFlows();
     const tab = flows.find((node) => node.type === 'tab' && node.label === label);
     const button = flows.find((node) => node.type === 'inject' && node.name === name && node.z === tab?.id);
     assert.ok(button, name);
-    await pressNode(button.id);
-  }
-
-  async function pressNode(id: string): Promise<void> {
     // 404 until the flows have started.
     await waitUntil(
-      async () => (await fetch(`http://127.0.0.1:${port}/inject/${id}`, { method: 'POST' })).status === 200,
-      `${id} can be pressed`,
+      async () => (await fetch(`http://127.0.0.1:${port}/inject/${button.id}`, { method: 'POST' })).status === 200,
+      `${name} can be pressed`,
     );
   }
 
@@ -160,26 +150,12 @@ describe('npm start', function () {
     );
   }
 
-  it('runs a demo flow that sends a message and answers a handset', async () => {
-    const { output } = await start().ready();
-    assert.ok(
-      output.includes(`http://127.0.0.1:${port}
-`),
-      output,
+  it('runs a demo flow beside the debug sidebar, until Ctrl-C stops it', async () => {
+    const running = await start().ready();
+    assert.match(
+      running.output,
+      new RegExp(`http://127\\.0\\.0\\.1:${port}\\n.*http://127\\.0\\.0\\.1:${simulatorPort}/\\n`, 's'),
     );
-    assert.ok(
-      output.includes(`http://127.0.0.1:${simulatorPort}/
-`),
-      output,
-    );
-    await press('Send a message');
-    await untilSent('6421555001: Hello from Node-RED');
-    await pressOn('Try it', 'A handset writes');
-    await untilSent('6421555002: Thank you. You wrote: Are you open today?');
-  });
-
-  it('opens the editor on the demo flow with the debug sidebar', async () => {
-    await start().ready();
     const browser = await startBrowser();
     try {
       const page = await browser.newPage();
@@ -190,11 +166,10 @@ describe('npm start', function () {
     } finally {
       await browser.close();
     }
-  });
-
-  it('stops Node-RED and the simulator on Ctrl-C, without an error', async () => {
-    const running = await start().ready();
-    assert.ok((await isListening(port)) && (await isListening(simulatorPort)));
+    await press('Send a message');
+    await untilSent('6421555001: Hello from Node-RED');
+    await press('A handset writes');
+    await untilSent('6421555002: Thank you. You wrote: Are you open today?');
     running.interrupt();
     assert.equal(await running.ended, 0);
     assert.deepEqual([await isListening(port), await isListening(simulatorPort)], [false, false]);
@@ -220,30 +195,22 @@ describe('npm start', function () {
     await untilSent('changed by hand');
   });
 
-  it('names a port in use and the option to change it, and starts nothing', async () => {
-    const built = join(root, 'dist', 'nodes', 'sms-send.js');
-    const { mtimeMs } = statSync(built);
-    const taken = await findFreePort();
-    const server = createServer().listen(taken, '127.0.0.1');
+  it('names a port in use and the option to change it, and refuses other options', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
+    const { port: taken } = server.address() as AddressInfo;
     try {
-      const onNodeRed = start({ port: taken, build: true });
+      const onNodeRed = start({ port: taken });
       assert.equal(await onNodeRed.ended, 1);
-      assert.match(
-        onNodeRed.output,
-        new RegExp(`Port ${taken}, for Node-RED, is in use by another program\\. .*-- --port <number>`),
-      );
-      const onSimulator = start({ simulatorPort: taken, build: true });
+      const words = `Port ${taken}, for Node-RED, is in use by another program\\. .*-- --port <number>`;
+      assert.match(onNodeRed.output, new RegExp(words));
+      const onSimulator = start({ simulatorPort: taken });
       assert.equal(await onSimulator.ended, 1);
       assert.match(onSimulator.output, new RegExp(`Port ${taken}, for the simulator, .*--simulator-port <number>`));
       assert.doesNotMatch(onNodeRed.output + onSimulator.output, /Welcome to Node-RED/);
-      assert.equal(statSync(built).mtimeMs, mtimeMs);
     } finally {
       server.close();
     }
-  });
-
-  it('refuses an unknown option or an invalid port, and shows its usage', async () => {
     const wrongPort = start({ port: 70_000 });
     assert.equal(await wrongPort.ended, 2);
     assert.match(wrongPort.output, /^--port must be a port from 1 to 65535, not "70000"\.\nUsage: npm start/);

@@ -34,7 +34,6 @@ function placesOf(text: string): string[] {
 /** Lists the catalog keys in the sources of the nodes, and the constant beginnings of keys that are computed. */
 function readUses(fillTemplate: (template: string) => string) {
   const keys = new Set<string>();
-  const candidates = new Set<string>();
   const beginnings = new Set<string>();
   const files = readdirSync(join(root, 'nodes'), { encoding: 'utf8', recursive: true }).filter((file) =>
     /^[^/]+\.html$|\.ts$/.test(file),
@@ -52,7 +51,6 @@ function readUses(fillTemplate: (template: string) => string) {
     if (!file.endsWith('.ts')) continue;
     // The sidebar uses keys without the root of its catalog.
     if (file.startsWith('sidebar/')) {
-      for (const [, key] of source.matchAll(/'(\w+(?:\.\w+)*)'/g)) candidates.add(`sms-editor.${key}`);
       for (const [, beginning] of source.matchAll(/`((?:\w+\.)+)\$\{/g)) beginnings.add(`sms-editor.${beginning}`);
     }
     // The runtimes use the keys of shared texts without the root of the account's catalog.
@@ -61,41 +59,28 @@ function readUses(fillTemplate: (template: string) => string) {
       else keys.add(`sms-account.${group}${key}`);
     }
   }
-  return { keys, candidates, beginnings };
+  return { keys, beginnings };
 }
 
 describe('English catalog', () => {
   const texts = readTexts('en-US');
-  const names = namesOf(texts.keys());
-  let uses: ReturnType<typeof readUses>;
-
-  before(async () => {
-    const { fillTemplate } = await import('../../scripts/build-forms.mjs');
-    uses = readUses(fillTemplate);
-  });
 
   it('has a short text for every error code', () => {
     const codes = new Set(Object.values(reasons).map(([code]) => code));
     for (const code of codes) assert.ok(texts.get(`sms-account.short.${code}`), code);
   });
 
-  it('has every key that a form or a runtime uses', () => {
+  it('has every key that a form or a runtime uses', async () => {
+    const { fillTemplate } = await import('../../scripts/build-forms.mjs');
+    const uses = readUses(fillTemplate);
+    const names = namesOf(texts.keys());
+    assert.ok(uses.keys.size > 100);
     const missing = [...uses.keys].filter((key) => !names.has(key));
     assert.deepEqual(missing, []);
     const empty = [...uses.beginnings].filter(
       (beginning) => ![...texts.keys()].some((key) => key.startsWith(beginning)),
     );
     assert.deepEqual(empty, []);
-  });
-
-  it('has no unused key', () => {
-    const unused = [...names].filter(
-      (key) =>
-        !uses.keys.has(key) &&
-        !uses.candidates.has(key) &&
-        ![...uses.beginnings].some((beginning) => key.startsWith(beginning)),
-    );
-    assert.deepEqual(unused, []);
   });
 });
 
@@ -119,16 +104,6 @@ for (const language of languages) {
 
     it('have the same keys as the English catalogs', () => {
       assert.deepEqual([...namesOf(texts.keys())].sort(), [...namesOf(english.keys())].sort());
-    });
-
-    it('name Redis in the same texts as the English catalogs', () => {
-      const unnamed = [...english].filter(
-        ([key, text]) => /Redis/.test(text) && !/Redis/.test(texts.get(key) ?? 'Redis'),
-      );
-      assert.deepEqual(
-        unnamed.map(([key]) => key),
-        [],
-      );
     });
 
     it('have a text for every plural form of the language', () => {

@@ -84,12 +84,6 @@ describe("each form, as the flow library's scanner reads it", () => {
         for (const _installation of [1, 2]) for (const listener of listeners) listener();
         assert.deepEqual(registered, [type]);
       });
-
-      it('has an edit template without unfilled placeholders for rows', () => {
-        const template = readForm(type).split('<script type="text/javascript">')[0] ?? '';
-        assert.doesNotMatch(template, /<!--|\{\{|undefined/);
-        assert.match(readForm(type), new RegExp(`<script type="text/html" data-template-name="${type}">`));
-      });
     });
   }
 

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { startSimulator } from '../../simulator/index';
+import { type Simulator, startSimulator } from '../../simulator';
 import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import { installPackage, packPackage } from './packed';
 
-type Simulator = Awaited<ReturnType<typeof startSimulator>>;
-
 const handset = '64215551234';
+const send = { type: 'sms-send', z: 'tab', account: 'account', messageIdType: 'uuid' };
 
 /** Creates a flow that sends a message for each HTTP request, and answers each incoming message. */
 function createFlows(sim: Simulator): FlowNode[] {
@@ -15,37 +14,15 @@ function createFlows(sim: Simulator): FlowNode[] {
     {
       id: 'account',
       type: 'sms-account',
-      name: 'Simulator',
       baseUrl: sim.baseUrl,
-      allowHttp: false,
-      authType: 'bearer',
-      method: 'POST',
-      tls: '',
-      proxy: '',
-      timeout: '30',
-      concurrency: '8',
-      queueLimit: '10000',
       pause: '0',
-      parallelPolls: '1',
-      maxLength: '480',
       store: 'disk',
-      dedupe: true,
-      dedupeHours: '72',
       credentials: { apiKey: sim.credentials.apiKey },
     },
     { id: 'http', type: 'http in', z: 'tab', name: '', url: '/send', method: 'post', wires: [['send']] },
-    createSend('send', { body: 'hello', bodyType: 'str', to: handset, toType: 'str', wires: [['answer'], []] }),
+    { ...send, id: 'send', body: 'hello', bodyType: 'str', to: handset, toType: 'str', wires: [['answer'], []] },
     { id: 'answer', type: 'http response', z: 'tab', name: '', wires: [] },
-    {
-      id: 'in',
-      type: 'sms-in',
-      z: 'tab',
-      account: 'account',
-      filter: 'all',
-      acknowledge: 'auto',
-      inputs: 0,
-      wires: [['echo']],
-    },
+    { id: 'in', type: 'sms-in', z: 'tab', account: 'account', wires: [['echo']] },
     {
       id: 'echo',
       type: 'template',
@@ -55,31 +32,8 @@ function createFlows(sim: Simulator): FlowNode[] {
       output: 'str',
       wires: [['reply']],
     },
-    createSend('reply', { body: 'payload', bodyType: 'msg', to: 'topic', toType: 'msg', wires: [[], []] }),
+    { ...send, id: 'reply', to: 'topic', toType: 'msg', wires: [[], []] },
   ];
-}
-
-function createSend(id: string, properties: Record<string, unknown>): FlowNode {
-  const blank = Object.fromEntries(
-    ['from', 'fragmentationLimit', 'callbackUrl', 'callbackStatusUrl'].flatMap((field) => [
-      [field, ''],
-      [`${field}Type`, 'str'],
-    ]),
-  );
-  return {
-    ...blank,
-    id,
-    type: 'sms-send',
-    z: 'tab',
-    account: 'account',
-    messageId: '',
-    messageIdType: 'uuid',
-    contentType: '',
-    contentTypeType: 'auto',
-    retries: 3,
-    retryUncertain: false,
-    ...properties,
-  };
 }
 
 describe('the packed package, installed into a real Node-RED', () => {

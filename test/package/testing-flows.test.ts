@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { SimulatorClient, startSimulator } from '../../simulator';
+import { startSimulator } from '../../simulator';
 import { type FlowNode, startNodeRed } from '../node-red-process';
 import { root } from './packed';
 
@@ -82,16 +82,6 @@ describe('docs/testing-flows.md', function () {
     assert.ok(named.length > 20);
     assert.deepEqual(
       named.filter((name) => !(name in simulator)),
-      [],
-    );
-  });
-
-  it('names only situations that a client of a running simulator can cause', () => {
-    const [, table = ''] = /^## Situations to test$([\s\S]*?)^## /m.exec(page) ?? [];
-    const named = [...table.matchAll(/\bsimulator\.(\w+)/g)].map(([, name = '']) => name);
-    assert.ok(named.length > 9);
-    assert.deepEqual(
-      named.filter((name) => !(name in SimulatorClient.prototype)),
       [],
     );
   });

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import type { Locator } from 'playwright-core';
+import { type Simulator, startSimulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { editor, nodeRed, useEditor } from './use-editor';
+
+export { editor, nodeRed };
+
+/** The simulator of the running suite that called {@link useFormEditor}. */
+export let simulator: Simulator;
+
+export const tab: FlowNode = { id: 'tab', type: 'tab', label: 'Flow' };
+
+/** Starts a simulator and the editor for the tests of a suite. */
+export function useFormEditor(): void {
+  before(async () => {
+    simulator = await startSimulator({ waitMs: 100 });
+  });
+  useEditor(() => ({ env: { SMS_TEST_KEY: 'demo-api-key' } }));
+  after(() => simulator?.close());
+}
+
+/** Creates an account at the simulator. */
+export function account(changes: Record<string, unknown> = {}): FlowNode {
+  return {
+    id: 'account',
+    type: 'sms-account',
+    name: 'Demo',
+    baseUrl: simulator.baseUrl,
+    authType: 'bearer',
+    method: 'POST',
+    timeout: 30,
+    concurrency: 8,
+    queueLimit: 10000,
+    pause: 30,
+    parallelPolls: 1,
+    maxLength: 480,
+    store: 'memory',
+    dedupe: true,
+    dedupeHours: 72,
+    credentials: { apiKey: simulator.credentials.apiKey },
+    ...changes,
+  };
+}
+
+/** Creates a node of the account without further properties, as in a hand-written flow. Its id is its type. */
+export function node(type: string, changes: Record<string, unknown> = {}): FlowNode {
+  return { id: type, type, z: 'tab', x: 200, y: 100, wires: [[], []], account: 'account', ...changes };
+}
+
+export async function openEditor(...flows: FlowNode[]): Promise<void> {
+  await editor.show(nodeRed, [tab, ...flows]);
+}
+
+/** Opens the form of the account from the form of a node. */
+export async function openAccount(id = 'sms-feed'): Promise<Locator> {
+  await editor.openForm(id);
+  return editor.editAccount();
+}
+
+/** Returns the saved node with an id. */
+export async function readNode(id: string): Promise<FlowNode | undefined> {
+  return (await nodeRed.readFlows()).find((saved) => saved.id === id);
+}
+
+/** A field of a form and the value to enter. `type` is for a TypedInput. */
+export interface Entry {
+  property: string;
+  type?: string;
+  value?: string | boolean;
+}
+
+export function prefixOf(type: string): string {
+  return type === 'sms-account' ? 'node-config-input' : 'node-input';
+}
+
+/** Enters a value into the form of a type. */
+export async function enter(form: Locator, type: string, { property, ...entry }: Entry): Promise<void> {
+  if (entry.type !== undefined) {
+    await editor.chooseType(property, entry.type);
+    if (entry.value !== undefined) {
+      await editor.typed(property).fill(String(entry.value));
+      await editor.typed(property).blur();
+    }
+    return;
+  }
+  const field = form.locator(`#${prefixOf(type)}-${property}`);
+  if (typeof entry.value === 'boolean') await field.setChecked(entry.value);
+  else if ((await field.evaluate((element) => element.tagName)) === 'SELECT')
+    await field.selectOption(entry.value ?? '');
+  else await field.fill(entry.value ?? '');
+}
+
+/** Asserts that the form of a type has a value. */
+export async function assertHolds(form: Locator, type: string, { property, ...entry }: Entry): Promise<void> {
+  const field = form.locator(`#${prefixOf(type)}-${property}`);
+  if (typeof entry.value === 'boolean') assert.equal(await field.isChecked(), entry.value, property);
+  else if (entry.value !== undefined) assert.equal(await field.inputValue(), entry.value, property);
+  if (entry.type !== undefined)
+    assert.equal(await form.locator(`#node-input-${property}Type`).inputValue(), entry.type);
+}

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import type { Browser } from 'playwright-core';
+import { type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { startBrowser } from './browser';
+import { Editor } from './editor';
+
+/** The Node-RED and the editor of the running suite that called {@link useEditor}. */
+export let nodeRed: NodeRedProcess;
+export let editor: Editor;
+
+/**
+ * Starts Node-RED and a browser before the tests of a suite, and ends them afterwards. Asserts after each test that
+ * the page reported no problem.
+ */
+export function useEditor(options: () => NodeRedOptions = () => ({})): void {
+  let browser: Browser;
+
+  before(async () => {
+    [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed(options())]);
+    editor = await Editor.create(browser);
+  });
+
+  afterEach(() => {
+    assert.deepEqual(editor.takeProblems(), []);
+  });
+
+  after(async () => {
+    await editor?.close();
+    await browser?.close();
+    await nodeRed?.stop();
+  });
+}
