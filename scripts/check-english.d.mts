@@ -1,2 +1,1 @@
-export function readComments(source: string): string[];
 export function readTitles(source: string): string[];

@@ -23,7 +23,7 @@ const limits = {
   titles: { long: 8, badTitle: 1, vague: 3 },
 };
 
-export function readComments(source) {
+function readComments(source) {
   const blocks = [...source.matchAll(/^[ \t]*\/\*\*?(?!\/)([\s\S]*?)\*\/|(?:^[ \t]*\/\/.*\n)+/gm)];
   return blocks.flatMap(([block, doc]) => {
     const text = (doc ?? block).replace(/^[ \t]*(?:\*|\/\/+) ?/gm, '');

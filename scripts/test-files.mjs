@@ -18,7 +18,7 @@ const everyGeneration = [
 ];
 
 /** Exceptions from {@link everyGeneration}: this page belongs to the simulator, not to Node-RED. */
-const installedOnly = ['editor/simulator-page.test.ts'];
+const installedOnly = ['editor/simulator-page.test.ts', 'editor/simulator-service.test.ts'];
 
 /**
  * Files that `npm test` runs on the second generation too, because their subject depends on the versions of Node-RED

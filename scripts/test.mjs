@@ -11,56 +11,35 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { isIn, isOnEveryGeneration, isOnSecondGeneration, listTestFiles, planProcesses } from './test-files.mjs';
 
-const usage = `Usage: npm test -- [options] [folders or files below test/]
-
-  --generation 4|5    run all files on one generation of Node-RED: 4 with this Node.js, 5 with Node.js 24
-  --fail-on-skip      count a skipped test as failed
-  --record            write the seconds of each file to scripts/test-seconds.json
-  --long              give random tests their long time (npm run test:long)`;
-
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
 const mocha = join(dirname(require.resolve('mocha/package.json')), 'bin', 'mocha.js');
 const secondsFile = join(root, 'scripts', 'test-seconds.json');
 
-const { options, names } = readArguments();
+const { values: options, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: {
+    generation: { type: 'string' },
+    'fail-on-skip': { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    long: { type: 'boolean', default: false },
+  },
+});
 const isWhole = names.length === 0;
 const all = listTestFiles(root);
 const files = isWhole ? all : all.filter((file) => names.some((name) => isIn(file, name)));
 for (const name of names) {
   if (!files.some((file) => isIn(file, name))) stop(`No test file is in ${name}.`);
 }
+if (![undefined, '4', '5'].includes(options.generation)) stop('--generation must be 4 or 5.');
 
 /** Time limit of all tests. They take 10 minutes on two idle cores, and several times that on a busy machine. */
 const limitMinutes = options.long ? 300 : 80;
 /** Two processes more than cores, because tests wait most of their time. */
 const maxProcesses = availableParallelism() + 2;
 
-function readArguments() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        generation: { type: 'string' },
-        'fail-on-skip': { type: 'boolean', default: false },
-        record: { type: 'boolean', default: false },
-        long: { type: 'boolean', default: false },
-      },
-    });
-    if (values.generation !== undefined && !['4', '5'].includes(values.generation)) {
-      throw new Error(`--generation must be 4 or 5, not "${values.generation}".`);
-    }
-    return { options: values, names: positionals };
-  } catch (error) {
-    return stop(`${error.message}\n${usage}`);
-  }
-}
-
 function run(command, args, spawnOptions = {}) {
-  const { error, signal, status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...spawnOptions });
-  if (error) console.error(`${command}: ${error.message}`);
-  if (signal) console.error(`${command} ended with ${signal}`);
-  return status === 0;
+  return spawnSync(command, args, { cwd: root, stdio: 'inherit', ...spawnOptions }).status === 0;
 }
 
 function npm(args, cwd = root) {
@@ -125,19 +104,16 @@ function createGeneration5() {
 /** Chooses the files of each generation. The second one runs only a few, unless it runs alone or with `--long`. */
 function chooseFiles() {
   const chosen = [];
-  if (options.generation !== '5') {
+  const { generation, long } = options;
+  if (generation !== '5') {
     const first = createGeneration(process.execPath, require.resolve('node-red'), require.resolve('node-red/red.js'));
     chosen.push({ generation: first, files });
   }
-  const second = files.filter(options.generation === '5' || options.long ? isOnEveryGeneration : isOnSecondGeneration);
-  if (options.generation === '4' || second.length === 0) return chosen;
-  if (process.platform === 'linux' && process.arch === 'x64') {
+  const second = files.filter(generation === '5' || long ? isOnEveryGeneration : isOnSecondGeneration);
+  if (generation === '4' || second.length === 0) return chosen;
+  if (process.platform === 'linux' && process.arch === 'x64')
     chosen.push({ generation: createGeneration5(), files: second });
-  } else {
-    console.log(
-      `No test runs on Node-RED 5: its Node.js is for linux x64, and this is ${process.platform} ${process.arch}.`,
-    );
-  }
+  else console.log('No test runs on Node-RED 5, because its Node.js is for Linux x64.');
   return chosen;
 }
 

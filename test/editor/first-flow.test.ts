@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import { editor, nodeRed, useEditor } from './use-editor';
 
+const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
+
 describe('The first flow of the README', function () {
   this.timeout(120_000);
   let simulator: Simulator;
-  useEditor();
+  useEditor(undefined, { deviceScaleFactor: 1.5 });
 
   before(async () => {
     simulator = await startSimulator();
@@ -69,6 +72,11 @@ describe('The first flow of the README', function () {
     await page.keyboard.press('Control+g');
     await page.keyboard.press('d');
     await page.locator('.red-ui-debug-msg-expandable').first().click();
-    await page.locator('.red-ui-debug-msg-object-entry', { hasText: /^sms:/ }).waitFor();
+    const sms = page.locator('.red-ui-debug-msg-object-entry', { hasText: /^sms:/ });
+    await sms.locator('.red-ui-debug-msg-expandable').first().click();
+    await sms.getByText('messageId').waitFor();
+    await page.setViewportSize({ width: 1200, height: 520 });
+    await editor.settle();
+    await page.screenshot({ path: join(screenshots, 'first-flow.png') });
   });
 });

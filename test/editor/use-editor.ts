@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Browser } from 'playwright-core';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
 import { Editor } from './editor';
@@ -12,12 +12,12 @@ export let editor: Editor;
  * Starts Node-RED and a browser before the tests of a suite, and ends them afterwards. Asserts after each test that
  * the page reported no problem.
  */
-export function useEditor(options: () => NodeRedOptions = () => ({})): void {
+export function useEditor(options: () => NodeRedOptions = () => ({}), page: BrowserContextOptions = {}): void {
   let browser: Browser;
 
   before(async () => {
     [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed(options())]);
-    editor = await Editor.create(browser);
+    editor = await Editor.create(browser, page);
   });
 
   afterEach(() => {

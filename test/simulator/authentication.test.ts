@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { type Simulator, startSimulator } from '../../simulator';
-import { ServiceCalls } from './service-calls';
+import { calls, simulator, start, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
 describe('simulator: §5 authentication', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
+  useSimulator(() => ({ basePath: '/sms-service/' }));
   const endpoints = [
     ['send', '/api/3/sms/out', 'POST', { to: '6421555123', body: 'x' }],
     ['incoming', '/api/1/sms/in', 'POST', {}],
@@ -15,15 +13,6 @@ describe('simulator: §5 authentication', () => {
     ['outbox', '/api/3/sms/out/poll', 'GET', {}],
     ['feed', '/api/2/sms/list', 'POST', {}],
   ] as const;
-
-  before(async () => {
-    simulator = await startSimulator({ waitMs: 0, basePath: '/sms-service/' });
-    calls = new ServiceCalls(simulator);
-  });
-  after(async () => {
-    await calls.close();
-    await simulator.close();
-  });
 
   for (const [endpoint, path, method, params] of endpoints) {
     it(`accepts Bearer, Basic and parameters on ${endpoint}`, async () => {
@@ -61,16 +50,7 @@ describe('simulator: §5 authentication', () => {
 });
 
 describe('simulator: §4, §9 paths and methods', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
-  beforeEach(async () => {
-    simulator = await startSimulator({ waitMs: 0 });
-    calls = new ServiceCalls(simulator);
-  });
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
-  });
+  useSimulator(() => ({}));
 
   it('answers 405 with Allow to another method', async () => {
     assert.equal((await calls.call('/api/3/sms/out/poll')).status, 405);
@@ -101,10 +81,7 @@ describe('simulator: §4, §9 paths and methods', () => {
   });
 
   it('keeps no more requests than keepRequests', async () => {
-    await simulator.close();
-    simulator = await startSimulator({ waitMs: 0, keepRequests: 3 });
-    await calls.close();
-    calls = new ServiceCalls(simulator);
+    await start({ keepRequests: 3 });
     for (const size of ['1', '2', '3', '4', '5']) await calls.call('/api/2/sms/list', { size });
     assert.deepEqual(
       simulator.requests.map(({ params }) => params.size),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type ManualClock, type Simulator, startSimulator } from '../../simulator';
+import { createManualClock, type ManualClock } from '../../simulator';
 import { CallbackReceiver } from './callback-receiver';
-import { ServiceCalls } from './service-calls';
+import { calls, simulator, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
 
 const handset = '6421555123';
@@ -10,21 +10,16 @@ const start = '2026-03-01T00:00:00.000Z';
 const hourMs = 3_600_000;
 
 describe('simulator: §6 callbacks', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
   let client: CallbackReceiver;
   let clock: ManualClock;
-  beforeEach(async () => {
+  useSimulator(() => {
     clock = createManualClock(Date.parse(start));
+    return { clock };
+  });
+  beforeEach(async () => {
     client = await CallbackReceiver.start();
-    simulator = await startSimulator({ clock, waitMs: 0 });
-    calls = new ServiceCalls(simulator);
   });
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
-    await client.close();
-  });
+  afterEach(() => client.close());
 
   const send = (params: Record<string, string>) => calls.send({ to: handset, body: 'x', messageId: 'mine', ...params });
 

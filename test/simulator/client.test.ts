@@ -2,31 +2,18 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import {
-  connectSimulator,
-  createManualClock,
-  type Simulator,
-  type SimulatorClient,
-  startSimulator,
-} from '../../simulator';
-import { ServiceCalls } from './service-calls';
+import { connectSimulator, createManualClock, type SimulatorClient } from '../../simulator';
+import { calls, simulator, useSimulator } from './use-simulator';
 
 const handset = '6421555123';
 const other = '6421555124';
 const number = '642100000001';
 
 describe('simulator: the client', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
   let client: SimulatorClient;
-  beforeEach(async () => {
-    simulator = await startSimulator({ waitMs: 0, clock: createManualClock() });
-    calls = new ServiceCalls(simulator);
+  useSimulator(() => ({ clock: createManualClock() }));
+  beforeEach(() => {
     client = connectSimulator(simulator.pageUrl);
-  });
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
   });
 
   it('names the address that is not a simulator', async () => {

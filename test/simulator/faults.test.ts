@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { type Simulator, startSimulator } from '../../simulator';
-import { readForm, ServiceCalls } from './service-calls';
+import { readForm } from './service-calls';
+import { calls, simulator, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
 
 const handset = '6421555123';
 const number = '642100000001';
 
 describe('simulator: faults', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
-  beforeEach(async () => {
-    simulator = await startSimulator({ waitMs: 0, statusDelayMs: Number.POSITIVE_INFINITY });
-    calls = new ServiceCalls(simulator);
-  });
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
-  });
+  useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
   const send = () => calls.send({ to: handset, body: 'x' });
 
   it('answers a status with a reason and an HTML body, and does no work', async () => {

@@ -1,29 +1,17 @@
 import assert from 'node:assert/strict';
-import {
-  createManualClock,
-  type ManualClock,
-  type Simulator,
-  type SimulatorOptions,
-  startSimulator,
-} from '../../simulator';
-import { ServiceCalls } from './service-calls';
+import { createManualClock, type ManualClock, type SimulatorOptions } from '../../simulator';
+import { calls, simulator, start as startSimulator, useSimulator } from './use-simulator';
 import { readXml, type XmlElement } from './xml-element';
 
 const handset = '6421555123';
 
 describe('simulator: §2.6, §4.5 feed', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
   let clock: ManualClock;
   const start = async (options: SimulatorOptions = {}): Promise<void> => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
-    simulator = await startSimulator({ clock, balance: 50, ...options });
-    calls = new ServiceCalls(simulator);
+    await startSimulator({ clock, balance: 50, ...options });
   };
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
-  });
+  useSimulator();
   const read = async (params: Record<string, string> = {}): Promise<XmlElement> => {
     const answer = await calls.call('/api/2/sms/list', params);
     assert.equal(answer.status, 200);

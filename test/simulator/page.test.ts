@@ -2,18 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
-import {
-  createManualClock,
-  type HandsetSummary,
-  type LogEntry,
-  type LoggedRequest,
-  type Simulator,
-  type SimulatorOptions,
-  startSimulator,
-  type Text,
-} from '../../simulator';
+import { createManualClock, type HandsetSummary, type LogEntry, type LoggedRequest, type Text } from '../../simulator';
 import { EventReader } from './event-reader';
-import { ServiceCalls } from './service-calls';
+import { calls, simulator, start, useSimulator } from './use-simulator';
 
 const handset = '6421555123';
 const number = '642100000001';
@@ -29,14 +20,12 @@ interface Snapshot {
 }
 
 describe('simulator: the page and its events', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
   const readers: EventReader[] = [];
+  useSimulator(() => ({ clock: createManualClock() }));
+  afterEach(() => {
+    for (const reader of readers.splice(0)) reader.close();
+  });
 
-  const start = async (options: SimulatorOptions = {}): Promise<void> => {
-    simulator = await startSimulator({ waitMs: 0, clock: createManualClock(), ...options });
-    calls = new ServiceCalls(simulator);
-  };
   const follow = async (): Promise<EventReader> => {
     const reader = await EventReader.open(`${simulator.controlUrl}/events`);
     readers.push(reader);
@@ -46,13 +35,6 @@ describe('simulator: the page and its events', () => {
     const answer = await request(new URL(path, simulator.pageUrl), { headers });
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
   };
-
-  beforeEach(() => start());
-  afterEach(async () => {
-    for (const reader of readers.splice(0)) reader.close();
-    await calls.close();
-    await simulator.close();
-  });
 
   describe('the page', () => {
     it('is served at the root with a strict content security policy', async () => {
@@ -80,8 +62,6 @@ describe('simulator: the page and its events', () => {
 
     it('uses no path of the service, with or without a base path', async () => {
       for (const basePath of ['', '/sms']) {
-        await calls.close();
-        await simulator.close();
         await start({ basePath });
         assert.match((await get('/')).text, /SMS simulator/);
         assert.equal((await calls.pollIncoming()).status, 204);

@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
-import { readForm, ServiceCalls } from './service-calls';
+import { createManualClock, type SimulatorOptions } from '../../simulator';
+import { readForm } from './service-calls';
+import { calls, simulator, start as startSimulator, useSimulator } from './use-simulator';
 
 const handset = '6421555123';
 const number = '642100000001';
 
 describe('simulator: polls', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
-  const start = async (options: SimulatorOptions): Promise<void> => {
-    simulator = await startSimulator({ statusDelayMs: Number.POSITIVE_INFINITY, ...options });
-    calls = new ServiceCalls(simulator);
-  };
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
-  });
+  const start = (options: SimulatorOptions = {}) =>
+    startSimulator({ statusDelayMs: Number.POSITIVE_INFINITY, ...options });
+  useSimulator();
 
   describe('the endpoint of incoming messages (§2.3, §4.2)', () => {
     it('returns a reply with inReplyToId and without to', async () => {
-      await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
+      await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
       const message = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
       const answer = await calls.pollIncoming();
@@ -36,7 +30,7 @@ describe('simulator: polls', () => {
     });
 
     it('answers the named message, the last one, or default if it has no id', async () => {
-      await start({ waitMs: 0 });
+      await start();
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'default');
@@ -49,7 +43,7 @@ describe('simulator: polls', () => {
     });
 
     it('returns to and extra fields, but no inReplyToId, if not a reply (§9)', async () => {
-      await start({ waitMs: 0 });
+      await start();
       simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
       const form = readForm(await calls.pollIncoming());
       assert.equal(form.to, number);
@@ -59,7 +53,7 @@ describe('simulator: polls', () => {
     });
 
     it('returns one message per call, in order, and marks it as read (§3)', async () => {
-      await start({ waitMs: 0 });
+      await start();
       for (const body of ['1', '2']) simulator.receive({ from: handset, to: number, body });
       assert.equal(readForm(await calls.pollIncoming()).body, '1');
       assert.deepEqual(
@@ -111,7 +105,7 @@ describe('simulator: polls', () => {
 
   describe('the endpoint of statuses (§2.5, §4.4)', () => {
     it('returns one update with its fields', async () => {
-      await start({ waitMs: 0 });
+      await start();
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
       const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
       const answer = await calls.pollStatus();
@@ -129,7 +123,7 @@ describe('simulator: polls', () => {
     });
 
     it('repeats the names for several updates with statusBatch', async () => {
-      await start({ waitMs: 0, statusBatch: 2 });
+      await start({ statusBatch: 2 });
       for (const [msisdn, statusCode] of [
         [handset, 'SNT'],
         ['6421555124', 'EXP'],
@@ -156,7 +150,7 @@ describe('simulator: polls', () => {
 
   describe('the endpoint of outgoing messages (§2.4, §4.3)', () => {
     it('lists messages since the last poll, with every field', async () => {
-      await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
+      await start({ clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');
       const to = `Anna ${handset} 6421555124 6421555125`;
       await calls.send({ to, body: 'Hallo "Ü"', messageId: 'one', from: 'SHOP' });

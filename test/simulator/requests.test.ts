@@ -1,22 +1,12 @@
 import assert from 'node:assert/strict';
 import { request } from 'undici';
-import { createManualClock, type Simulator, startSimulator } from '../../simulator';
 import { EventReader } from './event-reader';
-import { ServiceCalls } from './service-calls';
+import { calls, simulator, useSimulator } from './use-simulator';
 
 const handset = '6421555123';
 
 describe('simulator: encodings of requests', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
-  beforeEach(async () => {
-    simulator = await startSimulator({ waitMs: 0, clock: createManualClock() });
-    calls = new ServiceCalls(simulator);
-  });
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
-  });
+  useSimulator(() => ({}));
 
   /** Sends a body unchanged. */
   const post = async (body: string | Buffer, contentType: string): Promise<{ status: number; text: string }> => {

@@ -1,22 +1,16 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type ManualClock, type Simulator, startSimulator } from '../../simulator';
-import { type ReadAnswer, ServiceCalls } from './service-calls';
+import { createManualClock, type ManualClock } from '../../simulator';
+import type { ReadAnswer } from './service-calls';
+import { calls, simulator, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
 
 const handset = '6421555123';
 
 describe('simulator: send', () => {
-  let simulator: Simulator;
-  let calls: ServiceCalls;
   let clock: ManualClock;
-  beforeEach(async () => {
+  useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T23:00:00.000Z'));
-    simulator = await startSimulator({ clock, waitMs: 0, balance: 100 });
-    calls = new ServiceCalls(simulator);
-  });
-  afterEach(async () => {
-    await calls.close();
-    await simulator.close();
+    return { clock, balance: 100 };
   });
 
   const rootOf = (answer: ReadAnswer): Readonly<Record<string, string>> => {

@@ -1,0 +1,157 @@
+import type { Locator } from 'playwright-core';
+import { type Simulator, startSimulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import type { EditorOptions } from './editor';
+import { editor, nodeRed, useEditor } from './use-editor';
+
+/** The parts of the editor's interface that the tests use. */
+declare const RED: { sidebar: { show(id: string): void } };
+
+/** The simulator of the running test. */
+export let simulator: Simulator;
+/** Id of the account. Each test has another, because data of a changed account is imported. */
+let accountId: string;
+let tests = 0;
+
+export const tab = { id: 'tab', type: 'tab', label: 'Flow' };
+
+/** Starts the editor for the tests of a suite, and a simulator for each test. */
+export function useSidebar(): void {
+  useEditor(undefined, { deviceScaleFactor: 1.5 });
+
+  beforeEach(async () => {
+    accountId = `account${++tests}`;
+    // A new address makes a new account, without data of the previous test.
+    simulator = await startSimulator({ waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY });
+  });
+
+  afterEach(async () => {
+    await nodeRed.deploy([tab]);
+    await simulator.close();
+  });
+}
+
+export function account(changes: Record<string, unknown> = {}): FlowNode {
+  return {
+    id: accountId,
+    type: 'sms-account',
+    name: 'Main',
+    baseUrl: simulator.baseUrl,
+    authType: 'bearer',
+    method: 'POST',
+    store: 'memory',
+    pause: 0.1,
+    credentials: { apiKey: simulator.credentials.apiKey },
+    ...changes,
+  };
+}
+
+/** A button and a node that sends a stored message when the button is pressed. */
+export const sending = (): [FlowNode, FlowNode] => [
+  {
+    id: 'press',
+    type: 'inject',
+    z: 'tab',
+    x: 200,
+    y: 60,
+    name: 'Press',
+    props: [{ p: 'payload' }, { p: 'topic', vt: 'str' }],
+    topic: '64215551234',
+    payload: '1',
+    payloadType: 'date',
+    wires: [['send']],
+  },
+  {
+    id: 'send',
+    type: 'sms-send',
+    z: 'tab',
+    x: 400,
+    y: 60,
+    account: accountId,
+    keep: true,
+    name: 'Alarm',
+    wires: [[], []],
+  },
+];
+
+/** Returns a node whose flow acknowledges nothing. */
+export const receiving = (): FlowNode => ({
+  id: 'in',
+  type: 'sms-in',
+  z: 'tab',
+  x: 400,
+  y: 120,
+  name: 'Answers',
+  account: accountId,
+  acknowledge: 'flow',
+  inputs: 1,
+  ackTimeout: '0.05',
+  maxAttempts: '1',
+  wires: [[]],
+});
+
+export const press = () => fetch(`${nodeRed.url}/inject/press`, { method: 'POST' });
+
+export const receive = (body: string) => simulator.receive({ from: '64215550000', to: '642100000001', body });
+
+export const content = () => editor.page.locator('.sms-sidebar');
+
+export const card = (id = accountId) => editor.page.locator(`.sms-card[data-sms-account="${id}"]`);
+
+export const shelf = (state: string, count: number | string) =>
+  card().locator(`[data-state="${state}"][data-count="${count}"]`);
+
+export async function open(flows: FlowNode[], options: EditorOptions = {}): Promise<void> {
+  await nodeRed.deploy([tab, ...flows]);
+  await editor.open(nodeRed, options);
+  // The page of the previous test reports that its account does not exist.
+  editor.takeProblems();
+  await editor.page.evaluate(() => RED.sidebar.show('sms'));
+  await content().waitFor();
+}
+
+/** Waits until an element shows a text. */
+export const says = (locator: Locator, text: string | RegExp): Promise<void> => {
+  const said = locator.filter({ hasText: text }).first();
+  return said.waitFor().catch(async (cause: unknown) => {
+    throw new Error(`it was to say ${text}, and says: ${(await locator.allInnerTexts()).join(' | ')}`, { cause });
+  });
+};
+
+/** Returns the label of the focused element. */
+export function focused(): Promise<string | undefined> {
+  return editor.page.evaluate(() => document.activeElement?.textContent?.trim());
+}
+
+/** Shows the sidebar in a width, above everything else, because the editor limits it. */
+export async function resize(width: number): Promise<void> {
+  await content().evaluate((element, px) => {
+    Object.assign(element.style, { position: 'fixed', inset: '0 auto 0 0', zIndex: '9999', width: `${px}px` });
+  }, width);
+}
+
+/** Finds names with a broken word. */
+export function findBrokenNames(): Promise<string[]> {
+  return content().evaluate((sidebar) =>
+    [...sidebar.querySelectorAll('dt, h3, .sms-shelf-label')].flatMap(({ firstChild, textContent }) =>
+      [...(textContent ?? '').matchAll(/[\p{L}-]+/gu)].flatMap(({ 0: word, index }) => {
+        const range = document.createRange();
+        if (!firstChild) return [];
+        range.setStart(firstChild, index);
+        range.setEnd(firstChild, index + word.length);
+        // Chinese, Japanese and Korean break anywhere.
+        return range.getClientRects().length > 1 && !/[\u1100-\u9fff\uac00-\ud7af]/.test(word) ? [word] : [];
+      }),
+    ),
+  );
+}
+
+/** Finds elements that are wider than the sidebar. */
+export function findOverflow(): Promise<string[]> {
+  return content().evaluate((sidebar) => {
+    const right = sidebar.getBoundingClientRect().right + 0.5;
+    return [...sidebar.querySelectorAll('*')]
+      .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > right)
+      .map((element) => `${element.tagName} ${element.className}: ${element.textContent?.slice(0, 40)}`);
+  });
+}

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { until } from '../until';
+import {
+  account,
+  card,
+  findBrokenNames,
+  findOverflow,
+  focused,
+  open,
+  press,
+  receive,
+  receiving,
+  resize,
+  says,
+  sending,
+  shelf,
+  simulator,
+  tab,
+  useSidebar,
+} from './sidebar-editor';
+import { editor, nodeRed } from './use-editor';
+
+describe('the lists of the sidebar tab SMS', function () {
+  this.timeout(90_000);
+  useSidebar();
+
+  it('lists unhandled messages, and delivers them again', async () => {
+    await open([account(), ...sending(), receiving()]);
+    receive('One <b>bold</b>\nmove');
+    await shelf('unhandled', 1).waitFor();
+    await shelf('unhandled', 1).click();
+    const entry = card().locator('.sms-entry');
+    await says(entry, '64215550000 → 642100000001');
+    assert.equal(await entry.locator('.sms-entry-text').innerText(), 'One <b>bold</b>\nmove');
+    await entry.locator('.sms-link', { hasText: 'Answers' }).waitFor();
+    await entry.getByText('Deliver again').click();
+    await says(card().getByRole('status'), 'The message was delivered to its flow.');
+    // The flow does not acknowledge it this time either.
+    await says(card().locator('dl').last(), /Unhandled2/);
+    await entry.waitFor();
+  });
+
+  it('asks before an action that cannot be undone, and reports if it is late', async () => {
+    await open([account(), ...sending()]);
+    simulator.fault('send', { status: 500 }, 1);
+    await press();
+    await shelf('uncertain', 1).waitFor();
+    await shelf('uncertain', 1).click();
+    const entry = card().locator('.sms-entry');
+    await says(entry, 'The service failed with status 500');
+    for (const action of ['Send again', 'Mark as sent', 'Discard']) {
+      await entry.getByRole('button', { name: action }).click();
+      const question = entry.getByRole('group');
+      await says(question, /\?/);
+      assert.equal(await focused(), 'Cancel');
+      await editor.page.keyboard.press(action === 'Discard' ? 'Escape' : 'Enter');
+      await question.waitFor({ state: 'detached' });
+      assert.equal(await focused(), action);
+    }
+    assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 1);
+    await editor.page.route('**/sms-account/*/entries/*', (route) => route.fulfill({ status: 404, body: '' }));
+    await entry.getByRole('button', { name: 'Discard' }).click();
+    await entry.locator('[data-sure="discard"]').click();
+    await says(card().getByRole('status'), 'The message is gone');
+    await editor.page.unroute('**/sms-account/*/entries/*');
+    editor.takeProblems();
+    await entry.getByRole('button', { name: 'Send again' }).click();
+    await says(entry.getByRole('group'), 'It might have arrived already.');
+    await entry.getByRole('group').getByRole('button', { name: 'Send again' }).click();
+    await says(
+      card().getByRole('status'),
+      'The message is being sent. If the service cannot be reached, it stays a stored message.',
+    );
+    await shelf('uncertain', 0).waitFor();
+    await says(card(), 'No unknown outcomes.');
+    await says(card().locator('dl').last(), /Sent1/);
+  });
+
+  it('marks messages as sent, one or all', async () => {
+    await open([account(), ...sending()]);
+    simulator.fault('send', { status: 500 }, 3);
+    await Promise.all([press(), press(), press()]);
+    await shelf('uncertain', 3).click();
+    const entries = card().locator('.sms-entry');
+    await entries.first().getByRole('button', { name: 'Mark as sent' }).click();
+    await entries.first().locator('[data-sure="markSent"]').click();
+    await says(card().getByRole('status'), 'The message counts as accepted, and its flow continues.');
+    await shelf('uncertain', 2).waitFor();
+    await card().getByRole('button', { name: 'Mark all as sent' }).click();
+    await says(card().getByRole('group'), 'Mark all 2 messages as sent?');
+    assert.equal(await focused(), 'Cancel');
+    await card().getByRole('group').getByRole('button', { name: 'Mark all as sent' }).click();
+    await says(card().getByRole('status'), 'Done: 2.');
+    await says(card(), 'No unknown outcomes.');
+    await card().getByRole('button', { name: 'Mark all as sent' }).waitFor({ state: 'hidden' });
+    await says(card().locator('dl').last(), /Outcome found3/);
+    assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
+  });
+
+  it('pages through and searches 205 messages, and discards them by keyboard', async () => {
+    const [button, send] = sending();
+    const numbers = Array.from({ length: 205 }, (_, index) => ({ payload: `Pump ${1001 + index}` }));
+    const press205 = { ...button, payload: JSON.stringify(numbers), payloadType: 'json', wires: [['split']] };
+    const split = { id: 'split', type: 'split', z: 'tab', x: 300, y: 60, wires: [['change']] };
+    const rules = [{ t: 'move', p: 'payload.payload', pt: 'msg', to: 'payload', tot: 'msg' }];
+    const change = { id: 'change', type: 'change', z: 'tab', x: 350, y: 60, rules, wires: [['send']] };
+    // A user cannot discard a message during a try, and these messages are not tried before their time.
+    const scheduled = { ...send, at: new Date(Date.now() + 86_400_000).toISOString(), atType: 'str' };
+    await open([account({ store: 'disk' }), press205, split, change, scheduled]);
+    await press();
+    await shelf('kept', 205).waitFor();
+    await shelf('kept', 205).focus();
+    await editor.page.keyboard.press('Enter');
+    await says(card(), '1–200 of 205');
+    assert.equal(await card().locator('.sms-entry').count(), 200);
+    const search = card().getByRole('searchbox', { name: 'Number or body' });
+    await search.fill('pump 1042');
+    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 1);
+    await says(card().locator('.sms-entry'), 'Pump 1042');
+    assert.equal(await card().getByRole('button', { name: 'Discard all' }).count(), 0);
+    await search.fill('nothing like it');
+    await says(card(), 'The list has no such message.');
+    await search.fill('');
+    await says(card(), '1–200 of 205');
+    await card().getByRole('button', { name: 'More' }).click();
+    await says(card(), '201–205 of 205');
+    assert.equal(await card().getByRole('button', { name: 'More' }).isEnabled(), false);
+    const entries = card().locator('.sms-entry');
+    for (let left = 5; left > 1; left--) {
+      await entries.first().getByRole('button', { name: 'Discard' }).focus();
+      await editor.page.keyboard.press('Enter');
+      await entries.first().getByRole('group').waitFor();
+      await editor.page.keyboard.press('Tab');
+      assert.equal(await focused(), 'Discard');
+      await editor.page.keyboard.press('Enter');
+      await editor.page.waitForFunction((count) => document.querySelectorAll('.sms-entry').length === count, left - 1);
+      // The focus stays in the list.
+      assert.equal(await focused(), 'Send now');
+    }
+    await entries.first().getByRole('button', { name: 'Discard' }).click();
+    await entries.first().locator('[data-sure]').click();
+    // The last page disappears when its last entry is discarded.
+    await entries.nth(199).waitFor();
+    await card().locator('.sms-pages').waitFor({ state: 'hidden' });
+    await shelf('kept', 200).click();
+    await entries.first().waitFor({ state: 'detached' });
+    await shelf('kept', 200).click();
+    await entries.first().getByRole('button', { name: 'Send now' }).click();
+    await simulator.until(() => simulator.messages.length === 1);
+    assert.equal(simulator.messages[0]?.body, 'Pump 1001');
+    await shelf('kept', 199).waitFor();
+  });
+
+  it('lists messages that wait for a flow, and open reply requests', async () => {
+    const patient = { ...receiving(), ackTimeout: '3600' };
+    const asking = {
+      ...sending()[1],
+      type: 'sms-ask',
+      name: 'Appointment',
+      wait: '90',
+      waitType: 'num',
+      answers: [{ value: 'YES', words: ['yes'] }],
+    };
+    await open([account(), sending()[0], asking, patient]);
+    receive('Anyone there?');
+    await shelf('undelivered', 1).click();
+    const entries = card().locator('.sms-entry');
+    await says(entries, /64215550000 → 642100000001.*Anyone there\?.*Node: Answers/s);
+    assert.deepEqual(await entries.getByRole('button').allInnerTexts(), ['Answers']);
+    await shelf('undelivered', 1).click();
+    await entries.waitFor({ state: 'detached' });
+    await press();
+    await shelf('awaitingReply', 1).click();
+    await says(entries, /64215551234.*\d.*ends\sin\s1\shr\..*Node: Appointment/s);
+    simulator.reply({ from: '64215551234', body: 'perhaps' });
+    await says(entries, 'Unclear reply: perhaps');
+    await resize(176);
+    assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []]);
+    simulator.reply({ from: '64215551234', body: 'yes' });
+    await says(card(), 'No open reply requests.');
+  });
+
+  it('searches, adds, removes, imports and exports opted-out numbers', async () => {
+    await open([account({ optOut: true }), ...sending()]);
+    const warning = card().getByText('No sms in node uses this account. The account polls incoming messages anyway');
+    await warning.waitFor();
+    await shelf('optOuts', 0).click();
+    await says(card(), 'No number has opted out.');
+    const field = card().getByRole('searchbox', { name: 'Number' });
+    const said = card().getByRole('status');
+    await field.fill('+64 21 555-1234');
+    await field.press('Enter');
+    await says(said, 'Added: 1, already on the list: 0.');
+    await shelf('optOuts', 1).waitFor();
+    const rows = card().locator('.sms-opt-out');
+    await says(rows, /^64215551234.*by a user/);
+    receive('STOP');
+    await shelf('optOuts', 2).waitFor();
+    await says(rows.first(), /^64215550000.*by a message/);
+    const lines = Array.from({ length: 250 }, (_, index) => `"+6421666${1000 + index}",2026-01-01,person`);
+    await card()
+      .locator('input[type="file"]')
+      .setInputFiles({
+        name: 'list.csv',
+        mimeType: 'text/csv',
+        buffer: Buffer.from(['\uFEFFmsisdn,at,via', ...lines, '0800 STOP', '64215551234', ''].join('\r\n')),
+      });
+    await says(said, 'Added: 250, already on the list: 1. Not in international format');
+    await says(said, ': 0800 STOP');
+    await says(card(), '1–200 of 252');
+    assert.equal(await rows.count(), 200);
+    await card().getByRole('button', { name: 'More' }).click();
+    await says(card(), '201–252 of 252');
+    await field.fill('+64 (21) 555-0000');
+    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-opt-out').length === 1);
+    await rows.getByRole('button', { name: 'Remove' }).click();
+    await says(rows.getByRole('group'), 'Remove 64215550000 from the list? It will get messages again.');
+    assert.equal(await focused(), 'Cancel');
+    await rows.locator('[data-sure]').click();
+    await says(said, 'Removed from the list: 64215550000.');
+    await says(card(), 'The list has no such number.');
+    await shelf('optOuts', 251).waitFor();
+    const saving = editor.page.waitForEvent('download');
+    await card().getByRole('button', { name: 'Save as CSV' }).click();
+    const saved = readFileSync(await (await saving).path(), 'utf8');
+    assert.match(saved, /^msisdn,at,via\r\n64216661249,2\d{3}-.*Z,person\r\n/);
+    assert.equal(saved.split('\r\n').length, 253);
+    await nodeRed.deploy([tab, account(), ...sending()]);
+    await warning.waitFor({ state: 'hidden' });
+    await says(shelf('optOuts', 251), 'Opt-out is off in this account: messages are sent to these numbers.');
+  });
+
+  it('explains why a message that is being sent cannot be sent now', async () => {
+    const held: ServerResponse[] = [];
+    const service = createServer((_request, response) => held.push(response)).listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const { port } = service.address() as AddressInfo;
+    try {
+      await open([account({ baseUrl: `http://127.0.0.1:${port}` }), ...sending()]);
+      await press();
+      await until(() => held.length === 1);
+      await shelf('kept', 1).click();
+      await says(card().locator('.sms-entry'), /left (just now|\d+ sec\. ago)/);
+      await card().locator('.sms-entry').getByRole('button', { name: 'Send now' }).click();
+      await says(card().getByRole('status'), 'This is not possible at the moment: the message is being sent');
+      held[0]?.writeHead(204).end();
+      await shelf('kept', 0).waitFor();
+      assert.equal(held.length, 1);
+      editor.takeProblems();
+    } finally {
+      service.close();
+      service.closeAllConnections();
+    }
+  });
+});

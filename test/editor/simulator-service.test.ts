@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict';
+import type { Locator } from 'playwright-core';
+import { CallbackReceiver } from '../simulator/callback-receiver';
+import { until } from '../until';
+import {
+  first,
+  goTo,
+  open,
+  page,
+  phone,
+  problems,
+  row,
+  second,
+  send,
+  simulator,
+  useSimulatorPage,
+  whenLoaded,
+  write,
+} from './simulator-page';
+
+describe("the service and the log on the simulator's page", function () {
+  this.timeout(60_000);
+  useSimulatorPage();
+
+  /**
+   * Presses a switch, and waits until the simulator confirms its new state. The page can show the former state again
+   * before, if a report is on its way.
+   */
+  const flip = async (row: Locator, isOn: boolean): Promise<void> => {
+    await row.getByRole('switch').click();
+    await row.and(page.locator(isOn ? '.on' : ':not(.on)')).waitFor();
+    assert.equal(await row.getByRole('switch').isChecked(), isOn);
+  };
+
+  /** Starts or ends an outage, which moves the page to another port. */
+  const setOutage = async (isOn: boolean): Promise<void> => {
+    const { origin } = new URL(simulator.baseUrl);
+    await page.getByRole('switch', { name: 'Outage' }).click();
+    await page.waitForURL((url) => (url.origin === origin) === !isOn);
+    await whenLoaded();
+    await page.getByText(isOn ? 'Outage' : 'Live', { exact: true }).waitFor();
+    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), isOn);
+  };
+
+  /** Waits until the organisation of the simulator has a setting. */
+  const untilOrganisation = (isSet: (organisation: Record<string, string>) => boolean): Promise<void> =>
+    until(async () => isSet((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.organisation));
+
+  it('sets the result of the next message and of a handset', async () => {
+    await open({}, '#service');
+    const next = page.getByLabel('The next message that a flow sends is');
+    for (const [choice, expected] of [
+      ['not received', 'not received'],
+      ['expired', 'expired'],
+      ['refused: number blocked', 'not sent: Number is in the blocked list'],
+    ] as const) {
+      await next.selectOption(choice);
+      await page.locator('#next-outcome.unusual').waitFor();
+      await send({ to: first, body: choice });
+      await phone(first)
+        .locator('.bubble', { hasText: choice })
+        .last()
+        .locator('.status', { hasText: expected })
+        .waitFor();
+      await page.locator('#next-outcome:not(.unusual)').waitFor();
+    }
+    await phone(first).getByLabel('Messages to this handset are').selectOption('unreachable');
+    await phone(first).locator('.unusual').waitFor();
+    await send({ to: first, body: 'far away' });
+    await phone(first).locator('.bubble', { hasText: 'far away' }).getByText('unreachable').waitFor();
+    await phone(first).getByLabel('Messages to this handset are').selectOption('refused: number blocked');
+    await until(
+      async () => (await (await fetch(`${simulator.controlUrl}/state`)).json()).account.blocked.length === 1,
+      'the handset is blocked',
+    );
+    assert.match((await send({ to: first, body: 'no' })).text, /errorCode="403"/);
+  });
+
+  it('sets balance and daily limit, and shows the cost of messages', async () => {
+    await open({}, '#service');
+    const balance = page.getByLabel('Balance');
+    await balance.fill('1');
+    await page.getByLabel('Messages per day').fill('2');
+    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await simulator.until(() => simulator.balance === 1);
+    assert.equal((await send({ to: first, body: 'paid' })).status, 200);
+    await page.waitForFunction(() => document.querySelector<HTMLInputElement>('[name=balance]')?.value === '0');
+    assert.match((await send({ to: first, body: 'unpaid' })).text, /Insufficient funds/);
+    await phone(first).getByText('not sent: Insufficient funds').waitFor();
+    await balance.fill('100');
+    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await simulator.until(() => simulator.balance === 100);
+    await send({ to: first, body: 'second of the day' });
+    assert.equal((await send({ to: first, body: 'third of the day' })).status, 403);
+    await balance.fill('-1');
+    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await page.getByText('Enter the balance as a number of 0 or more').waitFor();
+  });
+
+  it('switches callbacks on and off, and masks their tokens in the log', async () => {
+    const receiver = await CallbackReceiver.start();
+    try {
+      await open({}, '#service');
+      const panel = page.locator('#callbacks-form');
+      await panel.getByRole('switch').click();
+      await panel.getByText('Enter an address to call').waitFor();
+      assert.equal(await panel.getByRole('switch').isChecked(), false);
+      await panel.getByLabel('Replies go to').fill(receiver.url('/cb?token=do-not-show'));
+      await panel.getByLabel('Format').selectOption('FORMv1');
+      await untilOrganisation(({ callbackFormat }) => callbackFormat === 'FORMv1');
+      await panel.getByRole('switch').click();
+      await untilOrganisation(({ callbackUrl }) => callbackUrl !== undefined);
+      await write(first, 'call me');
+      await phone(first)
+        .locator('.bubble')
+        .getByText(/^called back \d\d:\d\d:\d\d$/)
+        .waitFor();
+      await goTo('Log');
+      const entry = page.locator('.log-entry.callback', { hasText: 'reply callback' });
+      await entry.getByText('200', { exact: true }).waitFor();
+      assert.match(receiver.received[0]?.body ?? '', /body=call(\+|%20)me/);
+      await entry.locator('summary').click();
+      await entry.getByText(/body=call/).waitFor();
+      assert.equal((await entry.innerText()).includes('do-not-show'), false);
+      await goTo('Service');
+      await panel.getByRole('switch', { checked: true }).click();
+      await untilOrganisation(({ callbackUrl }) => callbackUrl === undefined);
+      await write(first, 'do not call me');
+      await phone(first).getByText('do not call me').waitFor();
+      await simulator.whenIdle();
+      assert.equal(simulator.callbackLog.length, 1);
+      assert.match(await panel.getByLabel('Replies go to').inputValue(), /\/cb/);
+    } finally {
+      await receiver.close();
+    }
+  });
+
+  it('logs each request with masked credentials, and filters the log', async () => {
+    await open();
+    await send({ to: first, body: 'look inside', userId: 'demo', password: 'demo-password' }, 'Bearer do-not-show');
+    await send({ to: first, body: 'look inside', password: 'do-not-show' });
+    const entries = page.locator('.log-entry');
+    await entries.nth(1).waitFor();
+    await phone(first).getByRole('link', { name: 'Request in the log: look inside' }).last().click();
+    await entries.first().getByRole('link', { name: 'Show the message' }).click();
+    await page.waitForFunction(() => document.activeElement?.classList.contains('bubble'));
+    await entries
+      .first()
+      .getByText(/<outbound-message-delivery/)
+      .waitFor();
+    await entries.nth(1).locator('summary').click();
+    await entries
+      .nth(1)
+      .getByText(/authorization: Bearer ••••••/)
+      .waitFor();
+    const shown = await page.locator('#log').innerText();
+    assert.match(shown, /to=6421555123&body=look\+inside/);
+    assert.doesNotMatch(shown, /do-not-show|demo-password/);
+    const filter = page.locator('#log-filter');
+    await filter.selectOption('polling');
+    await entries.first().waitFor({ state: 'detached' });
+    await filter.selectOption('sending');
+    await entries.nth(1).waitFor();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByText('No such entries yet').waitFor();
+  });
+
+  it('makes an endpoint fail several times, and shows faults set by programs', async () => {
+    await open({}, '#service');
+    const fault = page.locator('.faults li[data-endpoint="send"]');
+    await fault.getByLabel('Kind of fault').selectOption('503 unavailable');
+    await fault.getByLabel('How often').selectOption('3 times');
+    await flip(fault, true);
+    await fault.getByText('3 left').waitFor();
+    assert.equal((await send({ to: first, body: 'x' })).status, 503);
+    await fault.getByText('2 left').waitFor();
+    simulator.fault('send', { delayMs: 77 });
+    await page.waitForFunction(
+      () =>
+        document.querySelector<HTMLSelectElement>('[data-endpoint="send"] select')?.selectedOptions[0]?.text ===
+        '{"delayMs":77}',
+    );
+    simulator.fault('send', null);
+    await fault.and(page.locator(':not(.on)')).waitFor();
+    assert.equal(await fault.getByRole('switch').isChecked(), false);
+  });
+
+  it('simulates an outage that refuses every connection, and ends it', async () => {
+    await open({}, '#service');
+    const service = simulator.baseUrl;
+    await setOutage(true);
+    await assert.rejects(
+      fetch(service),
+      ({ cause }: Error) => (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED',
+    );
+    assert.equal(await page.locator('#credentials code').first().innerText(), service);
+    await page.reload();
+    await whenLoaded();
+    await write(first, 'nobody fetches this yet');
+    await phone(first).getByText('waiting for the flow').waitFor();
+    await goTo('Service');
+    await setOutage(false);
+    assert.equal(page.url(), `${service}/#service`);
+    assert.equal((await send({ to: first, body: 'here again' })).status, 200);
+    await phone(first).locator('.bubble').getByText('here again').waitFor();
+    await setOutage(true);
+    await page.getByRole('button', { name: 'Reset everything' }).click();
+    await page.getByRole('button', { name: 'Delete and reset' }).click();
+    await page.waitForURL(`${service}/#service`);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('switch', { name: 'Outage', checked: false }).waitFor();
+    // An outage interrupts the event stream of the page, or resets its request if the stream is just starting.
+    const brokenOff = /(?:ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET) of \S+\/control\/events$/;
+    const others = problems.splice(0).filter((problem) => !brokenOff.test(problem));
+    assert.ok(
+      others.every((problem) => problem.startsWith('a request to')),
+      others.join(),
+    );
+  });
+
+  it('copies the credentials', async () => {
+    await open({ permissions: ['clipboard-read', 'clipboard-write'] }, '#service');
+    for (const [name, value] of [
+      ['Base URL', simulator.baseUrl],
+      ['Password', 'demo-password'],
+    ] as const) {
+      const button = page.getByRole('button', { name: `Copy the ${name}` });
+      // The button shows *Copied* only for a moment.
+      const copied = button.getByText('Copied').waitFor();
+      await button.click();
+      await copied;
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), value);
+    }
+  });
+
+  it('edits the address book, and refuses unknown members', async () => {
+    await open({}, '#addresses');
+    const contact = page.locator('#contact-form');
+    await contact.getByLabel('Name').fill('Anna');
+    await contact.getByLabel('Number').fill('+64 21 555 123');
+    await page.keyboard.press('Enter');
+    await page.locator('#contacts').getByText('Anna').waitFor();
+    // The form takes the focus back when its contact is saved.
+    await contact.locator('input[name="name"]:focus').waitFor();
+    const group = page.locator('#group-form');
+    await group.getByLabel('Name').fill('nurses');
+    await group.getByLabel('Members').fill('Anna, Bob');
+    await page.keyboard.press('Enter');
+    await page.getByText('Bob is neither a contact nor a number.').waitFor();
+    await group.getByLabel('Members').fill('Anna, 6421555124');
+    await page.keyboard.press('Enter');
+    await page.locator('#groups').getByText('Anna, 6421555124').waitFor();
+    assert.match((await send({ to: 'nurses', body: 'to both' })).text, /msisdn="nurses" isError="false"/);
+    await row(second).getByText('to both').waitFor();
+    await page.locator('#groups').getByRole('button', { name: 'Remove nurses' }).click();
+    await page.locator('#groups li').waitFor({ state: 'detached' });
+    assert.match(
+      (await send({ to: 'nurses Anna', body: 'x' })).text,
+      /errorMessage="Contact is not in the address book"/,
+    );
+  });
+
+  it('clears the log, moves the clock, and resets everything if confirmed', async () => {
+    await open();
+    await send({ to: first, body: 'soon gone' });
+    await page.locator('.log-entry').waitFor();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.locator('.log-entry').waitFor({ state: 'detached' });
+    await page.reload();
+    await whenLoaded();
+    await phone(first).getByText('soon gone').waitFor();
+    assert.equal(await page.locator('.log-entry').count(), 0);
+    simulator.receive({ from: second, to: '642100000001', body: 'soon gone too' });
+    simulator.addContact('Anna', first);
+    await goTo('Service');
+    await page.getByText('Simulated time is the real time.').waitFor();
+    const before = simulator.clock.now();
+    await page.getByRole('button', { name: '+1 day' }).click();
+    await page.getByText('Simulated time at the last change').waitFor();
+    assert.ok(simulator.clock.now() - before >= 86_400_000);
+    await page.getByRole('button', { name: 'Reset everything' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    assert.equal(simulator.messages.length, 1);
+    await page.getByRole('button', { name: 'Reset everything' }).click();
+    await page.getByRole('button', { name: 'Delete and reset' }).click();
+    await page.getByText('Simulated time is the real time.').waitFor();
+    await row(second).waitFor({ state: 'detached' });
+    await row(first).getByText('No messages yet').waitFor();
+    await phone(first).locator('.bubble').waitFor({ state: 'detached' });
+    assert.equal(simulator.messages.length + simulator.incoming.length, 0);
+    await write(first, 'from the beginning');
+    await phone(first).getByText('from the beginning').waitFor();
+  });
+});

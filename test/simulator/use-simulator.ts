@@ -1,0 +1,24 @@
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { ServiceCalls } from './service-calls';
+
+/** The simulator of the running test, and calls to it. */
+export let simulator: Simulator;
+export let calls: ServiceCalls;
+
+/** Starts a simulator without long polls instead of the running one. */
+export async function start(options: SimulatorOptions = {}): Promise<void> {
+  await stop();
+  simulator = await startSimulator({ waitMs: 0, ...options });
+  calls = new ServiceCalls(simulator);
+}
+
+async function stop(): Promise<void> {
+  await calls?.close();
+  await simulator?.close();
+}
+
+/** Ends the simulator after each test of a suite. If there are options, starts one with them before each test. */
+export function useSimulator(options?: () => SimulatorOptions): void {
+  if (options) beforeEach(() => start(options()));
+  afterEach(stop);
+}
