@@ -76,6 +76,12 @@ describe('The first flow of the README', function () {
     await sms.locator('.red-ui-debug-msg-expandable').first().click();
     await sms.getByText('messageId').waitFor();
     await page.setViewportSize({ width: 1200, height: 520 });
+    await page.evaluate(() => {
+      for (const notification of document.querySelectorAll('.red-ui-notification')) notification.remove();
+      document.querySelector('#red-ui-workspace-chart')?.scrollTo(0, 0);
+    });
+    // Selects no node.
+    await page.mouse.click(600, 450);
     await editor.settle();
     await page.screenshot({ path: join(screenshots, 'first-flow.png') });
   });

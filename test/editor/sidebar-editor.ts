@@ -57,8 +57,8 @@ export const sending = (): [FlowNode, FlowNode] => [
     name: 'Press',
     props: [{ p: 'payload' }, { p: 'topic', vt: 'str' }],
     topic: '64215551234',
-    payload: '1',
-    payloadType: 'date',
+    payload: 'Pump 3 has stopped.',
+    payloadType: 'str',
     wires: [['send']],
   },
   {

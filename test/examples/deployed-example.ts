@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import {
+  createLinkedUserDir,
+  type FlowNode,
+  type NodeRedOptions,
+  type NodeRedProcess,
+  startNodeRed,
+} from '../node-red-process';
+import { until } from '../until';
+import { linkNodePackages } from './packages';
+
+const folder = join(__dirname, '..', '..', 'examples');
+/** Files by the name of the example, without its number in the import list. */
+export const files = new Map(
+  readdirSync(folder).map((file) => [file.replace(/^\d\d /, '').replace(/\.json$/, ''), file]),
+);
+
+/** Options of a Node-RED with the context store that some examples need. */
+const how: NodeRedOptions = {
+  env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' },
+  settings: {
+    contextStorage: {
+      default: { module: 'memory' },
+      file: { module: 'localfilesystem', config: { cache: false } },
+    },
+  },
+};
+
+/** A message that a debug node of an example showed. */
+interface Shown {
+  /** Name of the debug node. */
+  name: string;
+  payload?: unknown;
+  topic?: unknown;
+  sms?: Record<string, unknown>;
+  error?: { message: string };
+  code?: unknown;
+  answers?: unknown;
+}
+
+/** Receives the messages that the debug nodes show. */
+class DebugSidebar {
+  readonly #server: Server;
+  readonly shown: Shown[] = [];
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      let body = '';
+      request.setEncoding('utf8').on('data', (text: string) => {
+        body += text;
+      });
+      request.on('end', () => {
+        this.shown.push(JSON.parse(body) as Shown);
+        response.end();
+      });
+    });
+  }
+
+  async open(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+
+  /** Returns nodes that replace a debug node and report its messages here. */
+  replace(debug: FlowNode): FlowNode[] {
+    const { id, z, name } = debug;
+    const { port } = this.#server.address() as AddressInfo;
+    return [
+      {
+        id,
+        type: 'function',
+        z,
+        func: `const { payload, topic, sms, error, code, answers } = msg;
+return { payload: { name: ${JSON.stringify(name)}, payload, topic, sms, error: error && { message: error.message }, code, answers } };`,
+        outputs: 1,
+        wires: [[`${id}-post`]],
+      },
+      {
+        id: `${id}-post`,
+        type: 'http request',
+        z,
+        method: 'POST',
+        ret: 'txt',
+        paytoqs: 'ignore',
+        url: `http://127.0.0.1:${port}/`,
+        headers: [],
+        wires: [[]],
+      },
+    ];
+  }
+}
+
+/** Handsets of an example. Each example has other handsets, so that no two flows answer the same handset. */
+export function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
+  const block = `6421555${files.get(name)?.slice(0, 2)}`;
+  return { number: `${block}1`, other: `${block}2`, third: `${block}3`, duty: `${block}9` };
+}
+
+export function readExample(name: string): FlowNode[] {
+  return JSON.parse(readFileSync(join(folder, files.get(name) ?? name), 'utf8')) as FlowNode[];
+}
+
+/** Returns the error code of a flow message. */
+export function codeOf(shown: Shown | undefined): unknown {
+  return (shown?.sms?.error as { code?: unknown } | undefined)?.code;
+}
+
+/** The Node-RED of the running suite that called {@link useExamples}, and the simulator of its deployed example. */
+export let nodeRed: NodeRedProcess;
+export let simulator: Simulator;
+export let sidebar: DebugSidebar;
+let flow: FlowNode[];
+let deployments = 0;
+
+/** Simulators, sidebars and other servers of a test, which close at its end. */
+export const opened: { close(): Promise<void> }[] = [];
+
+/** Deploys an example with an account at a new simulator, recorded debug nodes, and the changes of `edit`. */
+export async function deploy(
+  name: string,
+  options: SimulatorOptions = {},
+  edit: (node: FlowNode) => object = () => ({}),
+): Promise<void> {
+  simulator = await startSimulator({ statusDelayMs: 10, ...options });
+  sidebar = new DebugSidebar();
+  await sidebar.open();
+  opened.push(simulator, sidebar);
+  flow = readExample(name);
+  deployments += 1;
+  // An account with a new id does not import the data of another test.
+  const ownId = (id: unknown) => `${id}-${deployments}`;
+  await nodeRed.deploy(
+    flow.flatMap((node) => {
+      if (node.type === 'debug') return sidebar.replace(node);
+      const account = node.account !== undefined && { account: ownId(node.account) };
+      const atSimulator = node.type === 'sms-account' && {
+        id: ownId(node.id),
+        baseUrl: simulator.baseUrl,
+        credentials: { apiKey: simulator.credentials.apiKey },
+      };
+      return [{ ...node, ...account, ...atSimulator, ...edit(node) }];
+    }),
+  );
+}
+
+export async function press(name: string): Promise<void> {
+  const button = flow.find((node) => node.type === 'inject' && node.name === name);
+  assert.ok(button, name);
+  const response = await fetch(`${nodeRed.url}/inject/${button.id}`, { method: 'POST' });
+  assert.equal(response.status, 200);
+}
+
+/** Returns the messages sent so far, each with its recipients. */
+export function sent(): string[] {
+  return simulator.messages.map(({ to, body }) => `${to.join(' ')}: ${body}`);
+}
+
+export async function untilSent(...expected: string[]): Promise<void> {
+  await until(
+    () => expected.every((text) => sent().includes(text)),
+    () => `sent: ${JSON.stringify(sent())}, shown: ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
+  );
+}
+
+/**
+ * Waits until `count` reply requests are open, and the outcomes of their messages are stored. A kill before that would
+ * make the outcomes unknown.
+ */
+export async function untilAsked(count: number): Promise<void> {
+  const id = flow.find(({ type }) => type === 'sms-account')?.id;
+  await until(
+    async () => {
+      const response = await fetch(`${nodeRed.editorUrl}/sms-account/${id}-${deployments}/state`);
+      if (!response.ok) return false;
+      const { sends, counts } = (await response.json()) as {
+        sends: { awaitingReply: number };
+        counts: { sent: number };
+      };
+      return sends.awaitingReply >= count && counts.sent >= count;
+    },
+    () => `${count} reply requests, sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
+  );
+}
+
+export async function untilShown(name: string, count = 1): Promise<Shown[]> {
+  const found = (): Shown[] => sidebar.shown.filter((shown) => shown.name === name);
+  await until(
+    () => found().length >= count,
+    () => `${name} is not among ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
+  );
+  return found();
+}
+
+/** Names of the debug nodes that have shown something. */
+export function namesShown(): string[] {
+  return [...new Set(sidebar.shown.map(({ name }) => name))];
+}
+
+/** Kills Node-RED with `kill -9`, and starts it again with the same flow. */
+export async function restart(): Promise<void> {
+  await nodeRed.kill();
+  const { userDir, port } = nodeRed;
+  nodeRed = await startNodeRed({ ...how, userDir, port });
+}
+
+/** Waits until the account lists `count` stored messages or opted-out numbers. */
+export async function untilListed(list: 'entries?state=kept' | 'optouts', count: number): Promise<void> {
+  const account = `${flow.find(({ type }) => type === 'sms-account')?.id}-${deployments}`;
+  await until(async () => {
+    const answer = await fetch(`${nodeRed.url}/sms-account/${account}/${list}`);
+    return answer.ok && ((await answer.json()) as { total: number }).total === count;
+  }, `${list} tells ${count}`);
+}
+
+/** Sends a message from a handset, and waits until the flow has received all its messages. */
+export async function write(from: string, body: string): Promise<void> {
+  const message = simulator.receive({ from, to: '642100000001', body });
+  await simulator.until(() => message.read);
+}
+
+/** Starts Node-RED for the tests of a suite. */
+export function useExamples(): void {
+  before(async () => {
+    const userDir = createLinkedUserDir();
+    linkNodePackages(userDir);
+    nodeRed = await startNodeRed({ ...how, userDir });
+  });
+
+  after(() => nodeRed.kill());
+
+  afterEach(async () => {
+    for (const one of opened.splice(0)) await one.close();
+  });
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FlowNode } from '../node-red-process';
+import { files, readExample } from './deployed-example';
+
+const packageJson = JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8'));
+
+describe('The examples, all together', () => {
+  const examples = [...files.keys()].map(readExample);
+
+  it('are all tested in a suite with their name', () => {
+    const tests = readdirSync(__dirname).filter((name) => name.endsWith('.test.ts'));
+    const sources = tests.map((name) => readFileSync(join(__dirname, name), 'utf8')).join('\n');
+    for (const name of files.keys()) assert.ok(sources.includes(`\n  describe('${name}', () => {\n`), name);
+  });
+
+  it('explain effect, settings and a test in at most five lines', () => {
+    for (const nodes of examples) {
+      const comments = nodes.filter(({ type }) => type === 'comment');
+      assert.equal(comments.length, 1);
+      const lines = String(comments[0]?.info).split('\n');
+      assert.ok(lines.length <= 5, String(comments[0]?.name));
+      assert.match(lines.join('\n'), /^- .*\n(- To set: .*\n)+- To try it: .*$/);
+    }
+  });
+
+  it('use every node type, have only complete wires, and have no credentials', () => {
+    for (const type of Object.keys(packageJson['node-red'].nodes))
+      assert.ok(
+        examples.flat().some((node) => node.type === type),
+        type,
+      );
+    for (const nodes of examples) {
+      const ids = nodes.map(({ id }) => id);
+      for (const { wires = [], credentials } of nodes as (FlowNode & { wires?: string[][] })[]) {
+        assert.ok(wires.flat().every((target) => ids.includes(target)));
+        assert.equal(credentials, undefined);
+      }
+    }
+  });
+
+  it('use different handsets', () => {
+    for (const [name, file] of files) {
+      const numbers = JSON.stringify(readExample(name)).match(/6421555\d{3}/g) ?? [];
+      for (const number of numbers) assert.equal(number.slice(7, 9), file.slice(0, 2), `${name}: ${number}`);
+    }
+  });
+
+  it('share one account and no other id', () => {
+    const accounts = examples.map((nodes) => nodes.filter(({ type }) => type === 'sms-account'));
+    for (const own of accounts) assert.equal(own.length, 1);
+    const shared = accounts[0]?.[0];
+    const others = accounts.flat().filter(({ id }) => id !== shared?.id);
+    for (const [account] of accounts) if (account?.id === shared?.id) assert.deepEqual(account, shared);
+    assert.equal(new Set(others.map(({ id }) => id)).size, others.length);
+    assert.deepEqual(
+      others.map(({ name, optOut, quietFrom }) => ({ name, optOut, quietFrom })),
+      [
+        { name: 'SMS account with opt-out', optOut: true, quietFrom: undefined },
+        { name: 'SMS account for logins', optOut: undefined, quietFrom: undefined },
+        { name: 'SMS account with quiet hours', optOut: undefined, quietFrom: '22:00' },
+      ],
+    );
+    const ids = examples.flatMap((nodes) => nodes.filter(({ type }) => type !== 'sms-account').map(({ id }) => id));
+    assert.equal(new Set(ids).size, ids.length);
+  });
+});
