@@ -184,7 +184,7 @@ describe('the forms of sms-send and sms-ask', function () {
     assert.equal((await editor.node(String(answer?.id))).valid, false, 'it has no body yet');
   });
 
-  it('add an output for reports, and warn that only waiting messages are replaced', async () => {
+  it('add an output for reports, and warn if *Replace* needs *Keep*', async () => {
     await openEditor(account(), node('sms-send'));
     const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
     assert.equal(await outputs.count(), 2);

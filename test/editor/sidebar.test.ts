@@ -166,7 +166,7 @@ describe('the sidebar tab SMS', function () {
     await card('other').waitFor({ state: 'detached' });
   });
 
-  it('shows an account that fails first, with the reason, and two columns from 600 px', async () => {
+  it('shows a failing account first, and two columns from 600 px', async () => {
     await open([account(), account({ id: 'failing', name: 'Failing', credentials: {} })]);
     await says(card('failing'), 'The account has no API key.');
     const titles = await editor.page.locator('.sms-card h3').allInnerTexts();

@@ -43,7 +43,7 @@ describe('the examples of alarms', function () {
       assert.equal(simulator.messages.length, 3);
     });
 
-    it('raises an alarm for a refusal and a failure, and reports an unknown outcome', async () => {
+    it('raises an alarm if sending fails, and reports an unknown outcome', async () => {
       await deploy('Track delivery and raise an alarm');
       simulator.block(number);
       await press('Send an order');

@@ -195,7 +195,7 @@ describe('npm start', function () {
     await untilSent('changed by hand');
   });
 
-  it('names a port in use and the option to change it, and refuses other options', async () => {
+  it('names a port in use and the option to change it, or a wrong option', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port: taken } = server.address() as AddressInfo;

@@ -38,7 +38,7 @@ describe('the simulator as the command of the packed package', () => {
 
   const read = (name: string): string => new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
 
-  it('is the only command, so that npx runs it by the package name, on loopback', () => {
+  it('is the only command, which npx runs by the package name, on loopback', () => {
     assert.deepEqual(Object.keys(packPackage().json.bin ?? {}), ['sms-simulator']);
     assert.match(read('Base URL'), /^http:\/\/127\.0\.0\.1:\d+$/);
   });
