@@ -8,6 +8,7 @@ import {
   isUsedBy,
   listNames,
   numberIn,
+  postJson,
   prepare,
   text,
   toValidationResult,
@@ -132,21 +133,21 @@ function offerTimeZones(): void {
  */
 function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode | undefined {
   const address = (value: unknown) => {
-    const written = String(value ?? '').trim();
+    const url = String(value ?? '').trim();
     try {
-      return parseBaseUrl(written, true);
+      return parseBaseUrl(url, true);
     } catch {
       // An environment variable is compared by its name.
-      return written;
+      return url;
     }
   };
-  const own = address(field('baseUrl').val());
+  const ownAddress = address(field('baseUrl').val());
   const authType = field('authType').val();
   let neighbour: EditorNode | undefined;
   RED.nodes.eachConfig((other) => {
     if (other.type !== 'sms-account' || (others.includes(other.id) && !other.changed)) return;
-    const isSame = valueIn(other, 'authType') === authType && address(other.baseUrl) === own;
-    if (isSame && other.id !== node.id && own !== '') neighbour ??= other;
+    const isSame = valueIn(other, 'authType') === authType && address(other.baseUrl) === ownAddress;
+    if (isSame && other.id !== node.id && ownAddress !== '') neighbour ??= other;
   });
   return neighbour;
 }
@@ -168,11 +169,11 @@ function prepareChoices(node: EditorNode): void {
     form.find('.sms-account-bearer').toggle(authType === 'bearer');
     form.find('.sms-account-login').toggle(authType !== 'bearer');
     $('#sms-account-get-warning').toggle(authType === 'form' && field('method').val() === 'GET');
-    const mended = mendBaseUrl(field('baseUrl').val());
-    mend.toggle(mended !== undefined);
-    if (mended) {
-      mend.children('span').text(node._(mended.key));
-      mend.children('button').text(node._('sms-account.label.useUrl', { url: mended.url }));
+    const suggestion = mendBaseUrl(field('baseUrl').val());
+    mend.toggle(suggestion !== undefined);
+    if (suggestion) {
+      mend.children('span').text(node._(suggestion.key));
+      mend.children('button').text(node._('sms-account.label.useUrl', { url: suggestion.url }));
     }
     const url = parseUrl(field('baseUrl').val());
     const isExposed = url?.protocol === 'http:' && !isLoopback(url.hostname);
@@ -196,29 +197,28 @@ const typingMs = 300;
 /** Names the other nodes of the same login: those that the runtime knows, or else those with the same address. */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');
-  let asked: string | undefined;
+  let requestedData: string | undefined;
   let timer: number | undefined;
 
   const show = ({ same, others }: SameLoginReport) => {
     const nameOf = ({ id, name }: SameLoginReport['same'][number]) => labelOf(RED.nodes.node(id)) ?? (name || id);
     const names = same.map(nameOf);
     const neighbour = labelOf(findNeighbour(node, others));
-    const known = names.length > 0 ? node._('sms-account.hint.sameLogin', { names: listNames(names) }) : '';
-    const words = known || (neighbour === undefined ? '' : node._('sms-account.hint.sameAddress', { name: neighbour }));
+    const sameLogin = names.length > 0 ? node._('sms-account.hint.sameLogin', { names: listNames(names) }) : '';
+    const words =
+      sameLogin || (neighbour === undefined ? '' : node._('sms-account.hint.sameAddress', { name: neighbour }));
     const other = same.find(({ differs = [] }) => differs.length > 0);
     const connection = other ? ` ${explainConnection({ name: nameOf(other), settings: other.differs ?? [] })}` : '';
     hint.toggle(words !== '').text(words + connection);
   };
   const update = () => {
     const data = JSON.stringify(readConnection(node));
-    if (data === asked) return;
-    asked = data;
+    if (data === requestedData) return;
+    requestedData = data;
     show({ same: [], others: [] });
     const ask = () => {
       // If the user has no permission for the request, the editor's own hint stays.
-      $.ajax({ url: 'sms-account/same', type: 'POST', contentType: 'application/json; charset=utf-8', data }).done(
-        (report: SameLoginReport) => data === asked && show(report),
-      );
+      postJson('sms-account/same', data).done((report: SameLoginReport) => data === requestedData && show(report));
     };
     clearTimeout(timer);
     timer = window.setTimeout(ask, typingMs);
@@ -242,7 +242,7 @@ function prepareTest(node: EditorNode): void {
   const button = $('#sms-account-test');
   const result = $('#sms-account-test-result');
   /** The form values that the last test used. */
-  let tested: string | undefined;
+  let testedValues: string | undefined;
 
   const setBusy = (busy: boolean) => button.prop('disabled', busy).attr('aria-busy', String(busy));
   const show = (kind: 'busy' | 'success' | 'error', words: string) => {
@@ -257,21 +257,16 @@ function prepareTest(node: EditorNode): void {
 
   button.on('click', () => {
     const values = JSON.stringify(readConnection(node));
-    tested = values;
+    testedValues = values;
     show('busy', node._('sms-account.test.busy'));
-    $.ajax({
-      url: 'sms-account/test',
-      type: 'POST',
-      contentType: 'application/json; charset=utf-8',
-      data: values,
-    })
+    postJson('sms-account/test', values)
       .done((answer: TestAnswer | undefined) => {
-        if (values !== tested) return;
+        if (values !== testedValues) return;
         if (answer?.ok) show('success', describeAccount(node, answer.account ?? {}));
         else show('error', answer?.error?.message || node._('sms-account.test.failed'));
       })
       .fail(({ status }) => {
-        if (values !== tested) return;
+        if (values !== testedValues) return;
         const denied = status === 401 || status === 403;
         if (denied) show('error', node._('sms-account.test.denied'));
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
@@ -279,8 +274,8 @@ function prepareTest(node: EditorNode): void {
   });
   // The result belongs to the tested values. If one of them changes, the result is removed, even before it arrives.
   result.closest('.sms-form').on('change input', () => {
-    if (JSON.stringify(readConnection(node)) === tested) return;
-    tested = undefined;
+    if (JSON.stringify(readConnection(node)) === testedValues) return;
+    testedValues = undefined;
     result.empty();
     setBusy(false);
   });
@@ -298,8 +293,8 @@ function readConnection(node: EditorNode): Record<string, unknown> {
 
 function describeAccount(node: EditorNode, { balance, type, currency }: NonNullable<TestAnswer['account']>): string {
   if (balance === undefined || balance === null) return node._('sms-account.test.okWithoutBalance');
-  const shown = { balance: [balance, currency].filter((part) => !isBlank(part)).join(' ') };
+  const params = { balance: [balance, currency].filter((part) => !isBlank(part)).join(' ') };
   return isBlank(type)
-    ? node._('sms-account.test.ok', shown)
-    : node._('sms-account.test.okWithType', { ...shown, type });
+    ? node._('sms-account.test.ok', params)
+    : node._('sms-account.test.okWithType', { ...params, type });
 }

@@ -117,8 +117,8 @@ function warnOfOtherConnection(RED: NodeAPI, nodes: AccountNodes, node: AccountN
 }
 
 function serveOnce(RED: NodeAPI): Accounts {
-  const served = accountsByServer.get(RED.httpAdmin);
-  if (served) return served;
+  const existing = accountsByServer.get(RED.httpAdmin);
+  if (existing) return existing;
   const accounts = { nodes: new AccountNodes(RED), places: new AccountPlaces() };
   accountsByServer.set(RED.httpAdmin, accounts);
   serveAccounts(RED, accounts.nodes);

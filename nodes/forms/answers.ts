@@ -10,8 +10,8 @@ export function checkAnswers(value: unknown): Verdict {
 
 /** Returns the label of the output for answers: their values (in an open form, unsaved ones), or the word *answer* if every reply counts. */
 export function labelAnswers(node: EditorNode): string {
-  const given = valueIn(node, 'answers');
-  const answers: unknown = typeof given === 'string' && given !== '' ? JSON.parse(given) : given;
+  const value = valueIn(node, 'answers');
+  const answers: unknown = typeof value === 'string' && value !== '' ? JSON.parse(value) : value;
   if (!Array.isArray(answers) || answers.length === 0) return text('sms-ask.label.answer');
   return listNames(answers.map(({ value }: AnswerChoice) => String(value)));
 }

@@ -16,9 +16,9 @@ export function prepareBody(node: EditorNode): void {
   const typeOf = () => String($('#node-input-bodyType').val());
   const isInArea = () => typeOf() === 'str' || typeOf() === 'template';
   const oneLine = (value: string) => value.replace(/[\r\n]/g, '');
-  const written = () => String(area.val());
+  const bodyText = () => String(area.val());
   const measure = () => {
-    line.text(isInArea() && written() !== '' ? describe(node, written(), typeOf() === 'template') : '');
+    line.text(isInArea() && bodyText() !== '' ? describe(node, bodyText(), typeOf() === 'template') : '');
   };
 
   if (node.bodyType === 'str' || node.bodyType === 'template') area.val(String(node.body ?? ''));
@@ -27,8 +27,8 @@ export function prepareBody(node: EditorNode): void {
     $('#sms-template-hint').toggle(typeOf() === 'template');
     if (!isInArea()) return;
     const value = body.typedInput('value');
-    if (value !== oneLine(written())) area.val(value);
-    body.val(written());
+    if (value !== oneLine(bodyText())) area.val(value);
+    body.val(bodyText());
     measure();
   });
   body.on('typedinputtypechange', (_event, type: string) => {
@@ -36,7 +36,7 @@ export function prepareBody(node: EditorNode): void {
     // Waits until the menu has returned the focus to its button.
     if (type === 'str' || type === 'template') setTimeout(() => area.trigger('focus'));
   });
-  area.on('input change', () => body.typedInput('value', oneLine(written())));
+  area.on('input change', () => body.typedInput('value', oneLine(bodyText())));
   $('#node-input-contentType').on('change', measure);
   body.trigger('change');
 }
@@ -73,12 +73,12 @@ function describe(node: EditorNode, written: string, isTemplate: boolean): strin
  * 160 · GSM · 1 part*.
  */
 function count(body: string, encoding?: Encoding): string {
-  const measured = measureText(body, encoding);
+  const measure = measureText(body, encoding);
   return text('sms-send.measure.counted', {
-    used: measured.units,
-    room: measured.units + measured.left,
-    alphabet: measured.encoding === 'GSM-7' ? 'GSM' : 'UTF-16',
-    parts: text('sms-send.measure.parts', { count: measured.parts }),
+    used: measure.units,
+    room: measure.units + measure.left,
+    alphabet: measure.encoding === 'GSM-7' ? 'GSM' : 'UTF-16',
+    parts: text('sms-send.measure.parts', { count: measure.parts }),
   });
 }
 

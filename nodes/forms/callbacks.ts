@@ -60,10 +60,10 @@ export function callbackTypes(): Record<CallbackProperty, (string | TypedInputTy
 export function prepareCallbacks(node: EditorNode): void {
   for (const property of ['callbackUrl', 'callbackStatusUrl'] as const) {
     const reference = references[property];
-    const chosen = String(node[reference] ?? '');
+    const chosenId = String(node[reference] ?? '');
     const select = referenceField(reference);
-    for (const { value, label } of callbackOptions(node, chosen)) select.append($('<option>').val(value).text(label));
-    select.val(chosen);
+    for (const { value, label } of callbackOptions(node, chosenId)) select.append($('<option>').val(value).text(label));
+    select.val(chosenId);
     if (select.val() === null) select.prop('selectedIndex', 0);
     const url = $(`#node-input-${property}`);
     url.on('typedinputtypechange', (_event, type: string) => {
@@ -93,18 +93,18 @@ function referenceField(reference: string): JQuery {
  * Returns the sms-callback-in nodes that a node can reach, as options. Includes the chosen node even if it no longer
  * exists.
  */
-function callbackOptions(node: EditorNode, chosen: string): { value: string; label: string }[] {
+function callbackOptions(node: EditorNode, chosenId: string): { value: string; label: string }[] {
   const targets = RED.nodes.filterNodes({ type: 'sms-callback-in' });
   const options = targets
-    .filter((target) => target.id === chosen || canReach(node, target))
+    .filter((target) => target.id === chosenId || canReach(node, target))
     .map((target) => {
       const flow = RED.nodes.workspace(target.z) ?? RED.nodes.subflow(target.z);
       const label = RED.utils.getNodeLabel(target, target.id);
       const place = flow?.label || flow?.name;
       return { value: target.id, label: place ? `${label} (${place})` : label };
     });
-  if (chosen && !options.some(({ value }) => value === chosen)) {
-    options.unshift({ value: chosen, label: text('sms-send.type.nodeGone') });
+  if (chosenId && !options.some(({ value }) => value === chosenId)) {
+    options.unshift({ value: chosenId, label: text('sms-send.type.nodeGone') });
   }
   if (options.length === 0) options.push({ value: '', label: text('sms-send.type.nodeNone') });
   return options;

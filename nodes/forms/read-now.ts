@@ -1,5 +1,5 @@
 import type { EditorNode } from './editor';
-import { text } from './shared';
+import { postJson, text } from './shared';
 
 /** The button beside a node. It triggers a read, like the button of the core node *inject*. */
 export const readNowButton = {
@@ -12,12 +12,7 @@ export const readNowButton = {
       RED.notify(RED._('notification.warning', { message }), 'warning');
       return;
     }
-    $.ajax({
-      url: `${this.type}/${encodeURIComponent(this.id)}/read`,
-      type: 'POST',
-      contentType: 'application/json; charset=utf-8',
-      data: '{}',
-    })
+    postJson(`${this.type}/${encodeURIComponent(this.id)}/read`, '{}')
       .done(() => RED.notify(text('sms-account.readNow.done'), { type: 'success', timeout: 2_000 }))
       .fail(({ status }) => {
         const key = status === 401 || status === 403 ? 'denied' : status === 404 ? 'notDeployed' : 'failed';

@@ -68,10 +68,10 @@ const call = /\/api\/\d\/sms\//;
 
 /** Finds the base URL in an address of a single call, or in an address without a scheme. */
 export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
-  const given = String(value ?? '').trim();
-  const hasScheme = given.includes('://');
-  const address = hasScheme ? given : `https://${given}`;
-  if (isEnv(given) || !URL.canParse(address)) return undefined;
+  const typedUrl = String(value ?? '').trim();
+  const hasScheme = typedUrl.includes('://');
+  const address = hasScheme ? typedUrl : `https://${typedUrl}`;
+  if (isEnv(typedUrl) || !URL.canParse(address)) return undefined;
   const { protocol, host, hostname, pathname } = new URL(address);
   // A single word could be a host name, so it is accepted only with a scheme.
   if (!hasScheme && !isLoopback(hostname) && !hostname.includes('.')) return undefined;

@@ -32,6 +32,11 @@ export function explainConnection({ name, settings }: NonNullable<StateReport['c
   return text('sms-account.hint.otherConnection', { name, settings: labels.join(', ') });
 }
 
+/** Posts JSON to the runtime. The editor's jQuery adds the server's address and the login. */
+export function postJson(url: string, data: string): JQuery.jqXHR {
+  return $.ajax({ url, type: 'POST', contentType: 'application/json; charset=utf-8', data });
+}
+
 const maxNames = 5;
 
 /** Lists only the first names, because there can be hundreds. */
@@ -169,12 +174,16 @@ export function prepare(node: EditorNode): void {
   explain();
   for (const element of form.find('details')) {
     const fold = $(element);
-    const changed = Object.entries(defaults).some(([property, { value }]) => {
-      const given = node[property];
-      return given !== undefined && fold.find(`#${prefix}-${property}`).length > 0 && String(given) !== String(value);
+    const isChanged = Object.entries(defaults).some(([property, { value }]) => {
+      const savedValue = node[property];
+      return (
+        savedValue !== undefined &&
+        fold.find(`#${prefix}-${property}`).length > 0 &&
+        String(savedValue) !== String(value)
+      );
     });
     const wrong = fold.find('.sms-error').filter((_index, line) => $(line).text() !== '').length > 0;
-    fold.prop('open', changed || wrong);
+    fold.prop('open', isChanged || wrong);
   }
 }
 
@@ -249,9 +258,9 @@ function prepareUnits(form: JQuery): void {
   const update = () => {
     for (const element of form.find('.sms-unit')) {
       const number = $(element).prev('input');
-      const given = String(number.val() || number.attr('placeholder'));
+      const shownNumber = String(number.val() || number.attr('placeholder'));
       // Unknown numbers use the plural.
-      const count = given.trim() === '' || Number.isNaN(Number(given)) ? 5 : Number(given);
+      const count = shownNumber.trim() === '' || Number.isNaN(Number(shownNumber)) ? 5 : Number(shownNumber);
       $(element).text(text(`sms-account.unit.${element.dataset.smsUnit}`, { count }));
     }
   };

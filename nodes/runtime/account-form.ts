@@ -81,9 +81,9 @@ async function testConnection(settings: ConnectionSettings) {
 /** Reads the request body. A value that a form field cannot contain counts as blank. */
 function parseForm(body: unknown): ConnectionForm {
   const form: ConnectionForm = {};
-  const given = Object(body) as Record<string, unknown>;
+  const values = Object(body) as Record<string, unknown>;
   for (const name of formFields) {
-    const value = given[name];
+    const value = values[name];
     if (value !== undefined) form[name] = ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : '';
   }
   return form;
@@ -92,17 +92,17 @@ function parseForm(body: unknown): ConnectionForm {
 /** @throws SmsError `SMS_CONFIG` */
 function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
   // Uses saved credentials only of account nodes.
-  const saved = findNode(RED, ({ id, type }) => id === form.id && type === 'sms-account');
+  const savedAccount = findNode(RED, ({ id, type }) => id === form.id && type === 'sms-account');
   const config: ConnectionConfig = {};
   for (const name of connectionFields) {
     const value = form[name];
-    if (value !== undefined) config[name] = resolveVariable(RED, value, saved?.id);
+    if (value !== undefined) config[name] = resolveVariable(RED, value, savedAccount?.id);
   }
-  const credentials = chooseCredentials(RED, form, config, saved);
+  const credentials = chooseCredentials(RED, form, config, savedAccount);
   try {
     return parseConnection(RED, config, credentials);
   } catch (error) {
-    throw explainMissing(RED, error, saved?.id);
+    throw explainMissing(RED, error, savedAccount?.id);
   }
 }
 
@@ -124,9 +124,9 @@ function chooseCredentials(
   const needed: readonly string[] = authType === 'basic' || authType === 'form' ? ['userId', 'password'] : ['apiKey'];
   const credentials: AccountCredentials = {};
   for (const field of credentialFields) {
-    const given = form[field];
-    const isSaved = given === undefined || given === savedPassword;
-    const value = resolveVariable(RED, isSaved ? savedCredentials[field] : given, saved?.id);
+    const formValue = form[field];
+    const isSaved = formValue === undefined || formValue === savedPassword;
+    const value = resolveVariable(RED, isSaved ? savedCredentials[field] : formValue, saved?.id);
     if (isBlank(value)) continue;
     // An invalid address causes another error later.
     if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
@@ -164,8 +164,8 @@ const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
 function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): unknown {
   if (typeof value !== 'string' || !isEnv(value)) return value;
   const running = id ? RED.nodes.getNode(id) : null;
-  const declared = id && !running ? findDeclaration(RED, id, value.slice(2, -1)) : undefined;
-  const resolved = declared ? evaluateDeclared(RED, declared) : evaluate(RED, value, 'env', running);
+  const declaration = id && !running ? findDeclaration(RED, id, value.slice(2, -1)) : undefined;
+  const resolved = declaration ? evaluateDeclared(RED, declaration) : evaluate(RED, value, 'env', running);
   return isBlank(resolved) ? value : resolved;
 }
 
@@ -178,8 +178,8 @@ function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): u
 
 function evaluateDeclared(RED: NodeAPI, { id, name, type = 'str', value }: Declaration): unknown {
   const credentials = (RED.nodes.getCredentials(id) ?? {}) as Record<string, unknown>;
-  const declared = type === 'cred' ? credentials[name] : value;
-  return isBlank(declared) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(declared), type);
+  const byDefault = type === 'cred' ? credentials[name] : value;
+  return isBlank(byDefault) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(byDefault), type);
 }
 
 /** Evaluates a value. Returns `undefined` if the evaluation fails. */
@@ -195,21 +195,21 @@ function findDeclaration(RED: NodeAPI, id: string, name: unknown): Declaration |
   const place = findNode(RED, (node) => node.id === id)?.z;
   const subflow = findNode(RED, (node) => node.id === place && node.type === 'subflow');
   const { env = [] } = (subflow ?? {}) as { env?: Omit<Declaration, 'id'>[] };
-  const found = env.find((variable) => variable.name === name);
-  return subflow && found && { ...found, id: subflow.id };
+  const declaration = env.find((variable) => variable.name === name);
+  return subflow && declaration && { ...declaration, id: subflow.id };
 }
 
 /** Returns the node that holds the global environment variables, for an account that is not deployed yet. */
 function findGlobalNode(RED: NodeAPI): Node | null {
-  const found = findNode(RED, ({ type }) => type === 'global-config');
-  return found ? RED.nodes.getNode(found.id) : null;
+  const globalNode = findNode(RED, ({ type }) => type === 'global-config');
+  return globalNode ? RED.nodes.getNode(globalNode.id) : null;
 }
 
 /** Returns the first matching node. */
 function findNode(RED: NodeAPI, isMeant: (node: DeployedNode) => boolean): DeployedNode | undefined {
-  let found: DeployedNode | undefined;
+  let firstMatch: DeployedNode | undefined;
   RED.nodes.eachNode((node) => {
-    if (!found && isMeant(node)) found = node;
+    if (!firstMatch && isMeant(node)) firstMatch = node;
   });
-  return found;
+  return firstMatch;
 }

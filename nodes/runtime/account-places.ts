@@ -34,18 +34,18 @@ export class AccountPlaces {
    * @param file file that keeps the places across restarts
    */
   enter(node: string, place: string, file: string | undefined): string[] {
-    const former = this.#of(node, file)
+    const formerPlaces = this.#of(node, file)
       .filter((other) => placeOf(other) !== place)
       .map((other) => (other.includes(importing) ? other : `${other}${importing}${randomUUID()}`));
-    this.#set(node, [...former, place], file);
-    return former;
+    this.#set(node, [...formerPlaces, place], file);
+    return formerPlaces;
   }
 
   /** Removes a former place that was imported or will not be imported. */
-  forgetFormer(node: string, former: string, file: string | undefined): void {
+  forgetFormer(node: string, formerPlace: string, file: string | undefined): void {
     const places = this.#of(node, file);
-    const left = places.filter((place) => place !== former);
-    this.#set(node, left, file);
+    const remaining = places.filter((place) => place !== formerPlace);
+    this.#set(node, remaining, file);
   }
 
   noteStore(place: string, store: StoreChoice): void {
@@ -61,10 +61,12 @@ export class AccountPlaces {
    * memory.
    */
   #of(node: string, file: string | undefined): string[] {
-    const known = this.#places.get(node) ?? [];
+    const placesInMemory = this.#places.get(node) ?? [];
     return [
-      ...(read(file)?.[node] ?? []).filter((place) => !known.some((other) => placeOf(other) === placeOf(place))),
-      ...known,
+      ...(read(file)?.[node] ?? []).filter(
+        (place) => !placesInMemory.some((other) => placeOf(other) === placeOf(place)),
+      ),
+      ...placesInMemory,
     ];
   }
 
@@ -124,11 +126,13 @@ export function importFromFormerPlaces(
 /** Reads the places by node. Returns `undefined` if the file cannot be read now. */
 function read(file: string | undefined): Record<string, string[]> | undefined {
   try {
-    const noted: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
-    if (typeof noted !== 'object' || noted === null) return {};
+    const content: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
+    if (typeof content !== 'object' || content === null) return {};
     const isPlaces = (places: unknown): places is string[] =>
       Array.isArray(places) && places.every((place) => typeof place === 'string' && placePattern.test(place));
-    return Object.fromEntries(Object.entries(noted).filter((entry): entry is [string, string[]] => isPlaces(entry[1])));
+    return Object.fromEntries(
+      Object.entries(content).filter((entry): entry is [string, string[]] => isPlaces(entry[1])),
+    );
   } catch (error) {
     // A damaged file counts as empty: only the former places are lost.
     return error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT' ? {} : undefined;
@@ -136,14 +140,14 @@ function read(file: string | undefined): Record<string, string[]> | undefined {
 }
 
 function write(file: string, nodeId: string, places: readonly string[]): void {
-  const noted = read(file);
+  const placesByNode = read(file);
   // If the file could not be read, writing it would lose the places of the other nodes.
-  if (!noted) return;
+  if (!placesByNode) return;
   const lasting = places.filter((place) => !placeOf(place).endsWith(inMemory));
-  if (String(noted[nodeId] ?? []) === String(lasting)) return;
+  if (String(placesByNode[nodeId] ?? []) === String(lasting)) return;
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.new`, JSON.stringify({ ...noted, [nodeId]: lasting }), { mode: 0o600 });
+    writeFileSync(`${file}.new`, JSON.stringify({ ...placesByNode, [nodeId]: lasting }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
     // Ignored: the store is on the same disk and reports the failure.

@@ -27,8 +27,8 @@ export const badges = {
       return badge(['red', 'ring'], `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
     }
     if (reason === 'formerUnread') {
-      const former = String(params.former).split(' ')[0] ?? '';
-      return badge(['red', 'ring'], 'status.formerUnread', { former, detail: String(params.detail) });
+      const formerKind = String(params.former).split(' ')[0] ?? '';
+      return badge(['red', 'ring'], 'status.formerUnread', { former: formerKind, detail: String(params.detail) });
     }
     return badge(['red', 'ring'], ownBadges[reason] ?? `short.${code}`);
   },

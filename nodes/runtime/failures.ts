@@ -42,8 +42,8 @@ export function raise(node: Node, error: Error, message: SmsMessage, input?: Pic
 export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
   const { node, message } = input;
   node.status(badges.error(error));
-  const raised = putError(RED, node, message, { error });
-  Flows.of(RED).onceHeard(node, () => raise(node, raised, message, input));
+  const translated = putError(RED, node, message, { error });
+  Flows.of(RED).onceHeard(node, () => raise(node, translated, message, input));
 }
 
 /** Sets `msg.sms.error`. Returns the error to raise. */

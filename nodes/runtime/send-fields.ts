@@ -275,13 +275,13 @@ function readField(
   field: Field,
   [type, value]: readonly [type: string, value: string],
 ): TypedInput<Field> {
-  const given = config[field] ?? undefined;
-  const givenType = config[`${field}Type`];
+  const savedValue = config[field] ?? undefined;
+  const savedType = config[`${field}Type`];
   // In a manually written flow, a value can have no type. Its type is then that of the default, or else text.
-  const typeOfGiven = given === undefined || given === '' || given === value ? type : 'str';
-  const chosen = typeof givenType === 'string' && givenType !== '' ? givenType : typeOfGiven;
+  const defaultType = savedValue === undefined || savedValue === '' || savedValue === value ? type : 'str';
+  const chosenType = typeof savedType === 'string' && savedType !== '' ? savedType : defaultType;
   // A property name must not be used as text.
-  return { field, value: given ?? (chosen === type ? value : ''), type: chosen };
+  return { field, value: savedValue ?? (chosenType === type ? value : ''), type: chosenType };
 }
 
 function parseMailto(field: string, value: unknown): object | undefined {

@@ -15,7 +15,7 @@ export type SentEvent = OutcomeEvent & { outcome: Sent };
 const sliceSize = 100;
 
 /** Properties that each copy has for itself. In the input, they can contain the list of all recipients. */
-const own = ['topic', 'sms'];
+const perCopy = ['topic', 'sms'];
 
 /**
  * Creates the outputs of `sms-send`: the input at output 1 if a recipient was accepted, and a copy at output 2 for each
@@ -62,7 +62,7 @@ function prepareFailures(
   const id = RED.util.generateId();
   const { sms: before } = message;
   // A node after output 1 can change the input before the last copy is created.
-  const { parts, ...whole } = copyMessage(RED, message, own);
+  const { parts, ...whole } = copyMessage(RED, message, perCopy);
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, whole);
     copy.topic = result.msisdn;
@@ -91,7 +91,7 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
  */
 export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, event: AnswerEvent): SendOutputs {
   const { result, recipient, messageId } = event;
-  const copy = copyMessage(RED, message, own);
+  const copy = copyMessage(RED, message, perCopy);
   if (!('reason' in result)) {
     const { reply, answer } = result;
     copy.payload = answer ?? reply.body;

@@ -158,11 +158,11 @@ class Sender {
   }
 
   #refuse(input: Input, error: unknown): void {
-    const raised = putError(this.#RED, this.#node, input.message, { error });
+    const translated = putError(this.#RED, this.#node, input.message, { error });
     this.#sending?.countRefused();
-    this.#countLate(raised);
-    this.#showError(raised);
-    Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, raised, input.message, input));
+    this.#countLate(translated);
+    this.#showError(translated);
+    Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, translated, input.message, input));
   }
 
   /** Resolves with whether the outcome entered the flow. */

@@ -35,9 +35,9 @@ function parseInRange(setting: string, value: unknown, range: Range): number {
  * @throws SmsError `SMS_CONFIG` for any other value
  */
 export function parseChoice<T extends string>(setting: string, value: unknown, choices: readonly [T, ...T[]]): T {
-  const chosen = isBlank(value) ? choices[0] : choices.find((choice) => choice === value);
-  if (chosen === undefined) throw new SmsError('settingChoice', { params: { setting, choices: choices.join(', ') } });
-  return chosen;
+  const choice = isBlank(value) ? choices[0] : choices.find((choice) => choice === value);
+  if (choice === undefined) throw new SmsError('settingChoice', { params: { setting, choices: choices.join(', ') } });
+  return choice;
 }
 
 /**
@@ -46,8 +46,8 @@ export function parseChoice<T extends string>(setting: string, value: unknown, c
  * @throws SmsError `SMS_CONFIG` if the value is neither true nor false
  */
 export function parseFlag(setting: string, value: unknown, byDefault: boolean): boolean {
-  const given = parseText(setting, value)?.toLowerCase() ?? String(byDefault);
-  return parseChoice(setting, given, ['true', 'false']) === 'true';
+  const text = parseText(setting, value)?.toLowerCase() ?? String(byDefault);
+  return parseChoice(setting, text, ['true', 'false']) === 'true';
 }
 
 /**

@@ -206,8 +206,8 @@ export class Card {
       const answer = lastAnswerAt
         ? keepTogether(say('lastAnswer', { age: formatAge(lastAnswerAt, now) }))
         : say('noAnswer');
-      const said = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
-      const words = say('line', { name: say(`kind.${kind}`), words: said });
+      const stateText = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
+      const words = say('line', { name: say(`kind.${kind}`), words: stateText });
       lines.push({ name: kind, level, words, times: [sinceWhen(since), answer] });
     }
     if (polls.length === 0) lines.push({ name: 'noPolls', level: 'good', words: say('noPolls') });
@@ -231,9 +231,9 @@ export class Card {
 
   #showLines(list: HTMLElement, lines: readonly Line[]): void {
     const items = lines.map(({ name, level, words, code, times = [] }) => {
-      const known = this.#shown.get(name);
       const item =
-        known ?? element('li', {}, element('div', {}), element('div', { class: 'sms-muted' }), element('div', {}));
+        this.#shown.get(name) ??
+        element('li', {}, element('div', {}), element('div', { class: 'sms-muted' }), element('div', {}));
       this.#shown.set(name, item);
       item.dataset.level = level;
       const [said, when, help] = item.children as unknown as HTMLElement[];
@@ -346,10 +346,10 @@ function countFact(key: string, count = 0): Fact[] {
 function showFacts(list: HTMLElement, facts: readonly Fact[]): void {
   const children = facts.flatMap(([name, value], index) => {
     const term = (list.children[2 * index] as HTMLElement | undefined) ?? element('dt', {});
-    const told = (list.children[2 * index + 1] as HTMLElement | undefined) ?? element('dd', {});
+    const description = (list.children[2 * index + 1] as HTMLElement | undefined) ?? element('dd', {});
     setText(term, name);
-    setText(told, value);
-    return [term, told];
+    setText(description, value);
+    return [term, description];
   });
   arrange(list, children);
 }

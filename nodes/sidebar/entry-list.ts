@@ -44,10 +44,10 @@ export function listEntries(account: string, name: ListName, now: () => number):
       show(searchBar, total > 1 || search.value !== '');
       // A search shows some entries, and these actions apply to all.
       all.offer(total > 1 && search.value === '' ? choicesFor(name, total) : []);
-      const known = rows;
+      const formerRows = rows;
       rows = new Map();
       for (const entry of entries) {
-        const row = known.get(entry.id) ?? new EntryRow(name, (action) => void take(entry.id, action));
+        const row = formerRows.get(entry.id) ?? new EntryRow(name, (action) => void take(entry.id, action));
         row.update(entry, now());
         rows.set(entry.id, row);
       }

@@ -90,10 +90,10 @@ export class EntryRow {
 
   #draw(entry: ListedEntry): void {
     const { body, error, node, dueAt, leftAt, key, unclear } = entry;
-    const shown = body.length > maxBodyLength ? `${body.slice(0, maxBodyLength)}…` : body;
+    const shortBody = body.length > maxBodyLength ? `${body.slice(0, maxBodyLength)}…` : body;
     const parts: HTMLElement[] = [
       element('div', { class: 'sms-entry-head' }, element('strong', {}, describeParties(entry)), this.#age),
-      element('div', { class: 'sms-entry-text' }, shown),
+      element('div', { class: 'sms-entry-text' }, shortBody),
     ];
     if (dueAt || leftAt || this.#list === 'awaitingReply') parts.push(this.#leaves);
     if (unclear !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('unclear', { body: unclear })));

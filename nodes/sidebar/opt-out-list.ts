@@ -39,8 +39,8 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
     empty: () => say(search.value === '' ? 'optOuts.empty' : 'optOuts.notFound'),
     read: (after) => readOptOuts(account, search.value, after),
     draw({ optouts }) {
-      const known = rows;
-      rows = new Map(optouts.map((one) => [one.msisdn, known.get(one.msisdn) ?? createRow(one)]));
+      const formerRows = rows;
+      rows = new Map(optouts.map((one) => [one.msisdn, formerRows.get(one.msisdn) ?? createRow(one)]));
       return [...rows.values()];
     },
   });

@@ -165,9 +165,9 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
   const list = (node: EditorNode | undefined, account: RunningAccount | undefined) => {
     const id = account?.ids[0] ?? node?.id ?? '';
     const label = node ? RED.utils.getNodeLabel(node, node.id) : account?.name || say('account');
-    const known = listed.get(id);
-    if (known) {
-      known.others.push(label);
+    const sameAccount = listed.get(id);
+    if (sameAccount) {
+      sameAccount.others.push(label);
       return;
     }
     const isDisabled = node !== undefined && (node.d === true || RED.nodes.workspace(node.z)?.disabled === true);

@@ -147,10 +147,10 @@ class RenewedConnections implements Connections {
   }
 
   #renew(): void {
-    const former = this.#current;
-    this.#retired.add(former);
-    const forget = () => this.#retired.delete(former);
-    former.close().then(forget, forget);
+    const formerDispatcher = this.#current;
+    this.#retired.add(formerDispatcher);
+    const forget = () => this.#retired.delete(formerDispatcher);
+    formerDispatcher.close().then(forget, forget);
     this.#current = this.#create();
     this.#createdAt = this.#clock.elapsed();
   }

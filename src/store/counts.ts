@@ -75,8 +75,8 @@ export function addCount(
   }
   const current = counted.filter(([at, number]) => number > 0 && now - at < windowMs);
   if (current.length === 0) return undefined;
-  const written = formatCounts(clock, current.length > maxTimes ? mergeParts(current, windowMs) : current);
-  return { at: now, forMs: storedMs(windowMs), value: written };
+  const text = formatCounts(clock, current.length > maxTimes ? mergeParts(current, windowMs) : current);
+  return { at: now, forMs: storedMs(windowMs), value: text };
 }
 
 /** Joins the counts of two steps. The limits of the later step allow for the changes of the earlier step. */
@@ -105,13 +105,13 @@ export function sumAfter(counted: readonly Counted[], since: number): number {
 }
 
 function remove(counted: Counted[], removedAt: number, number: number, partMs: number): void {
-  let left = number;
+  let remaining = number;
   for (const one of counted) {
     // Merged times are stored under the latest of them.
     if (one[0] < removedAt || one[0] - removedAt >= partMs) continue;
-    const less = Math.min(left, one[1]);
+    const less = Math.min(remaining, one[1]);
     one[1] -= less;
-    left -= less;
+    remaining -= less;
   }
 }
 

@@ -37,14 +37,14 @@ export const engines: readonly Engine[] = [levelDb, sqlite];
  */
 export async function openDatabase(folder: string, candidates: readonly Engine[]): Promise<Database> {
   const names = await readdir(folder);
-  const former = engines.find((engine) => engine.hasWritten(names));
-  const usable = former ? candidates.filter(({ name }) => name === former.name) : candidates;
+  const formerEngine = engines.find((engine) => engine.hasWritten(names));
+  const usable = formerEngine ? candidates.filter(({ name }) => name === formerEngine.name) : candidates;
   for (const engine of usable) {
     const open = await engine.load();
     if (open) return explaining(await explained(open(folder), folder), folder);
   }
-  const detail = describeLack(former ? [former] : engines);
-  throw former
+  const detail = describeLack(formerEngine ? [formerEngine] : engines);
+  throw formerEngine
     ? new SmsError('databaseForeign', { params: { detail, folder } })
     : new SmsError('databaseMissing', { params: { detail } });
 }
@@ -319,8 +319,8 @@ class UndoFile {
   async note(database: Database, operations: readonly Operation[]): Promise<void> {
     try {
       const texts = await database.read(operations.map(([key]) => key));
-      const former = operations.map(([key], index) => [key, texts[index] ?? null]);
-      writeFileSync(this.#path, JSON.stringify(former), { mode: 0o600 });
+      const formerTexts = operations.map(([key], index) => [key, texts[index] ?? null]);
+      writeFileSync(this.#path, JSON.stringify(formerTexts), { mode: 0o600 });
     } catch {
       // If the disk cannot store this file, it has not stored the commit either.
     }

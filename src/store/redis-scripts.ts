@@ -37,8 +37,8 @@ redis.call('MGET', alive)
 redis.call('SCAN', 0, 'COUNT', 1)
 redis.call('PTTL', alive)
 redis.call('TIME')
-local former = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) or ''
-local isTaken = former ~= step.former and former:find('${takenSign}$')
+local storedSign = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) or ''
+local isTaken = storedSign ~= step.lastSign and storedSign:find('${takenSign}$')
 local sign = step.sign .. (isTaken and '${takenSign}' or '')
 redis.call('SET', alive, sign, 'PX', step.aliveMs)
 redis.call('DEL', gone, reserved)

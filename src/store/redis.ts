@@ -118,7 +118,7 @@ export class RedisStore implements Store {
   /** The current session. */
   #session: Session | undefined;
   /** Heartbeat value of the last session. */
-  #formerSign: string | undefined;
+  #lastSign: string | undefined;
 
   /** @throws SmsError `SMS_CONFIG` if the URL is invalid */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
@@ -144,7 +144,7 @@ export class RedisStore implements Store {
       // The client connects even if the database in the URL does not exist.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
-      const step = { consumer: this.#consumer, sign: session.sign, former: this.#formerSign, aliveMs };
+      const step = { consumer: this.#consumer, sign: session.sign, lastSign: this.#lastSign, aliveMs };
       const names = [...this.#keys.allOf(this.#consumer), this.#keys.instances];
       session.sign = await redis.settleIn(...names, JSON.stringify(step));
       session.events = events;
@@ -154,7 +154,7 @@ export class RedisStore implements Store {
       if (!events.isImport) for await (const page of this.#itemPages(session, events)) items.push(...page);
       this.#session = session;
       this.#beatLater(session, events);
-      this.#formerSign = session.sign;
+      this.#lastSign = session.sign;
       return { items, pendingWrites: [], isReset: session.sign === step.sign };
     } catch (error) {
       this.#abandon(session);
@@ -220,7 +220,7 @@ export class RedisStore implements Store {
     const compared = [...changes.remember.keys(), ...unchanged];
     const keys = [...compared, ...changes.count.keys()];
     const step = {
-      expected: compared.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
+      expected: compared.map((key) => ({ check: recalled.has(key), value: formatRecalled(recalled.get(key)) })),
       remember: [...changes.remember.values()].map((value) => value !== undefined && formatExpiring(value)),
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
@@ -281,11 +281,11 @@ export class RedisStore implements Store {
   /** Reads the items of this instance, in order. */
   async *#itemPages(session: Session, events: StoreEvents): AsyncGenerator<Item[]> {
     const { redis } = session;
-    const own = this.#keys.items(this.#consumer);
-    const ids = (await this.#attempt(redis.hkeys(own))).filter((id) => id !== signField).sort();
+    const itemsKey = this.#keys.items(this.#consumer);
+    const ids = (await this.#attempt(redis.hkeys(itemsKey))).filter((id) => id !== signField).sort();
     for (let from = 0; from < ids.length; from += pageSize) {
       const page = ids.slice(from, from + pageSize);
-      const texts = await this.#attempt(redis.hmget(own, ...page));
+      const texts = await this.#attempt(redis.hmget(itemsKey, ...page));
       const listed = page.map((id, index): ListedItem => [id, texts[index] ?? '']);
       yield await this.#readItems(session, listed, events);
     }
@@ -302,24 +302,24 @@ export class RedisStore implements Store {
   ): Promise<{ listed: ListedItem[]; doubtful: Doubtful }> {
     const [keys, { graceMs, reservedMs }] = [this.#keys, this.#timing];
     const [wantedNames, all] = [events.wantedNames(), this.#clock.elapsed() - beganAtMs >= graceMs];
-    const own = [keys.items(this.#consumer), keys.alive(this.#consumer), keys.instances];
-    const others = (await redis.smembers(keys.instances)).filter((name) => name !== this.#consumer);
-    const signs = others.length > 0 ? await redis.mget(others.map(keys.alive)) : [];
-    const dead = others.filter((_, index) => signs[index] === leftSign || (all && signs[index] === null));
+    const ownKeys = [keys.items(this.#consumer), keys.alive(this.#consumer), keys.instances];
+    const otherNames = (await redis.smembers(keys.instances)).filter((name) => name !== this.#consumer);
+    const signs = otherNames.length > 0 ? await redis.mget(otherNames.map(keys.alive)) : [];
+    const dead = otherNames.filter((_, index) => signs[index] === leftSign || (all && signs[index] === null));
     const listed: ListedItem[] = [];
     for (const other of dead) {
-      const names = [...own, ...keys.allOf(other)];
-      const left = (await redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
+      const names = [...ownKeys, ...keys.allOf(other)];
+      const remainingIds = (await redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
       do {
-        const step = { sign, other, all, wanted: wantedNames, reservedMs, ids: left.splice(0, pageSize) };
+        const step = { sign, other, all, wanted: wantedNames, reservedMs, ids: remainingIds.splice(0, pageSize) };
         const claimed = await redis.takeOverHeld(...names, JSON.stringify(step));
         if (claimed === null) throw new StoreLapse(lifeless);
         for (const item of claimed) listed.push(item);
-      } while (left.length > 0);
+      } while (remainingIds.length > 0);
     }
     return {
       listed,
-      doubtful: new Map(others.filter((name) => !dead.includes(name)).map((name) => [name, undefined])),
+      doubtful: new Map(otherNames.filter((name) => !dead.includes(name)).map((name) => [name, undefined])),
     };
   }
 
@@ -383,7 +383,7 @@ export class RedisStore implements Store {
 }
 
 /** Formats a value as it was read. An absent value becomes `false`, as in the scripts. */
-function formerly(remembered: Remembered | undefined): string | false {
+function formatRecalled(remembered: Remembered | undefined): string | false {
   return remembered !== undefined && formatRemembered(remembered);
 }
 

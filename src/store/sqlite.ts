@@ -147,15 +147,15 @@ function openDatabase(file: string) {
   return {
     read: (keys: readonly string[]) => keys.map((key) => (get.get(key) as Row | undefined)?.text),
     list(...range: Parameters<Database['list']>): [string, string][] {
-      const found: [string, string][] = [];
+      const rows: [string, string][] = [];
       let length = 0;
       for (const row of page.iterate(...range)) {
         const { key, text } = row as Row;
-        found.push([key, text]);
+        rows.push([key, text]);
         length += text.length;
         if (length >= maxBytes) break;
       }
-      return found;
+      return rows;
     },
     write(operations: readonly Operation[], isFlushed: boolean): void {
       database.exec(`PRAGMA synchronous = ${isFlushed ? 'FULL' : 'NORMAL'}; BEGIN IMMEDIATE`);

@@ -52,11 +52,13 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
-  const own = [...parts.own('content'), ...parts.own('summary')];
+  const ownBodies = [...parts.own('content'), ...parts.own('summary')];
   // ATOM can use another prefix. An empty element of an extension is not the body.
   const otherPrefixBodies =
-    own.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
-  const bodies = isAtom ? [...own, ...otherPrefixBodies] : [...parts.named('encoded'), ...parts.own('description')];
+    ownBodies.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
+  const bodies = isAtom
+    ? [...ownBodies, ...otherPrefixBodies]
+    : [...parts.named('encoded'), ...parts.own('description')];
   // Content with `src` is stored at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);
@@ -148,8 +150,8 @@ class Parts {
   }
 
   #all(name: string): XmlElement[] {
-    const own = this.own(name);
-    return own.length === 0 ? this.named(name) : own;
+    const ownElements = this.own(name);
+    return ownElements.length === 0 ? this.named(name) : ownElements;
   }
 }
 
@@ -213,9 +215,9 @@ function detailOf(name: string): AccountDetail | undefined {
  * attributes. Attributes of the feed itself come last. Among equal candidates, the first counts.
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
-  const named = feedLevel.filter(({ name }) => /account/i.test(name));
-  const others = feedLevel.filter((element) => detailOf(element.name) !== undefined || hasDetail(element));
-  const candidates = [...detailsIn(named), ...detailsIn(others), ...frames.flatMap(attributesOf)];
+  const accountElements = feedLevel.filter(({ name }) => /account/i.test(name));
+  const otherElements = feedLevel.filter((element) => detailOf(element.name) !== undefined || hasDetail(element));
+  const candidates = [...detailsIn(accountElements), ...detailsIn(otherElements), ...frames.flatMap(attributesOf)];
   const details = new Map<AccountDetail, string>();
   for (const [name, text] of candidates) {
     const [detail, value] = [detailOf(name), trimmed(text)];
