@@ -1,8 +1,8 @@
 import { type Clock, nextTurn, wait } from '../clock';
-import type { Acceptance } from './arrivals';
 import { isSuperseded, type MessageItem, type StoredOutcome } from './message-item';
 import { keysOfOnce } from './once';
 import { SendQueue } from './queue';
+import type { Acceptance } from './transitions';
 
 /**
  * Interval at which a duplicate asks the store again if another instance has the first message, or if that has just

@@ -8,7 +8,6 @@ import { type AwaitedKind, type FollowUp, FollowUpBook, flowMessageKey } from '.
 import { MessagesInTransit } from '../replies/in-transit';
 import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
-import { type Acceptance, type Arrival, accept, collectSuperseded, withdraw } from './arrivals';
 import { DueTimes } from './due-times';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
@@ -19,6 +18,10 @@ import type { SendQueue } from './queue';
 import { hasRules, type RuleSettings } from './rules';
 import type { SendCounts } from './send-counts';
 import {
+  type Acceptance,
+  type Arrival,
+  accept,
+  collectSuperseded,
   delivered,
   discard,
   type Ending,
@@ -33,6 +36,7 @@ import {
   settle,
   stale,
   undecided,
+  withdraw,
 } from './transitions';
 
 /** Settings and callbacks for an outbox. */

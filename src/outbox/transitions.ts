@@ -14,6 +14,7 @@ import {
   noteEnded,
   noteLeft,
   noteUnsent,
+  recordAgain,
   requestsOf,
 } from '../replies/reply-steps';
 import type { Memory } from '../replies/sent-index';
@@ -35,8 +36,18 @@ import {
   uncountedBy,
 } from './message-item';
 import type { Messages } from './messages';
-import { guardAgain, noteOutcome } from './once';
-import { createSuperseded, noteLeaving, readSuperseding, releaseKey, type Superseding } from './replace';
+import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
+import {
+  createSuperseded,
+  noteLeaving,
+  noteWithdrawn,
+  readHolder,
+  readSuperseding,
+  releaseKey,
+  replaceKeyOf,
+  type Superseding,
+  takeKey,
+} from './replace';
 import { askedForConsent, askRules, hasRules, passRules, type Verdict } from './rules';
 
 /** Maximum length in characters of a flow message that is stored within the message. */
@@ -68,7 +79,7 @@ export type Stale = typeof stale;
 
 /** The messages and reply requests of this process, as of the last commit. */
 export interface CurrentItems {
-  readonly messages: Pick<Messages, 'get' | 'has'>;
+  readonly messages: Pick<Messages, 'get' | 'has' | 'replaceable'>;
   readonly followUps: FollowUpBook;
 }
 
@@ -93,9 +104,118 @@ export interface Moved {
   isSuperseded?: true;
 }
 
+/**
+ * Creates a step of a message that starts from one of its states. Steps of a message that is not stored always start,
+ * because only one caller handles it.
+ *
+ * @param move returns the effect, or the message after the step
+ */
+function createMove<Result>(
+  name: keyof typeof startsFrom,
+  item: MessageItem,
+  { context, ...options }: Pick<Step<unknown>, 'keys' | 'whileFailing'> & { context: StepContext },
+  move: (current: MessageItem, readKey: ReadKey, changes: Changes) => Result | (() => Result),
+): Step<Result | Stale> {
+  return {
+    ...options,
+    decide(readKey, changes) {
+      const current = isTracked(item) ? startFrom(name, item.id, context, changes) : item;
+      if (!current) return () => stale;
+      const moved = move(current, readKey, changes);
+      return typeof moved === 'function' ? (moved as () => Result) : () => moved;
+    },
+  };
+}
+
 /** Ends a replaced or withdrawn message. */
-export function supersede(item: MessageItem, why: Superseding, context: StepContext, commit: Commit): Moved {
+function supersede(item: MessageItem, why: Superseding, context: StepContext, commit: Commit): Moved {
   return { ...end(item, createSuperseded(item, why), context, commit), isSuperseded: true };
+}
+
+/** The result of accepting a new message into the outbox. */
+export interface Acceptance {
+  verdict: OnceVerdict;
+  /** The message as stored, if the store has it. */
+  item: MessageItem;
+  /** The outcome of the replaced message, if that message belongs to this process. */
+  replaced?: Moved;
+}
+
+/** The circumstances in which a message arrives. */
+export interface Arrival {
+  /** The error that refuses the message if it would have to wait. */
+  busy?: SmsError | undefined;
+  /** Id of the first message with the same deduplication key, if this message waited for that outcome. */
+  firstId?: string | undefined;
+}
+
+/**
+ * Accepts a new message. Flushes the message to the store before anything else happens to it, unless another message
+ * has its deduplication key. The same commit ends the message that it replaces. If another instance has the replaced
+ * message, that instance ends it: see {@link collectSuperseded}.
+ */
+export function accept(
+  item: MessageItem,
+  context: StepContext,
+  { busy, firstId }: Arrival,
+): Step<Acceptance>['decide'] {
+  return (readKey, changes) => {
+    const verdict = judgeOnce(item, { readKey, now: context.now, firstId });
+    const isNew = verdict.type === 'new';
+    // A replacement uses the queue place of the older message.
+    const mayReplace = isNew && item.options.replaceKey !== undefined;
+    const older = mayReplace ? takeKey(item, readKey, changes, (id) => context.current.messages.has(id)) : undefined;
+    if (busy && older?.why !== 'replaced' && (isNew ? item.options.keep : verdict.type === 'underway')) {
+      // The step is rejected as a whole, so that nothing changes.
+      throw busy;
+    }
+    const waiting = older && startFrom('replace', older.id, context, changes);
+    const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });
+    if (isNew) guard(item, changes, context);
+    const kept = isNew ? keepMessage(item, context.now, changes) : item;
+    const onTaken = recordAgain(item, context.current.followUps, changes);
+    return () => {
+      onTaken();
+      return { verdict, item: kept, ...(replaced && { replaced }) };
+    };
+  };
+}
+
+/**
+ * waiting → settled: a reset withdraws the node's message that has this `replace` key. Results in the ended message, if
+ * this process has it and it has not started to leave.
+ */
+export function withdraw(node: string, replaceKey: string, context: StepContext): Step<Moved | undefined> {
+  const key = replaceKeyOf(node, replaceKey);
+  return {
+    whileFailing: 'refuse',
+    decide(readKey, changes) {
+      const holder = readHolder(key, readKey);
+      if (!holder || holder.isWithdrawn) return () => undefined;
+      const item = holder.isLeaving ? undefined : startFrom('withdraw', holder.id, context, changes);
+      if (!item) {
+        noteWithdrawn(key, context.now, readKey, changes);
+        return () => undefined;
+      }
+      const moved = supersede(item, 'withdrawn', context, { readKey, changes });
+      return () => moved;
+    },
+  };
+}
+
+/** Ends those messages of the list that another instance has replaced or withdrawn. */
+export function collectSuperseded(ids: readonly string[], context: StepContext): Step<Moved[]> {
+  return {
+    whileFailing: 'refuse',
+    decide(readKey, changes) {
+      const ended = ids.flatMap((id) => {
+        const item = startFrom('replace', id, context, changes);
+        const why = item && readSuperseding(item, readKey);
+        return why ? [supersede(item, why, context, { readKey, changes })] : [];
+      });
+      return () => ended;
+    },
+  };
 }
 
 /** Returns which recipients the rules withhold now, and whether the message must wait. */
@@ -118,46 +238,33 @@ export function judge(item: MessageItem, memory: Memory): Step<Verdict> {
 export function markLeaving(item: MessageItem, context: StepContext): Step<Moved | Stale | undefined> {
   const { withheld } = item;
   const leaving = { ...context, item, recipients: submittedOf(item) };
-  return {
-    keys: keysOfSteps(item),
-    whileFailing: isTracked(item) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
-    decide(readKey, changes) {
-      const current = startFromOwn('markLeaving', item, context, changes);
-      if (!current) return () => stale;
-      const why = readSuperseding(current, readKey);
-      if (why) {
-        const superseded = supersede(current, why, context, { readKey, changes });
-        return () => superseded;
-      }
-      if (!passRules(leaving, readKey, changes)) return () => undefined;
-      noteLeaving(current, true, readKey, changes);
-      const countedAt = hasRules(context.rules) ? { countedAt: context.time } : undefined;
-      const mark = { state: 'leaving', leftAt: context.now, withheld, ...countedAt } as const;
-      const marked = keepMessage({ ...current, ...mark }, context.now, changes);
-      const { requests, effect } = noteLeft({ item, marked }, context, readKey, changes);
-      return () => {
-        effect();
-        return { item: marked, newFollowUps: requests, closedRequests: [] };
-      };
-    },
-  };
+  const whileFailing = isTracked(item) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply';
+  const options = { context, whileFailing, keys: keysOfSteps(item) } as const;
+  return createMove<Moved | undefined>('markLeaving', item, options, (current, readKey, changes) => {
+    const why = readSuperseding(current, readKey);
+    if (why) return supersede(current, why, context, { readKey, changes });
+    if (!passRules(leaving, readKey, changes)) return undefined;
+    noteLeaving(current, true, readKey, changes);
+    const countedAt = hasRules(context.rules) ? { countedAt: context.time } : undefined;
+    const mark = { state: 'leaving', leftAt: context.now, withheld, ...countedAt } as const;
+    const marked = keepMessage({ ...current, ...mark }, context.now, changes);
+    const { requests, effect } = noteLeft({ item, marked }, context, readKey, changes);
+    return () => {
+      effect();
+      return { item: marked, newFollowUps: requests, closedRequests: [] };
+    };
+  });
 }
 
 /** leaving → waiting: nothing was sent. */
 export function requeue(item: MessageItem, change: Partial<MessageItem>, context: StepContext): Step<Moved | Stale> {
-  return {
-    whileFailing: 'apply',
-    decide(readKey, changes) {
-      const current = startFromOwn('requeue', item, context, changes);
-      if (!current) return () => stale;
-      const moved = returnToWaiting({ ...current, ...change }, context, { readKey, changes });
-      // Recipients of an earlier try can still reply.
-      if (item.previousAttempt || moved.item.state !== 'waiting') return () => moved;
-      // No recipient has received the message, so no reply can come.
-      const closedRequests = noteUnsent(item, context, readKey, changes);
-      return () => ({ ...moved, closedRequests });
-    },
-  };
+  return createMove('requeue', item, { context, whileFailing: 'apply' }, (current, readKey, changes) => {
+    const moved = returnToWaiting({ ...current, ...change }, context, { readKey, changes });
+    // Recipients of an earlier try can still reply.
+    if (item.previousAttempt || moved.item.state !== 'waiting') return moved;
+    // No recipient has received the message, so no reply can come.
+    return { ...moved, closedRequests: noteUnsent(item, context, readKey, changes) };
+  });
 }
 
 /**
@@ -169,33 +276,39 @@ export function sendAgain(
   { outcome, change }: { outcome: StoredOutcome; change: Partial<MessageItem> },
   context: StepContext,
 ): Step<Moved | Stale> {
-  return {
-    whileFailing: 'apply',
-    decide(readKey, changes) {
-      const current = startFromOwn('sendAgain', item, context, changes);
-      if (!current) return () => stale;
-      const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
-      if (current.state === 'uncertain') {
-        // A newer message might have the key by now.
-        const { replaceKey: __, ...options } = again.options;
-        again.options = options;
-      }
-      const moved = returnToWaiting(again, context, { readKey, changes });
-      return () => moved;
-    },
-  };
+  return createMove('sendAgain', item, { context, whileFailing: 'apply' }, (current, readKey, changes) => {
+    const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
+    if (current.state === 'uncertain') {
+      // A newer message might have the key by now.
+      const { replaceKey: __, ...options } = again.options;
+      again.options = options;
+    }
+    return returnToWaiting(again, context, { readKey, changes });
+  });
 }
 
 /** Puts a message back, or ends it if it was replaced or withdrawn after it started to leave. */
 function returnToWaiting(item: MessageItem, context: StepContext, { readKey, changes }: Commit): Moved {
   const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = item;
   if (countedAt) releaseCounts({ ...context, item, recipients: submittedOf(item) }, countedAt, readKey, changes);
-  const why = readSuperseding(item, readKey);
+  const why = readSuperseding(item, readKey) ?? (isReplacedHere(item, context) ? 'replaced' : undefined);
   if (why) return supersede(rest, why, context, { readKey, changes });
   noteLeaving(item, false, readKey, changes);
   const back = keepMessage({ ...rest, state: 'waiting' }, context.now, changes);
   guardAgain(back, readKey, changes, context);
   return { item: back, newFollowUps: [], closedRequests: [] };
+}
+
+/**
+ * Returns whether a newer message of this process waits with the same `replace` key. This decides while the store
+ * fails, because the key cannot be read then.
+ */
+function isReplacedHere({ id, node, options }: MessageItem, { current: { messages } }: StepContext): boolean {
+  if (options.replaceKey === undefined) return false;
+  return [...messages.replaceable].some((other) => {
+    const newer = other > id ? messages.get(other) : undefined;
+    return newer?.node === node && newer.options.replaceKey === options.replaceKey;
+  });
 }
 
 /** How a message ends. */
@@ -209,16 +322,10 @@ export interface Ending {
 
 /** → settled: the message has its outcome, which might be unknown. */
 export function settle(item: MessageItem, { by, outcome, change }: Ending, context: StepContext): Step<Moved | Stale> {
-  return {
-    keys: keysOfSteps(item),
-    whileFailing: 'apply',
-    decide(readKey, changes) {
-      const current = startFromOwn(by, item, context, changes);
-      if (!current) return () => stale;
-      const moved = end({ ...current, ...change }, outcome, context, { readKey, changes });
-      return () => moved;
-    },
-  };
+  const options = { context, whileFailing: 'apply', keys: keysOfSteps(item) } as const;
+  return createMove(by, item, options, (current, readKey, changes) =>
+    end({ ...current, ...change }, outcome, context, { readKey, changes }),
+  );
 }
 
 function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKey, changes }: Commit): Moved {
@@ -242,30 +349,15 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
  * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
  */
 export function sendNow(item: MessageItem, context: StepContext): Step<Moved | Stale> {
-  const { now } = context;
-  return {
-    whileFailing: 'refuse',
-    decide(_look, changes) {
-      const current = startFromOwn('sendNow', item, context, changes);
-      if (!current) return () => stale;
-      const next = keepMessage({ ...current, sendNowAt: now }, now, changes);
-      return () => ({ item: next, newFollowUps: [], closedRequests: [] });
-    },
-  };
-}
-
-/** Starts a step. If the message is not stored, only one caller handles it, so `item` has the current state. */
-function startFromOwn(
-  step: keyof typeof startsFrom,
-  item: MessageItem,
-  context: StepContext,
-  changes: Changes,
-): MessageItem | undefined {
-  return isTracked(item) ? startFrom(step, item.id, context, changes) : item;
+  return createMove('sendNow', item, { context, whileFailing: 'refuse' }, (current, _, changes) => ({
+    item: keepMessage({ ...current, sendNowAt: context.now }, context.now, changes),
+    newFollowUps: [],
+    closedRequests: [],
+  }));
 }
 
 /** Returns the message as earlier steps have left it, if the step can start from its state. */
-export function startFrom(
+function startFrom(
   step: keyof typeof startsFrom,
   id: string,
   { current: { messages } }: StepContext,
@@ -316,7 +408,7 @@ export function discard(
       // The store might have written a message that it refused. This process does not know that message.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // A decision about an unknown outcome no longer applies if the message waits again.
-      const current = startFromOwn('discard', item, context, changes);
+      const current = isTracked(item) ? startFrom('discard', item.id, context, changes) : item;
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {
         // Only an earlier try can have reached a recipient.
@@ -334,7 +426,7 @@ export function discard(
 }
 
 /** Stores a tracked message. A long flow message is written only once, under a separate key. */
-export function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
+function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
   if (!isTracked(item)) return item;
   const { flowMessage = '', ...rest } = item;
   const isApart = flowMessage.length > maxInlineLength;

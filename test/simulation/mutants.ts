@@ -387,7 +387,7 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'limits are not checked again when a message leaves',
     'outbox/transitions.ts',
-    'if (!passRules(leaving, readKey, changes)) return () => undefined;',
+    'if (!passRules(leaving, readKey, changes)) return undefined;',
     'passRules(leaving, readKey, changes);',
   ),
   outgoing(
@@ -503,13 +503,13 @@ export const mutants: readonly Mutant[] = [
   // Stored messages that are replaced or withdrawn.
   replace(
     'a reset has no effect on a message that leaves and then waits again',
-    'outbox/arrivals.ts',
+    'outbox/transitions.ts',
     '        noteWithdrawn(key, context.now, readKey, changes);\n',
     '',
   ),
   replace(
     'a newer message does not end the older one',
-    'outbox/arrivals.ts',
+    'outbox/transitions.ts',
     'const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });',
     "const replaced = waiting && readKey('') && supersede(waiting, older.why, context, { readKey, changes });",
   ),
@@ -533,13 +533,13 @@ export const mutants: readonly Mutant[] = [
   ),
   replace(
     'a reset withdraws a message that is leaving',
-    'outbox/arrivals.ts',
+    'outbox/transitions.ts',
     "const item = holder.isLeaving ? undefined : startFrom('withdraw', holder.id, context, changes);",
     "const item = startFrom('withdraw', holder.id, context, changes) ?? startFrom('settle', holder.id, context, changes);",
   ),
   replace(
     'a full queue refuses a replacement',
-    'outbox/arrivals.ts',
+    'outbox/transitions.ts',
     "if (busy && older?.why !== 'replaced' && (",
     'if (busy && (',
   ),

@@ -40,7 +40,10 @@ describe('an outgoing message', () => {
 
 describe('a step of a message that another step has moved', () => {
   const outcome = createError('uncertain');
-  const books = { messages: new Map<string, MessageItem>(), followUps: new FollowUpBook(() => {}) };
+  const books = {
+    messages: Object.assign(new Map<string, MessageItem>(), { replaceable: new Set<string>() }),
+    followUps: new FollowUpBook(() => {}),
+  };
   const rules = { limits: [], quietHours: [], optOut: false, prefixes: new Map() };
   const time = { now: 1_000, clock: 'clock/0' };
   const context: StepContext = { now: 1_000, time, rules, dedupeMs: () => 0, sentMs: 0, current: books };

@@ -85,7 +85,7 @@ describe('replies that other instances have read', () => {
   };
   const inBooks = (followUps: FollowUpBook): StepContext => ({
     ...memory,
-    current: { messages: new Map(), followUps },
+    current: { messages: Object.assign(new Map(), { replaceable: new Set<string>() }), followUps },
   });
   const isOpen = () => {
     const again = reply('again');
