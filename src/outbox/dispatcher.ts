@@ -8,7 +8,6 @@ import { OrderedMap } from './ordered-map';
 import type { SendFailure } from './outage';
 import { placeOf, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
-import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
 import { stale } from './transitions';
 
@@ -54,23 +53,6 @@ export class Dispatcher implements TurnSource {
     const { repository, outage } = this.#options;
     const { queued, scheduled, paused, connecting, sending } = repository.messages.counts;
     return queued + scheduled + paused + connecting + sending > 0 && !repository.isClosed ? outage.state : undefined;
-  }
-
-  /** Returns the activity of a node, except for messages that its registration counts. */
-  stateOf(node: string): SendHandlerState {
-    const { repository, outage } = this.#options;
-    const { followUps, messages } = repository;
-    const nextAt = messages.nextAt(node);
-    const { error } = outage;
-    const { queued, scheduled, paused, connecting, sending, searching } = messages.countsOf(node);
-    const isAffected = queued + paused + connecting + sending > 0;
-    return {
-      sending: connecting + sending + searching,
-      waiting: queued + scheduled + paused,
-      ...(nextAt === undefined ? undefined : { nextAt }),
-      awaitingReply: followUps.open.replyRequest.of(node),
-      ...(error && isAffected && { outage: error }),
-    };
   }
 
   /**
@@ -274,9 +256,9 @@ export class Dispatcher implements TurnSource {
 
   /** Sets the time at which a message that is not scheduled is no longer paused, or expires. */
   #await({ id, item, phase, pausedUntil = Number.POSITIVE_INFINITY, end }: OutgoingMessage): void {
-    const { clock, absences, repository } = this.#options;
+    const { clock, registrations, repository } = this.#options;
     if (!end || phase === 'scheduled' || repository.isClosed) return;
-    const endsAt = clock.elapsed() + absences.leftMs(item.node, end);
+    const endsAt = clock.elapsed() + registrations.leftMs(item.node, end);
     repository.dueTimes.set(id, Math.min(endsAt, pausedUntil), this.#onDue);
   }
 
@@ -297,9 +279,9 @@ export class Dispatcher implements TurnSource {
 
   /** Ends a message if it has expired. Returns whether it has expired. */
   #endIfOver(message: OutgoingMessage): boolean {
-    const { clock, absences, repository, registrations, settlement, onFault } = this.#options;
+    const { clock, repository, registrations, settlement, onFault } = this.#options;
     const { id, item, end } = message;
-    if (!end || message.place === undefined || absences.leftMs(item.node, end) > 0) return false;
+    if (!end || message.place === undefined || registrations.leftMs(item.node, end) > 0) return false;
     if (!this.remove(id)) {
       // A message whose leaving mark is being written might soon wait again. A message that has left will get an
       // outcome.

@@ -182,7 +182,7 @@ export class MessageRepository {
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;
       // Reads the clock now, because it might have been set since the step was requested.
-      return accept(item, this.#memory(), arrival)(readKey, changes);
+      return accept(item, this.#context(), arrival)(readKey, changes);
     };
     const step: Step<Acceptance> = { whileFailing: 'refuse', decide, bytes: item.flowMessage?.length };
     const added = withEffect(step, (taken) => {
@@ -204,7 +204,7 @@ export class MessageRepository {
    */
   async withdraw(node: string, replaceKey: string): Promise<void> {
     await this.journal.run(
-      withEffect(withdraw(node, replaceKey, this.#memory()), (moved) => moved && this.#apply(moved)),
+      withEffect(withdraw(node, replaceKey, this.#context()), (moved) => moved && this.#apply(moved)),
     );
   }
 
@@ -219,7 +219,7 @@ export class MessageRepository {
     const collect = async () => {
       const ids = [...replaceable];
       for (let start = 0; start < ids.length && !this.isClosed; start += maxPerTurn) {
-        const step = collectSuperseded(ids.slice(start, start + maxPerTurn), this.#memory());
+        const step = collectSuperseded(ids.slice(start, start + maxPerTurn), this.#context());
         await this.journal.run(withEffect(step, (ended) => ended.map((moved) => this.#apply(moved))));
       }
     };
@@ -244,7 +244,7 @@ export class MessageRepository {
    * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
    */
   sendNow(item: MessageItem): Promise<MessageItem | Stale> {
-    return this.#move(sendNow(item, this.#memory()));
+    return this.#move(sendNow(item, this.#context()));
   }
 
   /** Asks the rules which recipients they withhold, and how long the message has to wait. Counts and stores nothing. */
@@ -252,7 +252,7 @@ export class MessageRepository {
     const { withheld: _, ...rest } = item;
     const { rules } = this.#options;
     if (!hasRules(rules)) return { item: rest };
-    const { withheld, notBefore } = await this.journal.run(judge(item, this.#memory()));
+    const { withheld, notBefore } = await this.journal.run(judge(item, this.#context()));
     return { item: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
 
@@ -268,7 +268,7 @@ export class MessageRepository {
     this.inTransit.add(item);
     let marked: MessageItem | Stale | undefined;
     try {
-      const step = markLeaving(item, this.#memory(item));
+      const step = markLeaving(item, this.#context(item));
       marked = await this.messages.during(item.id, 'sending', () => this.#move(step));
     } finally {
       if (!marked || marked === stale) this.inTransit.delete(item.id);
@@ -278,23 +278,23 @@ export class MessageRepository {
 
   /** Makes a message wait again after a try that sent nothing. */
   requeue(item: MessageItem, change: Partial<MessageItem> = {}): Promise<MessageItem | Stale> {
-    return this.#move(requeue(item, change, this.#memory()));
+    return this.#move(requeue(item, change, this.#context()));
   }
 
   /** Makes a message wait again after a try whose outcome is unknown. */
   sendAgain(item: MessageItem, outcome: StoredOutcome, change: Partial<MessageItem>): Promise<MessageItem | Stale> {
-    return this.#move(sendAgain(item, { outcome, change }, this.#memory()));
+    return this.#move(sendAgain(item, { outcome, change }, this.#context()));
   }
 
   async settle(item: MessageItem, ending: Ending): Promise<MessageItem | Stale> {
-    const settled = await this.#move(settle(item, ending, this.#memory(item)));
+    const settled = await this.#move(settle(item, ending, this.#context(item)));
     if (settled !== stale) this.duplicates.ended(item);
     return settled;
   }
 
   async delivered(item: MessageItem): Promise<void> {
     if (!isTracked(item)) return;
-    const uncertain = undecided(item, this.#memory());
+    const uncertain = undecided(item, this.#context());
     // Updates memory before the commit, so that the list of entries agrees with the flow and nothing resumes the
     // message in the meantime.
     if (uncertain) this.awaitDecision(this.messages.put(uncertain).item);
@@ -319,7 +319,7 @@ export class MessageRepository {
    * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write this now: the message stays
    */
   discard(item: MessageItem, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
-    const step = discard(item, this.#memory(), whileFailing);
+    const step = discard(item, this.#context(), whileFailing);
     return this.journal.run(
       withEffect(step, (result) => {
         if (result === stale) return false;
@@ -354,7 +354,7 @@ export class MessageRepository {
   }
 
   /** @param remembered a message that this step might remember */
-  #memory(remembered?: MessageItem): StepContext {
+  #context(remembered?: MessageItem): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
     const lead = Math.round(now - clock.elapsed());

@@ -137,9 +137,9 @@ export class Messages {
 
   /** Adds a message that the caller will process. */
   begin(item: MessageItem, phase: Phase): OutgoingMessage {
-    const message = this.put(item);
-    message.isOwned = true;
-    this.move(message, phase);
+    const message: OutgoingMessage = { id: item.id, item, phase, isKept: isKept(item), listing: {}, isOwned: true };
+    this.#messages.set(item.id, message);
+    this.#list(message);
     return message;
   }
 

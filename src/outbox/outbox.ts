@@ -6,7 +6,6 @@ import { Replies } from '../replies/replies';
 import type { Item } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
-import { Absences } from './expiry';
 import {
   asks,
   formatOutcome,
@@ -77,14 +76,13 @@ export class Outbox implements Participant {
         registrations.reportState(node);
       },
     });
-    const registrations = new SenderRegistrations({ ...options, stateOf: (node) => dispatcher.stateOf(node) });
+    const registrations = new SenderRegistrations({ ...options, repository });
     const handlerOf = (node: string) => registrations.handlerOf(node);
     const base = { ...options, repository, registrations, origins: new Map<string, unknown>(), handlerOf };
-    const absences = new Absences(base);
     const reconciliations = new Reconciliations(base);
     const onAgainDue = (request: ReplyRequest) => void this.#sendAgain(request).catch(options.onFault);
     const replies = new Replies({ ...base, reconciliations, onAgainDue });
-    const settling = { ...base, absences, replies, reconciliations };
+    const settling = { ...base, replies, reconciliations };
     const settlement = new Settlement(settling);
     const dispatcher = new Dispatcher({ ...settling, settlement });
     this.#parts = { ...settling, settlement, dispatcher };
@@ -259,7 +257,6 @@ export class Outbox implements Participant {
 
   /** Notes that a node was deployed, so that its messages can leave, or was removed, so that they wait for it. */
   #nodeChanged(node: string): void {
-    this.#parts.absences.nodeChanged(node);
     this.#parts.settlement.redelivery.nodeChanged(node);
     this.replies.redelivery.nodeChanged(node);
     this.#parts.dispatcher.nodeChanged(node);
@@ -400,9 +397,9 @@ export class Outbox implements Participant {
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
-          const { sent, searched } = await evidence.search(resolveMs, givenUp);
-          if (sent) return void (await end(sent));
-          uncertain = outcome.with({ searched });
+          const result = await evidence.search(outcome, resolveMs, givenUp);
+          if (!(result instanceof SmsError)) return void (await end(result));
+          uncertain = result;
         }
         if (!retryUncertain || further >= retries) return void (await end(uncertain));
         await waitForNext();
@@ -423,7 +420,7 @@ export class Outbox implements Participant {
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
     // The error of this message already reports the store failure, unless stored messages wait.
-    const { waiting } = this.#parts.dispatcher.stateOf(item.node);
+    const { waiting } = this.registrations.stateOf(item.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.storeNotices.add(item.node);
     this.#parts.counts.add(outcome, item.message.to.length);
     await this.#parts.settlement.report(source, item, outcome);

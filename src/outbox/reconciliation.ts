@@ -5,17 +5,17 @@ import type { Feed, RecordOfKind } from '../model';
 import { isHandset } from '../replies/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { type EvidenceRecord, evidenceOf, messageIdOf } from './evidence';
-import { concernedBy, createResolved, type Evidence, isReconciled, type MessageItem, type Sent } from './message-item';
+import {
+  concernedBy,
+  createResolved,
+  type Evidence,
+  isReconciled,
+  type MessageItem,
+  type Outcome,
+} from './message-item';
 import type { OutboxOptions } from './message-repository';
 import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
-
-/** The result of a search. */
-interface Finding {
-  sent?: Sent;
-  /** Sources that the account searched without a result. */
-  searched: Evidence[];
-}
 
 const feedReadsAfterMs = [2_000, 10_000];
 const feedIntervalMs = 30_000;
@@ -134,11 +134,12 @@ export class Reconciliation {
   }
 
   /**
-   * Searches until the time is over, or until there is evidence for all recipients.
+   * Searches until the time is over, or until there is evidence for all recipients. Resolves with the outcome that the
+   * evidence shows, or with the error and the searched sources.
    *
    * @throws the reason of `signal` if it aborts first
    */
-  search(forMs: number, signal: AbortSignal): Promise<Finding> {
+  search(error: SmsError, forMs: number, signal: AbortSignal): Promise<Outcome> {
     const { clock, searches, sources } = this.#options;
     const complete = this.#complete.signal;
     return searches.run(async () => {
@@ -152,8 +153,8 @@ export class Reconciliation {
       over.abort();
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
-      const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
-      return { ...(sent && { sent }), searched: ['feed', ...sources()] };
+      if (this.#by) return createResolved(this.messageId, accepted, this.#by);
+      return error.with({ searched: ['feed', ...sources()] });
     });
   }
 

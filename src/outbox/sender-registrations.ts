@@ -1,11 +1,12 @@
-import { nextTurn } from '../clock';
+import { maxDeploymentMs, nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { CheckedDraft } from '../message/draft';
 import type { ReplyResult } from '../replies/follow-ups';
 import type { DeliveryReport } from '../replies/report';
+import { type End, maxAbsenceMs } from './expiry';
 import type { Outcome, SendOptions } from './message-item';
-import type { OutboxOptions } from './message-repository';
+import type { MessageRepository, OutboxOptions } from './message-repository';
 import type { UnderWay } from './queue';
 
 /** An outcome for a node. */
@@ -114,19 +115,28 @@ export interface SendingNode {
   close(): Promise<void>;
 }
 
-/** Settings and callbacks for the registrations. */
+/** The settings of the registrations, and the messages whose states they report. */
 export interface SenderRegistrationsOptions extends OutboxOptions {
-  /** Returns the activity of a node, except for messages that its registration counts. */
-  stateOf(node: string): SendHandlerState;
+  repository: MessageRepository;
 }
+
+/**
+ * Minimum wait for a node that this process has never seen, because it might have been deployed until the process
+ * began.
+ */
+const minAbsenceMs = 3_600_000;
 
 /** The sending nodes. Reports its activity to each node, and reports a store failure once. */
 export class SenderRegistrations {
   readonly #options: SenderRegistrationsOptions;
   readonly #byNode = new Map<string, SenderRegistration>();
+  readonly #begunAt: number;
+  /** Time at which each absent node was removed, in ms of {@link Clock.elapsed}. */
+  readonly #goneAt = new Map<string, number>();
 
   constructor(options: SenderRegistrationsOptions) {
     this.#options = options;
+    this.#begunAt = options.clock.elapsed();
   }
 
   /** Ids of the registered nodes. */
@@ -150,20 +160,56 @@ export class SenderRegistrations {
   }
 
   add(registration: SenderRegistration): void {
-    this.#byNode.set(registration.handler.id, registration);
+    const { id } = registration.handler;
+    this.#byNode.set(id, registration);
+    this.#goneAt.delete(id);
   }
 
   delete(registration: SenderRegistration): void {
     const { id } = registration.handler;
-    if (this.#byNode.get(id) === registration) this.#byNode.delete(id);
+    if (this.#byNode.get(id) !== registration) return;
+    this.#byNode.delete(id);
+    this.#goneAt.set(id, this.#options.clock.elapsed());
+  }
+
+  /**
+   * Returns how long a message still waits for its node, in ms. 0: its time is over. Infinite: it never ends. For the
+   * time before this process began, the age of the message counts as the absence of its node.
+   */
+  leftMs(node: string, { endsAt, unclaimedAt }: End): number {
+    const { clock } = this.#options;
+    const goneAt = this.#goneAt.get(node);
+    // The node might be about to be deployed.
+    const backAt = (goneAt ?? this.#begunAt) + maxDeploymentMs;
+    const minUntil = goneAt === undefined ? this.#begunAt + minAbsenceMs : goneAt + maxAbsenceMs;
+    const absentUntil = Math.max(unclaimedAt, minUntil);
+    const end = this.handlerOf(node) ? endsAt : Math.max(backAt, Math.min(endsAt, absentUntil));
+    return Math.max(0, end - clock.elapsed());
+  }
+
+  /** Returns the activity of a node, except for messages that its registration counts. */
+  stateOf(node: string): SendHandlerState {
+    const { repository, outage } = this.#options;
+    const { followUps, messages } = repository;
+    const { error } = outage;
+    const { queued, scheduled, paused, connecting, sending, searching } = messages.countsOf(node);
+    const nextAt = scheduled > 0 ? messages.nextAt(node) : undefined;
+    const isAffected = queued + paused + connecting + sending > 0;
+    return {
+      sending: connecting + sending + searching,
+      waiting: queued + scheduled + paused,
+      awaitingReply: followUps.open.replyRequest.of(node),
+      ...(nextAt !== undefined && { nextAt }),
+      ...(error && isAffected && { outage: error }),
+    };
   }
 
   /** Reports its activity to a node. */
   reportState(node: string): void {
     const registration = this.#byNode.get(node);
     if (!registration) return;
-    const { journal, stateOf } = this.#options;
-    const state = stateOf(node);
+    const { journal } = this.#options;
+    const state = this.stateOf(node);
     const outage = state.outage ?? (journal.failure && this.#needsStore(registration) ? journal.failure : undefined);
     registration.handler.onState({
       ...state,
@@ -177,11 +223,11 @@ export class SenderRegistrations {
    * message can wait, the error of the first refused message reports the failure instead: see `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
-    const { journal, stateOf, storeNotices } = this.#options;
+    const { journal, storeNotices } = this.#options;
     const { handler } = registration;
     this.reportState(handler.id);
     if (!journal.failure || !this.#needsStore(registration, journal.mayHold) || !storeNotices.note(handler.id)) return;
-    handler.onOutage(journal.failure.with({ waiting: stateOf(handler.id).waiting }));
+    handler.onOutage(journal.failure.with({ waiting: this.stateOf(handler.id).waiting }));
   }
 
   /** Reports to the nodes that the store fails or works again. */
@@ -204,7 +250,7 @@ export class SenderRegistrations {
    * @returns whether the outage was reported
    */
   onPollFailing(node: string, error: SmsError): boolean {
-    const { waiting, outage } = this.#options.stateOf(node);
+    const { waiting, outage } = this.stateOf(node);
     const handler = this.handlerOf(node);
     if (!handler || outage || error.code === 'SMS_STORE') return false;
     handler.onOutage(error.with({ waiting }));
@@ -219,7 +265,7 @@ export class SenderRegistrations {
 
   /** Returns whether a node needs the store, which it also does for messages that it stored earlier. */
   #needsStore({ handler }: SenderRegistration, mayHold = true): boolean {
-    const { waiting, awaitingReply } = this.#options.stateOf(handler.id);
+    const { waiting, awaitingReply } = this.stateOf(handler.id);
     return (handler.usesStore && mayHold) || waiting > 0 || awaitingReply > 0;
   }
 }

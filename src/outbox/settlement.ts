@@ -1,7 +1,7 @@
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Replies } from '../replies/replies';
-import { type Absences, endOfOutcome } from './expiry';
+import { endOfOutcome } from './expiry';
 import {
   asks,
   formatOutcome,
@@ -35,7 +35,6 @@ export interface SettlementOptions extends OutboxOptions {
    * them.
    */
   origins: Map<string, unknown>;
-  absences: Absences;
   replies: Replies;
   reconciliations: Reconciliations;
 }
@@ -57,12 +56,12 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.#options = options;
-    const { clock, repository, origins, absences, registrations, onAbandoned } = options;
+    const { clock, repository, origins, registrations, onAbandoned } = options;
     this.redelivery = new Redelivery({
       ...options,
       items: repository.messages,
       handlerOf: ({ node }) => registrations.handlerOf(node),
-      patienceMs: (item) => absences.leftMs(item.node, endOfOutcome(item, clock)),
+      patienceMs: (item) => registrations.leftMs(item.node, endOfOutcome(item, clock)),
       report: async (handler, item, mayBeKnown) => {
         if (item.again) return true;
         const { id, outcome, isManuallyResent, sendNowAt } = item;
@@ -230,8 +229,7 @@ export class Settlement {
       if (message) repository.messages.move(message, 'searching');
       registrations.reportState(node);
       try {
-        const { sent, searched } = await evidence.search(resolveMs, repository.closing.signal);
-        outcome = sent ?? error.with({ searched });
+        outcome = await evidence.search(error, resolveMs, repository.closing.signal);
       } catch {
         // The account repeats the search when it opens again.
         evidence.interruptedWith = error;
