@@ -110,7 +110,8 @@ export class AccountData {
   }
 
   async close(): Promise<void> {
-    this.inbox.stopWaiting();
+    // No account node is deployed. Entries without a node become unhandled only after the store was opened again.
+    this.inbox.subscribers.stopWaiting();
     await this.imports.stop();
     await this.journal.close();
   }

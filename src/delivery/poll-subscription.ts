@@ -1,5 +1,5 @@
 import type { Timer } from '../clock';
-import { type Channel, newsOf } from '../inbox/entries';
+import type { Channel } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind, RecordOfKind, Records } from '../model';
 import type { Given, InboxSubscriber } from './subscribers';
@@ -187,9 +187,10 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #giveUp(out: Out): void {
+    const { kind, record } = out.entry;
     this.#end(out, () => {
       this.#inbox.giveUp(out.entry, this);
-      this.#options.onUndelivered(newsOf(out.entry), this.#options.maxAttempts);
+      this.#options.onUndelivered({ kind, record } as RecordOfKind, this.#options.maxAttempts);
     });
   }
 

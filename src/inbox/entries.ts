@@ -1,4 +1,4 @@
-import { type Kind, kinds, type RecordOfKind, type Records, type RecordsOfKind } from '../model';
+import { type Kind, kinds, type RecordOfKind, type RecordsOfKind } from '../model';
 import type { Item } from '../store/store';
 import { isObject } from '../wire/fields';
 import { type DuplicateCallback, type Identity, identify } from './identity';
@@ -71,15 +71,6 @@ function isRecordOfKind(value: object): value is RecordOfKind {
 export function isRecordsOfKind(value: unknown): value is RecordsOfKind {
   const { kind, records } = Object(value) as Partial<Record<keyof RecordsOfKind, unknown>>;
   return isKind(kind) && Array.isArray(records) && records.every(isObject);
-}
-
-/**
- * Returns a record with its kind.
- *
- * @param record another record of the same kind, to use instead
- */
-export function newsOf<K extends Kind>(thing: RecordOfKind<K>, record: Records[K] = thing.record): RecordOfKind<K> {
-  return { kind: thing.kind, record };
 }
 
 function isKind(value: unknown): value is Kind {

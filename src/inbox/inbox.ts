@@ -70,6 +70,7 @@ export class Inbox {
   readonly counts: ReceiveCounts;
   /** The unhandled records. */
   readonly deadLetters: DeadLetters;
+  readonly subscribers: Subscribers;
   readonly #context: InboxContext;
 
   constructor(options: InboxOptions) {
@@ -77,6 +78,7 @@ export class Inbox {
     this.counts = options.counts;
     this.#context = this.#createContext(options);
     this.deadLetters = this.#context.deadLetters;
+    this.subscribers = this.#context.subscribers;
     this.journal.join('inbox', createInboxParticipant(this.#context));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
@@ -103,22 +105,14 @@ export class Inbox {
 
   /** Adds a node to a channel. The node receives waiting entries in the next turn of the event loop. */
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
-    this.#context.subscribers.attach(channel, subscriber);
+    this.subscribers.attach(channel, subscriber);
     this.journal.open();
     this.deadLetters.giveUnreceived();
   }
 
   /** Removes a node from a channel. Entries that it has not acknowledged wait for it, or for other nodes. */
   detach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
-    this.#context.subscribers.detach(channel, subscriber);
-  }
-
-  /**
-   * Stops waiting for nodes, because no account node is deployed. Entries without a node become unhandled only after
-   * the store was opened again.
-   */
-  stopWaiting(): void {
-    this.#context.subscribers.stopWaiting();
+    this.subscribers.detach(channel, subscriber);
   }
 
   /**
@@ -130,7 +124,7 @@ export class Inbox {
    */
   async accept(arrival: Arrival, { onSaved }: Pick<Partial<PollEvents>, 'onSaved'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
-    const { journal, subscribers } = this.#context;
+    const { journal, subscribers } = this;
     if (via === 'callback') return this.#acceptPiece(arrival);
     // The service does not return a polled record again, so a crash during the commit must not lose the answer.
     const savedText = journal.saveAhead(JSON.stringify({ kind, records }));
