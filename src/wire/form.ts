@@ -34,7 +34,8 @@ function decodePart(part: string, charset: string | undefined): string {
   const unescaped = part
     .replaceAll('+', ' ')
     .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
-  return decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
+  // Printable ASCII characters are valid UTF-8, which takes precedence over the charset.
+  return /^[ -~]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 
 /** Decodes a UTF-16 value with a byte order mark that another form parser left escaped. Other values do not change. */
