@@ -201,6 +201,8 @@ export const reasons = {
     busy: 'The queue of messages is full (waiting: {{limit}}). Nothing was sent. Send more slowly, or raise "Queue limit" in the account.',
     busyReads:
       'The queue of reads is full (waiting: {{limit}}). Nothing was read. Read less often, or raise "Queue limit" in the account.',
+    busyCallbacks:
+      'A callback was refused, because too many received messages wait for the flow ({{limit}}). The service calls again. Let the flow acknowledge messages faster.',
     busyScheduled: 'Too many messages are scheduled ({{limit}}). Nothing was sent. Schedule fewer messages at a time.',
   }),
   ...ofCode('SMS_CLOSED', {

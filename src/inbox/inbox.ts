@@ -1,6 +1,6 @@
 import { nextTurn } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
-import { isSmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
 import type { Journal, Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
@@ -45,6 +45,9 @@ export interface ReceiveCounts {
   redelivered: number;
   unhandled: number;
 }
+
+/** Maximum number of entries. One more callback is refused. */
+export const maxWaitingForCallback = 20_000;
 
 /** Maximum number of records accepted in one step. */
 const maxPieceSize = 500;
@@ -120,12 +123,17 @@ export class Inbox {
    * of `records`.
    *
    * @param onSaved called before the records are stored, once a crash can no longer lose them
-   * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed
+   * @throws SmsError for a callback: `SMS_STORE` if the store cannot keep it, or is closed; `SMS_BUSY` if too many
+   * entries wait
    */
   async accept(arrival: Arrival, { onSaved }: Pick<Partial<PollEvents>, 'onSaved'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this;
-    if (via === 'callback') return this.#acceptPiece(arrival);
+    if (via === 'callback') {
+      const limit = maxWaitingForCallback;
+      if (this.#context.entries.size >= limit) throw new SmsError('busyCallbacks', { params: { limit } });
+      return this.#acceptPiece(arrival);
+    }
     // The service does not return a polled record again, so a crash during the commit must not lose the answer.
     const savedText = journal.saveAhead(JSON.stringify({ kind, records }));
     if (savedText) onSaved?.();

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../../src/clock';
 import type { Given, InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
-import type { Arrival, Inbox } from '../../../src/inbox/inbox';
+import { type Arrival, type Inbox, maxWaitingForCallback } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Store } from '../../../src/store/store';
@@ -552,6 +552,18 @@ describe('Inbox', () => {
         await inbox.journal.flush();
         assert.deepEqual([wait, node.texts, [...store.disk.entries.keys()]], [wait, ['hello'], []]);
       }
+    });
+
+    it('is refused while too many records wait for the flow', async () => {
+      const inbox = createInbox();
+      const [polling, node] = [attach(inbox, new Node('a')), attachCallback(inbox)];
+      const records = Array.from({ length: maxWaitingForCallback }, (_, index) => incoming(`${index}`));
+      await inbox.accept(polled(...records));
+      const refused = inbox.accept(called({ body: 'x' }));
+      await assert.rejects(refused, { code: 'SMS_BUSY', params: { limit: maxWaitingForCallback } });
+      inbox.done(polling.last, polling);
+      assert.deepEqual(await inbox.accept(called({ body: 'x' })), ['new']);
+      assert.deepEqual(node.texts, ['x']);
     });
   });
 
