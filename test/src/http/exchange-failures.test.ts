@@ -23,16 +23,6 @@ describe('a request that fails or is stopped', () => {
       assert.match(error.message, /ECONNREFUSED/);
     });
 
-    it('is SMS_UNREACHABLE until the certificate is trusted', async () => {
-      const pair = createSelfSigned();
-      const { baseUrl, port } = await startEcho(pair);
-      await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
-      assert.match((await failure(call(baseUrl))).message, /SELF_SIGNED/);
-      const localhost = `https://localhost:${port}`;
-      assert.equal((await call(localhost, { tls: { ca: pair.cert } })).statusCode, 200);
-      assert.equal((await call(baseUrl, { tls: { rejectUnauthorized: false } })).statusCode, 200);
-    });
-
     it('is SMS_UNREACHABLE if the server does not complete the TLS handshake', async () => {
       const garbage = await startSocketService(closing, (socket) => socket.end('hello\r\n'));
       await failsOnBoth(`https://127.0.0.1:${garbage.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { connect, NetConnectOpts, Socket } from 'node:net';
-import { parseBaseUrl } from '../../../src/login';
 import { Closing } from '../closing';
 import { startRawService, startSocketService } from '../raw-service';
 import { basic, Caller, failure, readEcho } from './exchange-caller';
@@ -18,14 +17,6 @@ describe('createExchange', () => {
       assert.deepEqual([method, url, body], ['GET', '/x?a=1', '']);
       assert.equal(headers.authorization, `Basic ${Buffer.from('ann:pässwörd-271828').toString('base64')}`);
       assert.equal(headers['accept-encoding'], 'identity');
-    });
-
-    it('appends its path to the path of the base URL', async () => {
-      const { baseUrl } = await startEcho();
-      for (const suffix of ['/deep/path', '/deep/path/']) {
-        assert.equal(readEcho(await call(parseBaseUrl(baseUrl + suffix))).url, '/deep/path/x');
-      }
-      assert.equal(readEcho(await call(`${baseUrl}/`, { method: 'GET', parameters: [] })).url, '/x');
     });
   });
 
