@@ -46,8 +46,8 @@ describe('Client', () => {
       (reason: unknown) => reason,
     );
     assert.ok(error instanceof SmsError, inspect(error));
-    const told = inspect(error, { depth: 9 }) + JSON.stringify(error);
-    assert.ok(!told.includes('demo-api-key') && !told.includes('private body'), told);
+    const texts = inspect(error, { depth: 9 }) + JSON.stringify(error);
+    assert.ok(!texts.includes('demo-api-key') && !texts.includes('private body'), texts);
     return error;
   }
 
@@ -103,8 +103,8 @@ describe('Client', () => {
       const client = createClient(simulator.baseUrl);
       assert.equal((await client.readFeed({ format: 'RSS', type: 'reply', size: 300 })).format, 'RSS');
       await client.readFeed();
-      const [asked, plain] = simulator.requests.map(({ params }) => params);
-      assert.deepEqual(asked, { format: 'RSS', type: 'reply', size: '300' });
+      const [full, plain] = simulator.requests.map(({ params }) => params);
+      assert.deepEqual(full, { format: 'RSS', type: 'reply', size: '300' });
       assert.deepEqual(plain, {});
     });
 

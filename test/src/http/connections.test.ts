@@ -43,21 +43,21 @@ describe('connections', () => {
     return { connections, call };
   }
 
-  /** Starts a service that answers each request and counts the received bytes. */
+  /** Starts a service that answers each request and counts the traffic bytes. */
   async function startCounting(tls?: ReturnType<typeof createSelfSigned>) {
-    const seen = { bytes: 0, port: 0 };
+    const traffic = { bytes: 0, port: 0 };
     const onConnection = (socket: Socket) => {
       let request = '';
       socket.on('data', (data) => {
-        seen.bytes += data.length;
+        traffic.bytes += data.length;
         request += data.toString('latin1');
         if (!/^GET.*\r\n\r\n$|a=1$/s.test(request)) return;
         request = '';
         socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
       });
     };
-    seen.port = (await startSocketService(closing, onConnection, tls)).port;
-    return seen;
+    traffic.port = (await startSocketService(closing, onConnection, tls)).port;
+    return traffic;
   }
 
   const startTunnelling = async () => ({ url: (await startProxyService(closing)).baseUrl });
@@ -66,40 +66,40 @@ describe('connections', () => {
   const { cert: ca } = pair;
 
   describe('connections send no byte before beforeLeaving resolves', () => {
-    const ways: Record<string, () => Promise<{ way: Way; seen: { bytes: number } }>> = {
+    const ways: Record<string, () => Promise<{ way: Way; traffic: { bytes: number } }>> = {
       'by http': async () => {
-        const seen = await startCounting();
-        return { seen, way: { baseUrl: `http://127.0.0.1:${seen.port}` } };
+        const traffic = await startCounting();
+        return { traffic, way: { baseUrl: `http://127.0.0.1:${traffic.port}` } };
       },
       'by https': async () => {
-        const seen = await startCounting(pair);
-        return { seen, way: { baseUrl: `https://127.0.0.1:${seen.port}`, tls: { ca } } };
+        const traffic = await startCounting(pair);
+        return { traffic, way: { baseUrl: `https://127.0.0.1:${traffic.port}`, tls: { ca } } };
       },
       'through the tunnel of a proxy': async () => {
-        const seen = await startCounting(pair);
+        const traffic = await startCounting(pair);
         const proxy = await startTunnelling();
-        return { seen, way: { baseUrl: `https://127.0.0.1:${seen.port}`, tls: { ca }, proxy } };
+        return { traffic, way: { baseUrl: `https://127.0.0.1:${traffic.port}`, tls: { ca }, proxy } };
       },
       'to a proxy that forwards': async () => {
-        const seen = await startCounting();
-        return { seen, way: { baseUrl: 'http://sms.test', proxy: { url: `http://127.0.0.1:${seen.port}` } } };
+        const traffic = await startCounting();
+        return { traffic, way: { baseUrl: 'http://sms.test', proxy: { url: `http://127.0.0.1:${traffic.port}` } } };
       },
     };
     for (const [name, start] of Object.entries(ways)) {
       it(name, async () => {
-        const { way, seen } = await start();
+        const { way, traffic } = await start();
         for (const method of ['POST', 'GET'] as const) {
           const { call } = open(way);
           for (let time = 0; time < 2; time++) {
-            const { bytes } = seen;
+            const { bytes } = traffic;
             let bytesBefore = Number.NaN;
             const beforeLeaving = async () => {
               for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-              bytesBefore = seen.bytes;
+              bytesBefore = traffic.bytes;
             };
             assert.equal((await call({ method, beforeLeaving })).statusCode, 200);
             assert.equal(bytesBefore, bytes);
-            assert.ok(seen.bytes > bytes);
+            assert.ok(traffic.bytes > bytes);
           }
         }
       });
@@ -205,13 +205,13 @@ describe('connections', () => {
     await call('/x');
     const slow = call('/slow');
     await until(() => release !== undefined);
-    const former = [...service.connections];
+    const formerSockets = [...service.connections];
     clock.stall(1);
     await call('/x');
-    assert.equal(service.connections.length, former.length + 1);
+    assert.equal(service.connections.length, formerSockets.length + 1);
     release?.();
     assert.equal((await slow).bytes.toString(), 'slow');
-    await until(() => former.every(({ closed }) => closed));
+    await until(() => formerSockets.every(({ closed }) => closed));
   });
 
   it('try the address family first that has worked last', async () => {

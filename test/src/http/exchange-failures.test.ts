@@ -50,13 +50,13 @@ describe('a request that fails or is stopped', () => {
       const pair = createSelfSigned();
       const expired = createSelfSigned('210101000000Z');
       const secure = await startEcho(pair);
-      const former = await startEcho(expired);
+      const expiredService = await startEcho(expired);
       const plain = await startEcho();
       const other = { ca: pair.cert, servername: 'other.example.com' };
       for (const [reason, port, tls, words] of [
         ['certificateUntrusted', secure.port, undefined, /not trusted.*TLS settings.*CA/],
         ['certificateName', secure.port, other, /another host name.*server name/],
-        ['certificateDate', former.port, { ca: expired.cert }, /not valid at this time.*renewed/],
+        ['certificateDate', expiredService.port, { ca: expired.cert }, /not valid at this time.*renewed/],
         ['noTls', plain.port, undefined, /does not speak TLS.*use http/],
         [
           'tlsInvalid',

@@ -24,16 +24,16 @@ describe('createExchange', () => {
     it('waits 2.5 s before it tries the next address of a name', async () => {
       const net: { connect: typeof connect } = require('node:net');
       const { connect: original } = net;
-      const seen: unknown[] = [];
+      const timeouts: unknown[] = [];
       closing.add(net, (it) => Object.assign(it, { connect: original }));
       const watched = (options: NetConnectOpts) => {
-        seen.push('autoSelectFamilyAttemptTimeout' in options && options.autoSelectFamilyAttemptTimeout);
+        timeouts.push('autoSelectFamilyAttemptTimeout' in options && options.autoSelectFamilyAttemptTimeout);
         return original(options);
       };
       Object.assign(net, { connect: watched });
       const { baseUrl } = await startEcho();
       await call(baseUrl);
-      assert.deepEqual(seen, [2_500]);
+      assert.deepEqual(timeouts, [2_500]);
     });
 
     it('does not quote a failure without a code', async () => {

@@ -191,14 +191,14 @@ function testDiskStore(engine: Engine): void {
           { isFlushed: false },
         ),
       );
-      const said: string[] = [];
+      const reports: string[] = [];
       const open = () =>
-        store.open({ ...events, isReadable: ({ id }) => id !== '4', onUnreadable: (detail) => said.push(detail) });
+        store.open({ ...events, isReadable: ({ id }) => id !== '4', onUnreadable: (detail) => reports.push(detail) });
       assert.deepEqual((await open()).items, [createEntry('1'), createEntry('3')]);
-      assert.equal(said.length, 4);
-      for (const detail of said) assert.ok(detail.includes(location) && !detail.includes('secret'));
+      assert.equal(reports.length, 4);
+      for (const detail of reports) assert.ok(detail.includes(location) && !detail.includes('secret'));
       await open();
-      assert.equal(said.length, 4);
+      assert.equal(reports.length, 4);
       await store.close();
       assert.deepEqual(await edit(location, (database) => database.read(['!unreadable!2'])), ['{"secret']);
       assert.deepEqual(await edit(location, (database) => database.read(['!items!2'])), [undefined]);

@@ -213,12 +213,12 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     const changes = createChanges();
     for (const key of keys) changes.remember.set(key, createValue(key));
     await store.commit(changes, new Map());
-    const [found, values]: [Item[], Map<string, string>] = [[], new Map()];
+    const [pageItems, values]: [Item[], Map<string, string>] = [[], new Map()];
     for await (const page of store.pages()) {
-      found.push(...page.items);
+      pageItems.push(...page.items);
       for (const [key, { value }] of page.remembered) values.set(key, value);
     }
-    assert.deepEqual(found, items);
+    assert.deepEqual(pageItems, items);
     assert.deepEqual(new Map([...values].sort()), new Map(keys.map((key): [string, string] => [key, key]).sort()));
   });
 

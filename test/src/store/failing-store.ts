@@ -95,8 +95,8 @@ export class FailingStore implements Store {
       if (this.disk.owner && this.disk.owner !== this) throw failure('LEVEL_LOCKED');
       this.disk.owner = this;
       this.isOpen = true;
-      const found = [...this.disk.pendingWrites].filter(([key]) => !this.#own.has(key));
-      const pendingWrites = found.map(([key, text]) => {
+      const foreignWrites = [...this.disk.pendingWrites].filter(([key]) => !this.#own.has(key));
+      const pendingWrites = foreignWrites.map(([key, text]) => {
         const remove = () => void this.disk.pendingWrites.delete(key);
         const quarantine = () => {
           remove();
@@ -143,7 +143,7 @@ export class FailingStore implements Store {
   commit(changes: Changes): Promise<void> {
     this.commits++;
     // The store writes the data as it was at the time of the call.
-    const kept = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
+    const keptTexts = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
     const dropped = [...changes.drop.keys()].map((id) => [id, undefined] as const);
     const values = [...changes.remember];
     const counting = { ...changes, count: new Map(changes.count) };
@@ -157,7 +157,7 @@ export class FailingStore implements Store {
       const remembered = [...values, ...counted].map(
         ([key, value]) => [key, value && formatRemembered(value)] as const,
       );
-      disk.write([...kept, ...dropped], remembered, isFirm);
+      disk.write([...keptTexts, ...dropped], remembered, isFirm);
     };
     if (this.failsAfterwards && this.failing.has('commit')) write();
     return this.#call('commit', write);

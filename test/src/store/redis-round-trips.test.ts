@@ -82,8 +82,8 @@ describe('round trips to Redis', () => {
   it('are two for a single message, and one more in the background', async () => {
     for (let index = 0; index < messages; index++) await accept(`message ${index}`);
     await inbox.journal.flush();
-    const asked = await commands.take();
-    assert.deepEqual(asked, Array.from({ length: messages }, () => ['mget', 'evalsha', 'evalsha']).flat());
+    const names = await commands.take();
+    assert.deepEqual(names, Array.from({ length: messages }, () => ['mget', 'evalsha', 'evalsha']).flat());
     assert.equal(taken.length, messages + 1);
   });
 

@@ -95,7 +95,7 @@ class Instance implements StoreEvents {
 
   async keep(...entries: Entry[]): Promise<void> {
     const changes = createChanges();
-    for (const kept of entries) changes.keep.set(kept.id, kept);
+    for (const one of entries) changes.keep.set(one.id, one);
     await this.store.commit(changes, new Map());
   }
 
@@ -179,8 +179,8 @@ for (const program of programs) {
       assert.ok(documented, 'docs/deploying.md has no line ACL SETUSER');
       const rights = documented.replace('PASSWORD', 's3cret').split(' ');
       assert.ok(lacks === '' || rights.includes(lacks), lacks);
-      const given = rights.filter((right) => right !== lacks);
-      await server.client.call('ACL', ['SETUSER', name, 'reset', ...given]);
+      const grantedRights = rights.filter((right) => right !== lacks);
+      await server.client.call('ACL', ['SETUSER', name, 'reset', ...grantedRights]);
       closing.add(name, () => server.client.call('ACL', ['DELUSER', name]));
       return server.url.replace('redis://', `redis://${name}:s3cret@`);
     }
@@ -258,8 +258,8 @@ for (const program of programs) {
         const hours = create();
         await hours.open();
         await hours.remember('a', 'A', undefined);
-        const left = await server.client.pttl(`${prefix}seen:a`);
-        assert.ok(left > 50_000 && left <= 60_000, `${left} ms`);
+        const leftMs = await server.client.pttl(`${prefix}seen:a`);
+        assert.ok(leftMs > 50_000 && leftMs <= 60_000, `${leftMs} ms`);
         const changes = createChanges();
         changes.remember.set('b', remembered('B', 20));
         await hours.store.commit(changes, new Map());
@@ -437,10 +437,10 @@ for (const program of programs) {
       });
 
       it('claim immediately from an instance that has closed', async () => {
-        const left = create();
-        await left.open();
-        await left.keep(entry('1'));
-        await left.store.close();
+        const closedInstance = create();
+        await closedInstance.open();
+        await closedInstance.keep(entry('1'));
+        await closedInstance.store.close();
         const heir = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
         assert.deepEqual(await heir.open(), [entry('1')]);
       });
@@ -523,12 +523,12 @@ for (const program of programs) {
       });
 
       it('find the items of their nodes behind any number of others', async () => {
-        const left = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
-        await left.open();
+        const closedInstance = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
+        await closedInstance.open();
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
-        await left.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
-        await left.keep(entry('wanted'), entry('too'));
-        await left.store.close();
+        await closedInstance.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
+        await closedInstance.keep(entry('wanted'), entry('too'));
+        await closedInstance.store.close();
         const heir = create(server.url, { timing: { ...timing, aliveMs: 30_000 } });
         heir.wants = ['incoming'];
         assert.deepEqual(await heir.open(), [entry('too'), entry('wanted')]);
@@ -558,10 +558,10 @@ for (const program of programs) {
       });
 
       it('do not claim after their heartbeat has expired', async () => {
-        const left = create();
-        await left.open();
-        await left.keep(entry('1'));
-        await left.store.close();
+        const closedInstance = create();
+        await closedInstance.open();
+        await closedInstance.keep(entry('1'));
+        await closedInstance.store.close();
         const { instance, proxy } = await createBehindProxy({ heartbeatMs: 1e9 });
         proxy.delay(100);
         const opening = assert.rejects(instance.open(), lifeless);
@@ -781,8 +781,8 @@ for (const program of programs) {
       ] as const) {
         it(`name ${what} without quoting the URL`, async () => {
           const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
-          const own = { ...timing, commandTimeoutMs: 2_000 };
-          await assert.rejects(create(url(guarded.port), { timing: own }).open(), (error: Error) => {
+          const ownTiming = { ...timing, commandTimeoutMs: 2_000 };
+          await assert.rejects(create(url(guarded.port), { timing: ownTiming }).open(), (error: Error) => {
             assert.match(error.message, expected);
             assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /s3cret/);
             return true;

@@ -19,10 +19,10 @@ describe('changes that a power cut can partly undo', () => {
     keepItem(changes, item);
     keepItem(changes, { ...item, attempts: 1 }, true);
     assert.equal(isFlushed(changes), true);
-    const others = createChanges();
-    keepItem(others, item, true);
-    addChanges(others, changes);
-    assert.equal(isFlushed(others), true);
+    const otherChanges = createChanges();
+    keepItem(otherChanges, item, true);
+    addChanges(otherChanges, changes);
+    assert.equal(isFlushed(otherChanges), true);
   });
 
   it('are flushed if they drop items that must not come back', () => {

@@ -74,9 +74,9 @@ describe('parseOutbox (§2.4)', () => {
   });
 
   it('leaves out entries without a field, unless all are like that', () => {
-    const others = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
-    assert.deepEqual(parse([...others, record]), [record]);
-    for (const other of others) {
+    const emptyEntries = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
+    assert.deepEqual(parse([...emptyEntries, record]), [record]);
+    for (const other of emptyEntries) {
       assert.throws(() => parse([other]), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     }
   });

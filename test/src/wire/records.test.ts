@@ -121,8 +121,8 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
     if (record !== outgoing) {
       it('does not let parameters override derived fields', () => {
         const names = ['via', 'redelivered', 'ackId', 'sent', 'query'];
-        const own = 'statusCode' in record ? ['description', 'final'] : ['isReply', 'awaited', 'optOut'];
-        assert.deepEqual(read([...names, ...own].map((field) => [field, 'forged'])), record);
+        const ownNames = 'statusCode' in record ? ['description', 'final'] : ['isReply', 'awaited', 'optOut'];
+        assert.deepEqual(read([...names, ...ownNames].map((field) => [field, 'forged'])), record);
       });
     }
 
