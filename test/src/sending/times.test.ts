@@ -72,6 +72,16 @@ describe('a message with a time', () => {
     assert.deepEqual(side.service.bodies, ['in a month']);
   });
 
+  it('does not expire before its time although the clock is set back', async () => {
+    const { side, node } = start();
+    await side.send(node, 'in 1 h', at(noon + hourMs, { expireMs: 10 * minuteMs }));
+    side.clock.set(-hourMs);
+    await side.pass(2 * hourMs - 1_000);
+    assert.deepEqual([node.ends, side.service.tries], [[], 0]);
+    await side.pass(1_000 + minuteMs);
+    assert.deepEqual([node.ends, side.service.bodies], [['to 6421555123'], ['in 1 h']]);
+  });
+
   it('does not count for the queue limit, and does not delay other messages', async () => {
     const { side, node } = start({ queueLimit: 1, concurrency: 1 });
     for (let count = 0; count < 20; count++) sendText(node, `later ${count}`, at(noon + hourMs));
