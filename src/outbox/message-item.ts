@@ -75,7 +75,7 @@ export interface AgainLink {
 
 /** An outgoing message as the store has it. Plain data. */
 export interface MessageItem extends Item, CheckedDraft {
-  part: 'ledger';
+  part: 'outgoing';
   kind: 'message';
   state: MessageState;
   /** Id of the sending node. */

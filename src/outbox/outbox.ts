@@ -89,7 +89,7 @@ export class Outbox implements Participant {
     this.registrations = registrations;
     this.replies = replies;
     this.admin = new Admin(this.#parts);
-    journal.join('ledger', this);
+    journal.join('outgoing', this);
   }
 
   /** Reschedules messages after a change of quiet hours. */
@@ -433,7 +433,7 @@ export class Outbox implements Participant {
     const item: MessageItem = {
       ...request,
       id: journal.nextId(),
-      part: 'ledger',
+      part: 'outgoing',
       kind: 'message',
       subscribers: [`node ${node}`],
       attempts: 0,

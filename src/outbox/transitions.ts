@@ -438,6 +438,6 @@ function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose =
 
 /** @param isAsking returns whether open reply requests or reports need the flow message */
 function dropMessage(item: MessageItem, isAsking: () => boolean, changes: Changes): void {
-  dropItem(changes, item.id, 'ledger');
+  dropItem(changes, item.id, 'outgoing');
   if ((item.isFlowMessageApart || asks(item)) && !isAsking()) changes.remember.set(flowMessageKey(item.id), undefined);
 }

@@ -21,7 +21,7 @@ export type ReplyResult = { reply: IncomingRecord; answer?: string } | NoReply;
 
 /** Fields that reply requests and reports share. */
 interface Awaiting extends Item {
-  part: 'ledger';
+  part: 'outgoing';
   /** Id of the sending node. */
   node: string;
   /** Id of the message, under which the flow message is stored. */

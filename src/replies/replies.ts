@@ -473,7 +473,7 @@ export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<
   return {
     whileFailing: 'apply',
     decide(readKey, changes) {
-      dropItem(changes, followUp.id, 'ledger');
+      dropItem(changes, followUp.id, 'outgoing');
       if (unopened) closeRequest(unopened, readKey, changes);
       if (wasLast && isLast()) {
         changes.remember.set(flowMessageKey(followUp.messageItemId), undefined);

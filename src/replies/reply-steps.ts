@@ -215,7 +215,7 @@ export function messageOfRequest(request: string): string {
 /** Returns the fields that all follow-ups of a message share. */
 function commonOf(item: MessageItem, { reference, messageId }: SentKeys, waitMs: number) {
   return {
-    part: 'ledger' as const,
+    part: 'outgoing' as const,
     subscribers: item.subscribers,
     attempts: 0,
     node: item.node,
@@ -443,7 +443,7 @@ function dropRequests(
   mayBeDecided = false,
 ): string[] {
   for (const request of requests) {
-    dropItem(changes, request.id, 'ledger');
+    dropItem(changes, request.id, 'outgoing');
     closeRequest(request, readKey, changes, mayBeDecided);
   }
   return requests.map(({ id }) => id);

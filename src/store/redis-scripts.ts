@@ -134,9 +134,9 @@ return 1
 
 /**
  * Claims items of another instance that has closed or has no heartbeat. It claims the items with a wanted name, and
- * ledger items whose reservation has ended. If no item is left, it removes the other instance. It returns the id and
- * text of each item. If the heartbeat of this instance has expired, it returns nothing, because other instances treat
- * this one as dead. Keys: own items, heartbeat, names of all instances, then those of the other instance: items,
+ * outgoing messages whose reservation has ended. If no item is left, it removes the other instance. It returns the id
+ * and text of each item. If the heartbeat of this instance has expired, it returns nothing, because other instances
+ * treat this one as dead. Keys: own items, heartbeat, names of all instances, then those of the other instance: items,
  * heartbeat, mark that it is gone, mark that its items are reserved.
  */
 const takeOverScript = `
@@ -153,7 +153,7 @@ local function isWanted(text)
   local read, item = pcall(cjson.decode, text)
   -- An instance that finds an unreadable item claims it, to quarantine it.
   if not read or type(item) ~= 'table' or type(item.subscribers) ~= 'table' then return true end
-  if item.part == 'ledger' and not isReserved then return true end
+  if item.part == 'outgoing' and not isReserved then return true end
   for _, subscriber in ipairs(item.subscribers) do if wanted[subscriber] then return true end end
   return false
 end

@@ -47,7 +47,8 @@ export interface RedisStoreOptions {
 
 /**
  * With these times, an instance claims the items of a dead instance within `aliveMs` plus two heartbeats, which is less
- * than 60 s. Instances claim unwanted ledger items only after the time for which messages wait for a missing node.
+ * than 60 s. Instances claim unwanted outgoing messages only after the time for which messages wait for a missing
+ * node.
  */
 const redisTiming: RedisTiming = {
   aliveMs: 30_000,

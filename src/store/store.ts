@@ -3,7 +3,7 @@ import { isSmsError, SmsError } from '../errors';
 import { addCount, areLimitsKept, type Count, joinCounts } from './counts';
 
 /** The part of the library that an item belongs to. */
-export type ItemKind = 'inbox' | 'deadLetter' | 'ledger';
+export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
 
 /** An item that the store keeps until its part drops it. Plain data. Each part adds its own properties. */
 export interface Item {
@@ -95,9 +95,9 @@ export interface StoreEvents {
   /** Set if the store is opened for an import. `open` then returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * Called when this process has claimed items of a dead process. Only a shared store calls it. Some ledger items might
-   * belong to nodes that this process does not have. These are items that no process claimed for as long as messages
-   * wait for a missing node.
+   * Called when this process has claimed items of a dead process. Only a shared store calls it. Some outgoing
+   * messages might belong to nodes that this process does not have. These are messages that no process claimed for as
+   * long as messages wait for a missing node.
    */
   onTakenOver(items: readonly Item[]): void;
   /**

@@ -130,7 +130,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
   simulator.fault('send', null);
   const machine = await startMachine(disk, simulator, file);
   const discarded = new Set(read(file, 'discarded').map(({ body }) => body));
-  const kept = read(file, 'kept').filter(({ part, body }) => part === 'ledger' && !discarded.has(body));
+  const kept = read(file, 'kept').filter(({ part, body }) => part === 'outgoing' && !discarded.has(body));
   try {
     await until(
       () => {

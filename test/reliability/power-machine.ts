@@ -12,8 +12,8 @@ export type Order = { send: string; once?: true } | { discard: string };
 
 /** Line that the process writes. */
 export type Entry =
-  | { what: 'keeping'; part: 'inbox' | 'ledger'; body: string }
-  | { what: 'kept'; part: 'inbox' | 'ledger'; body: string }
+  | { what: 'keeping'; part: 'inbox' | 'outgoing'; body: string }
+  | { what: 'kept'; part: 'inbox' | 'outgoing'; body: string }
   | { what: 'outcome'; body: string; name: string; redelivered: boolean }
   | { what: 'message'; body: string; redelivered: boolean }
   | { what: 'discarded'; body: string }
@@ -32,7 +32,7 @@ const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
     if (part === 'inbox' && record) write({ what, part, body: record.body });
     // The store writes a message that may leave immediately as `leaving` from the start.
     const isKept = ['waiting', 'leaving'].includes(String(state));
-    if (part === 'ledger' && message && isKept) write({ what, part, body: message.body });
+    if (part === 'outgoing' && message && isKept) write({ what, part, body: message.body });
   }
 };
 const engine = observeFlushes({

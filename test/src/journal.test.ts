@@ -16,7 +16,7 @@ import {
 import { settle, VirtualClock } from '../virtual-clock';
 import { FailingServer, FailingStore, FakeDisk } from './store/failing-store';
 
-function item(id: string, part: ItemKind = 'ledger'): Item {
+function item(id: string, part: ItemKind = 'outgoing'): Item {
   return { id, part, subscribers: [`node ${id}`], attempts: 0 };
 }
 
@@ -354,12 +354,12 @@ describe('Journal', () => {
 
   it('sees unwritten changes, and does not find dropped items again', async () => {
     const notes = new Notes();
-    const journal = create(store, { ledger: notes });
+    const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
     await journal.run(keep('2'));
     notes.had.set('2', item('2'));
     store.failing.add('commit');
-    await journal.run(step(({ drop }) => void drop.set('1', 'ledger')));
+    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
     await journal.run(step(({ remember }) => void remember.set('key', { at: 1, forMs: 1, value: 'x' })));
     const seen = await journal.run<string | undefined>({
       keys: ['key'],
@@ -375,7 +375,7 @@ describe('Journal', () => {
 
   it('does not find items again that a waiting step drops', async () => {
     const notes = new Notes();
-    const journal = create(store, { ledger: notes });
+    const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(keep('2'));
@@ -383,7 +383,7 @@ describe('Journal', () => {
     store.turns = 3;
     const reopened = clock.advance(5_000);
     await settle();
-    await journal.run(step(({ drop }) => void drop.set('1', 'ledger')));
+    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
     await reopened;
     await journal.flush();
     assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
@@ -393,7 +393,7 @@ describe('Journal', () => {
     const journal = create();
     await journal.run(keep('1'));
     store.failing.add('commit');
-    await journal.run(step(({ drop }) => void drop.set('1', 'ledger')));
+    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
     await journal.run(keep('1'));
     store.failing.clear();
     await clock.advance(5_000);
@@ -440,7 +440,7 @@ describe('Journal', () => {
 
   it('reopens an expired store silently, but only once until a write succeeds', async () => {
     const notes = new Notes();
-    const journal = create(store, { ledger: notes });
+    const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
     notes.had.set('1', item('1'));
     let lapses = 1;
@@ -595,12 +595,12 @@ describe('Journal', () => {
       const before = create();
       await before.run(
         step(({ keep: items }) => {
-          items.set('1', item('1', 'ledger')).set('2', item('2', 'inbox')).set('3', item('3', 'ledger'));
+          items.set('1', item('1', 'outgoing')).set('2', item('2', 'inbox')).set('3', item('3', 'outgoing'));
         }),
       );
       await before.close();
       const notes = new Notes();
-      const journal = create(store, { ledger: notes });
+      const journal = create(store, { outgoing: notes });
       await journal.ready();
       assert.deepEqual(notes.items, [['1', '3']]);
       assert.deepEqual(notes.openings, [true]);
@@ -617,7 +617,7 @@ describe('Journal', () => {
         });
         order.push('found');
       };
-      const journal = create(store, { ledger: { found, wantedNames: () => [] } });
+      const journal = create(store, { outgoing: { found, wantedNames: () => [] } });
       const step1 = journal.run(keep('1')).then(() => order.push('step'));
       await settle();
       assert.deepEqual(order, []);
@@ -684,9 +684,9 @@ describe('Journal', () => {
         wantedNames: () => ['incoming'],
         isReadable: ({ id }) => id !== 'bad',
       };
-      const journal = create(store, { inbox: participant, ledger: new Notes() });
+      const journal = create(store, { inbox: participant, outgoing: new Notes() });
       await journal.ready();
-      const readable = [item('1', 'inbox'), item('bad', 'inbox'), item('bad', 'ledger')].map((one) =>
+      const readable = [item('1', 'inbox'), item('bad', 'inbox'), item('bad', 'outgoing')].map((one) =>
         events?.isReadable(one),
       );
       assert.deepEqual(readable, [true, false, true]);
@@ -705,7 +705,7 @@ describe('Journal', () => {
         return { items: left.shift() ?? [], pendingWrites: [], isReset: left.length === 0 };
       };
       const notes = new Notes();
-      const journal = create(store, { ledger: notes });
+      const journal = create(store, { outgoing: notes });
       await journal.ready();
       events?.onTakenOver([item('1')]);
       await journal.flush();
@@ -725,7 +725,7 @@ describe('Journal', () => {
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });
         const notes = new Notes();
-        const journal = create(server, { ledger: notes });
+        const journal = create(server, { outgoing: notes });
         await journal.ready();
         for (const id of ['stays', 'goes']) {
           notes.had.set(id, item(id));
@@ -752,7 +752,7 @@ describe('Journal', () => {
         wantedNames: () => [],
         releaseAll: () => void released.push(kept()),
       };
-      const journal = create(store, { ledger: participant });
+      const journal = create(store, { outgoing: participant });
       await journal.ready();
       void journal.run(keep('1'));
       await journal.close();

@@ -33,7 +33,7 @@ const memory: Omit<StepContext, 'current'> = {
 };
 const question: ReplyRequest = {
   id: 'text-0',
-  part: 'ledger',
+  part: 'outgoing',
   kind: 'replyRequest',
   subscribers: ['node send'],
   attempts: 0,

@@ -163,7 +163,7 @@ describe('reply requests', () => {
 
     it('leave the reply to another instance if their own instance dies', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
-      const items = store.disk.items.filter(({ part }) => part !== 'ledger');
+      const items = store.disk.items.filter(({ part }) => part !== 'outgoing');
       const server = new FailingServer();
       const later = new SendingSide({ clock: side.clock, store: server });
       later.attach();

@@ -33,8 +33,8 @@ describe('a stored item of the outbox', () => {
   it('is unreadable without its required properties', async () => {
     const needed: Record<string, readonly string[]> = {
       message: ['state', 'node', 'message', 'options', 'arrivedAt'],
-      replyRequest: ['node', 'text', 'recipient', 'reference', 'waitMs'],
-      report: ['node', 'text', 'recipients', 'reference', 'waitMs', 'askedAt'],
+      replyRequest: ['node', 'messageItemId', 'recipient', 'reference', 'waitMs'],
+      report: ['node', 'messageItemId', 'recipients', 'reference', 'waitMs', 'askedAt'],
     };
     for (const item of await createItems()) {
       for (const name of needed[String(item.kind)] ?? []) {
@@ -47,7 +47,7 @@ describe('a stored item of the outbox', () => {
 
   it('stays unchanged if its kind is unknown', () => {
     assert.equal(
-      isReadableItem({ id: '1', part: 'ledger', subscribers: [], attempts: 0, kind: 'other' } as Item),
+      isReadableItem({ id: '1', part: 'outgoing', subscribers: [], attempts: 0, kind: 'other' } as Item),
       true,
     );
   });

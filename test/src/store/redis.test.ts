@@ -488,9 +488,13 @@ for (const program of programs) {
       });
 
       it('claim messages of missing nodes once, after the time for their return', async () => {
-        const ledger = (id: string, node: string) =>
-          entry(id, { part: 'ledger' as 'inbox', subscribers: [`node ${node}`] });
-        await createDead(ledger('1', 'gone'), entry('2', { subscribers: ['path /elsewhere'] }), ledger('3', 'late'));
+        const outgoing = (id: string, node: string) =>
+          entry(id, { part: 'outgoing' as 'inbox', subscribers: [`node ${node}`] });
+        await createDead(
+          outgoing('1', 'gone'),
+          entry('2', { subscribers: ['path /elsewhere'] }),
+          outgoing('3', 'late'),
+        );
         const [one, other, late] = [create(), create(), create()];
         late.wants = ['node late'];
         for (const instance of [one, other]) assert.deepEqual(await instance.open(), []);
@@ -498,7 +502,7 @@ for (const program of programs) {
         await until(async () => (await reservations()).length > 0);
         await late.open();
         await until(() => late.takenOver.length > 0);
-        assert.deepEqual([one.takenOver, other.takenOver, late.takenOver], [[], [], [ledger('3', 'late')]]);
+        assert.deepEqual([one.takenOver, other.takenOver, late.takenOver], [[], [], [outgoing('3', 'late')]]);
         for (const name of await reservations()) await server.client.del(name);
         const all = [one, other, late];
         const idsOf = (...instances: Instance[]) => instances.flatMap(({ takenOver }) => takenOver.map(({ id }) => id));
@@ -509,7 +513,7 @@ for (const program of programs) {
       it('reserve their items again after they were thought dead', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
         await instance.open();
-        await instance.keep(entry('1', { part: 'ledger' as 'inbox', subscribers: ['node elsewhere'] }));
+        await instance.keep(entry('1', { part: 'outgoing' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
         const other = create();
         await other.open();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } from '../../../src/store/store';
 
-const item: Item = { id: '1', part: 'ledger', subscribers: [], attempts: 0 };
+const item: Item = { id: '1', part: 'outgoing', subscribers: [], attempts: 0 };
 
 describe('changes that a power cut can partly undo', () => {
   it('are flushed unless all stored items can be undone', () => {
@@ -27,7 +27,7 @@ describe('changes that a power cut can partly undo', () => {
 
   it('are flushed if they drop items that must not come back', () => {
     const dropping = createChanges();
-    dropItem(dropping, '1', 'ledger');
+    dropItem(dropping, '1', 'outgoing');
     assert.equal(isFlushed(createChanges(dropping, createChanges())), false);
     dropping.firm = true;
     assert.equal(isFlushed(createChanges(dropping, createChanges())), true);
