@@ -150,10 +150,8 @@ describe('the containers', function () {
     assert.equal((await fetch(`${url}/auth/token`, { method: 'POST', body: login })).status, 200);
 
     const ended = once(child, 'exit');
-    const begun = Date.now();
     child.kill('SIGTERM');
-    await ended;
-    assert.ok(Date.now() - begun < Number.parseInt(nodeRedService.stop_grace_period, 10) * 1_000);
+    assert.deepEqual(await ended, [0, null]);
   });
 
   it('do not start Node-RED without its secrets', async () => {
