@@ -7,7 +7,7 @@ import { unfold } from './form-texts';
 const hook = (id: string, changes: Record<string, unknown> = {}): FlowNode =>
   node('sms-callback-in', { id, name: id, path: `/${id}`, publicUrl: 'https://a.example', y: 200, ...changes });
 
-describe('the forms of sms-send and sms-ask', function () {
+describe('sms-send and sms-ask in the editor', function () {
   this.timeout(90_000);
   useFormEditor();
 
