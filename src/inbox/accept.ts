@@ -183,8 +183,8 @@ function acceptRecord(
 ): (fresh: Pending[]) => Verdict {
   const { deadLetters } = context;
   const { event, identity, consent, known, arrival } = candidate;
-  const { kind, via, isRecovered = false } = arrival;
-  const verdict = judge(context, { identity, via }, readKey, changes);
+  const { kind, via, isRecovered } = arrival;
+  const verdict = judge(context, { identity, via, isRecovered }, readKey, changes);
   const isNew = verdict === 'new';
   const leftOut = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';

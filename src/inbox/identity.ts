@@ -104,14 +104,16 @@ export function identify({ kind, record }: RecordOfKind): Identity {
  */
 export function judge(
   { clock, journal, dedupeMs }: Memory,
-  { identity: { id, text }, via }: { identity: Identity; via: Via },
+  { identity: { id, text }, via, isRecovered }: { identity: Identity; via: Via; isRecovered?: true | undefined },
   readKey: ReadKey,
   { remember }: Changes,
 ): Verdict {
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
     const remembered = readKey(key);
-    return remembered && (journal.isShared || remembered.at >= now - forMs) ? remembered : undefined;
+    // A saved answer can be older than the process. Its record was remembered when the answer was committed.
+    const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
+    return isCurrent ? remembered : undefined;
   };
   const known = id === undefined ? undefined : recall(id);
   const seenId = known && parseRememberedValue(known, isSeenId);

@@ -847,13 +847,18 @@ describe('Inbox', () => {
       assert.deepEqual(await after.accept(polled('1')), ['repeated']);
     });
 
-    it('does not deliver a record again whose poll answer is still saved', async () => {
-      const disk = await leaveHeld();
-      const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
-      await settle();
-      assert.equal(b.given.length, 0);
-      assert.equal(disk.pendingWrites.size, 0);
-    });
+    for (const [title, downMs] of [
+      ['does not deliver a record again whose poll answer is still saved', 0],
+      ['recognises a saved poll answer whose identifier has expired', dedupeMs + 1],
+    ] as const)
+      it(title, async () => {
+        const disk = await leaveHeld();
+        mock.timers.tick(downMs);
+        const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
+        await settle();
+        assert.equal(b.given.length, 0);
+        assert.equal(disk.pendingWrites.size, 0);
+      });
 
     it('delivers records of saved poll answers only if it can read the store', async () => {
       const disk = new FakeDisk();
