@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startSimulator } from '../../simulator';
 import { skip } from '../skip';
-import { installPackage, root } from './packed';
+import { root } from './packed';
 
 const run = promisify(execFile);
 const page = readFileSync(join(root, 'docs', 'reference', 'simulator.md'), 'utf8');
@@ -15,45 +14,7 @@ const blocks = (language: string): string[] =>
     name === language ? [code] : [],
   );
 
-describe('the simulator as a library of the package', () => {
-  it('compiles with a strict program that has only the types of Node', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'sms-simulator-types-'));
-    try {
-      installPackage(folder);
-      writeFileSync(
-        join(folder, 'program.ts'),
-        `import { connectSimulator, createManualClock, startSimulator, type Text } from '@messaging-service/node-red-sms/simulator';
-export async function run(): Promise<Text | undefined> {
-  const simulator = await startSimulator({ clock: createManualClock(), keepTexts: 10 });
-  simulator.fault('send', { drop: 'during' }, 1);
-  const { texts } = await connectSimulator(simulator.pageUrl).texts('6421555123');
-  await simulator.close();
-  // @ts-expect-error there is no such fault
-  simulator.fault('send', { drop: 'never' });
-  return texts[0];
-}
-`,
-      );
-      const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
-      const typeRoots = join(root, 'node_modules', '@types');
-      const flags = [
-        '--strict',
-        '--noEmit',
-        '--target',
-        'es2022',
-        '--module',
-        'node20',
-        '--types',
-        'node',
-        '--typeRoots',
-        typeRoots,
-      ];
-      execFileSync(process.execPath, [tsc, ...flags, 'program.ts'], { cwd: folder, stdio: 'pipe', encoding: 'utf8' });
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
-
+describe('docs/reference/simulator.md', () => {
   it('has working examples of its control interface', async function () {
     const commands = blocks('sh').find((block) => block.includes('curl ')) ?? '';
     const simulator = await startSimulator();
