@@ -246,10 +246,9 @@ export class Account implements EndpointHost, MembershipHost {
 
   #createData(settings: AccountSettings, formerData: AccountData | undefined): AccountData {
     const { key, clock, stats, endpoints } = this;
-    const onChanged = () => (this.settings ?? settings).onChanged?.();
     const onStore = () => {
       for (const endpoint of Object.values(endpoints)) endpoint.pauseOrResume();
-      onChanged();
+      this.onChanged();
     };
     const isUsed = () => this.data === data;
     const data = new AccountData({
@@ -262,12 +261,12 @@ export class Account implements EndpointHost, MembershipHost {
       outage: stats.outage,
       storeNotices: stats.storeNotices.of(settings.storeName),
       onStore,
-      onSteps: onChanged,
+      onSteps: () => this.onChanged(),
       receives: stats.receives,
       onDeadLettersFull: () => this.settings?.onUnhandledFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
       onUnreceived: (kind) => this.settings?.onUnreceived?.(kind),
-      sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,
+      sentMs: () => this.settings?.sentMs ?? sentMs,
       rules: this.#rules,
       readConsentChange: (text) => this.#readConsentChange?.(text),
       onOptOut: () => this.onOptOut(),
@@ -277,8 +276,8 @@ export class Account implements EndpointHost, MembershipHost {
         ...(endpoints.outbox.isWatched ? (['outbox'] as const) : []),
       ],
       client: () => [...this.members][0]?.client,
-      onDamaged: (error) => (this.settings ?? settings).onDamaged?.(error),
-      onFault: (error) => (this.settings ?? settings).onFault?.(error),
+      onDamaged: (error) => this.settings?.onDamaged?.(error),
+      onFault: (error) => this.settings?.onFault?.(error),
       onAbandoned: (node) => this.settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.settings?.onDiscarded?.(node),
       onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].set(node, areOpen),

@@ -86,11 +86,11 @@ export async function importStore(options: ImportOptions): Promise<void> {
     const ownIds = new Set(items.map((item) => item.id));
     const head = await readHead(to, id);
     const [mark] = await from.recall([markPrefix + id]);
-    if (head?.state === 'copied' && mark) await keepStaged(to, head, ownIds);
-    else if (head) await dropStaged(to, head);
+    const isEmptied = head?.state === 'copied' && mark !== undefined;
+    if (head) await unstage(to, head, ({ id }) => isEmptied && !ownIds.has(id));
     const copied = await copyAll(options, createItems(pendingWrites, events));
     await from.clear(markPrefix + id, { at: clock.now(), forMs: markedMs, value: '' });
-    await keepStaged(to, copied, ownIds);
+    await unstage(to, copied, (item) => !ownIds.has(item.id));
     for (const { remove } of [...pendingWrites].reverse()) remove();
   } finally {
     await from.close().catch(() => {});
@@ -102,7 +102,7 @@ async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions
   if (to.mayHold === false) return;
   await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });
   const head = await readHead(to, id);
-  if (head?.state === 'copying') await dropStaged(to, head);
+  if (head?.state === 'copying') await unstage(to, head, () => false);
 }
 
 async function copyAll(
@@ -137,21 +137,14 @@ async function copyAll(
   return head;
 }
 
-/** Turns staged pages into items. Skips items that the store already has. */
-async function keepStaged(to: Store, head: Head, ownIds: ReadonlySet<string>): Promise<void> {
+/** Turns the items of staged pages that are to be kept into items of the store, and removes the pages. */
+async function unstage(to: Store, head: Head, isToKeep: (item: Item) => boolean): Promise<void> {
   for (let index = 1; index <= head.pages; index++) {
     const key = pageKey(head, index);
     await write(to, [key], (changes, staged) => {
-      for (const item of parseItems(staged.get(key)?.value)) if (!ownIds.has(item.id)) keepItem(changes, item);
+      for (const item of parseItems(staged.get(key)?.value)) if (isToKeep(item)) keepItem(changes, item);
       changes.remember.set(key, undefined);
     });
-  }
-  await write(to, [], ({ remember }) => remember.set(headKey(head), undefined));
-}
-
-async function dropStaged(to: Store, head: Head): Promise<void> {
-  for (let index = 1; index <= head.pages; index++) {
-    await write(to, [], ({ remember }) => remember.set(pageKey(head, index), undefined));
   }
   await write(to, [], ({ remember }) => remember.set(headKey(head), undefined));
 }
@@ -294,34 +287,31 @@ export class Imports {
    * @throws SmsError `SMS_STORE` while the next import is not done
    */
   async finish(events: ImportOptions['events']): Promise<void> {
+    const { clock, reopen } = this.#options;
     while (this.#formers.length > 0) {
-      const { clock } = this.#options;
       await this.#formers[0]?.started;
       if (this.#failure && !this.#running && clock.elapsed() - this.#failedAt < retryMs) throw this.#failure;
-      const isLate = this.#running !== undefined;
+      const patience = new AbortController();
+      const isSilent = wait(clock, this.#running ? 0 : patienceMs, patience.signal).then(
+        () => !this.#isCopying,
+        () => false,
+      );
       this.#running ??= this.#importNext(events).finally(() => {
         this.#running = undefined;
       });
-      const { promise: patience, cancel } = this.#createPatience(isLate ? 0 : patienceMs);
-      await Promise.race([this.#running, patience]).finally(cancel);
+      const running = this.#running;
+      try {
+        if (await Promise.race([running.then(() => false), isSilent])) {
+          // Opens the store again as soon as the import has ended.
+          void running.then(reopen, reopen);
+          this.#failure ??= describeFormer(this.#formers[0]?.kind ?? '', new Error('no answer yet'));
+          throw this.#failure;
+        }
+        await running;
+      } finally {
+        patience.abort();
+      }
     }
-  }
-
-  /** Creates a promise that rejects after `ms`, unless the former store has answered by then. */
-  #createPatience(ms: number): { promise: Promise<never>; cancel: () => void } {
-    let cancel = () => {};
-    const promise = new Promise<never>((_, reject) => {
-      const timer = this.#options.clock.after(ms, () => {
-        if (this.#isCopying) return;
-        this.#failure ??= describeFormer(this.#formers[0]?.kind ?? '', new Error('no answer yet'));
-        // Opens the store again as soon as the import has ended.
-        void this.#running?.then(this.#options.reopen, this.#options.reopen);
-        reject(this.#failure);
-      });
-      cancel = () => timer.cancel();
-    });
-    promise.catch(() => {});
-    return { promise, cancel };
   }
 
   async #importNext(events: ImportOptions['events']): Promise<void> {

@@ -122,7 +122,8 @@ function requestOfReply(
 
 /** A status never ends the request of an address-book item, and statuses of a message `again` end no request. */
 function requestOfStatus(from: unknown, reference: string, readKey: ReadKey): FoundRequest | undefined {
-  return isHandset(normaliseRecipient(from)) ? findOwnRequest(reference, recipientDigest(from), readKey) : undefined;
+  if (!isHandset(normaliseRecipient(from))) return undefined;
+  return findUnder(requestKey(reference, recipientDigest(from)), readKey);
 }
 
 /** A message, and until when it is remembered, in ms since 1970. */
@@ -296,7 +297,12 @@ export function remember(
     const added = { sent: reference, at, until: at + forMs, ...(askedHandsets.has(msisdn) && { asks: true as const }) };
     const others = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
-    if (item.again) openAlias(item.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
+    if (item.again) {
+      // Replies to a message `again` end the request of the message before it.
+      const alias: Alias = { aliasOf: requestKey(item.again.reference, recipientDigest(item.again.recipient)) };
+      const aliasKey = requestKey(reference, recipientDigest(msisdn));
+      changes.remember.set(aliasKey, { at, forMs, value: JSON.stringify(alias) });
+    }
   }
   openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, readKey, changes);
 }
@@ -335,7 +341,7 @@ export function acceptSent(
 }
 
 /** Stored while a reply request is open, so that the account that reads a reply finds the request. */
-export interface OpenRequest {
+interface OpenRequest {
   id: string;
   /** Whether only some replies are answers. */
   hasAnswers?: true;
@@ -361,12 +367,12 @@ const maxPerKey = 50;
 export const requestPrefix = 'request:';
 
 /** Returns the digest of a recipient or a sender for use in keys. */
-export function recipientDigest(recipient: unknown): string {
+function recipientDigest(recipient: unknown): string {
   return digest(normaliseRecipient(recipient));
 }
 
 /** @param recipient see {@link recipientDigest} */
-export function requestKey(reference: string, recipient: string): string {
+function requestKey(reference: string, recipient: string): string {
   return `${requestPrefix}${reference}:${recipient}`;
 }
 
@@ -388,17 +394,6 @@ export function openRequests(
     const added: OpenRequest = { id, ...(hasAnswers && { hasAnswers }), ...(isReceived && { isReceived }), ...pending };
     write(key, duration, [...open.filter((one) => one.id !== id), added].slice(-maxPerKey), changes);
   }
-}
-
-/** Notes the request under the messageId of a message `again`, so that replies to this message end the request. */
-export function openAlias(
-  { reference, recipient }: Pick<ReplyRequest, 'reference' | 'recipient'>,
-  key: string,
-  { at, forMs }: Duration,
-  changes: Changes,
-): void {
-  const alias: Alias = { aliasOf: requestKey(reference, recipientDigest(recipient)) };
-  changes.remember.set(key, { at, forMs, value: JSON.stringify(alias) });
 }
 
 /**
@@ -453,15 +448,10 @@ function write(key: string, { at, forMs }: Duration, open: readonly OpenRequest[
  *
  * @param recipient see {@link recipientDigest}
  */
-export function findRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
+function findRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
   const key = requestKey(reference, recipient);
   const alias = parseRememberedValue(readKey(key), isAlias);
   return alias ? findUnder(alias.aliasOf, readKey) : findUnder(key, readKey);
-}
-
-/** Like {@link findRequest}, but finds nothing for a message `again`, which has no request of its own. */
-export function findOwnRequest(reference: string, recipient: string, readKey: ReadKey): FoundRequest | undefined {
-  return findUnder(requestKey(reference, recipient), readKey);
 }
 
 function findUnder(key: string, readKey: ReadKey): FoundRequest | undefined {

@@ -21,7 +21,7 @@ export const mutants: readonly Mutant[] = [
     'await from.clear(',
     'if (!from) await from.clear(',
   ),
-  mutant('an import copies no items', 'account/import.ts', 'if (!ownIds.has(item.id)) keepItem(changes, item);', ''),
+  mutant('an import copies no items', 'account/import.ts', 'if (isToKeep(item)) keepItem(changes, item);', ''),
   mutant('an accepted record is not stored', 'inbox/accept.ts', '  keepItem(changes, entry);', ''),
   mutant(
     'a delivered record stays in the store',
