@@ -69,6 +69,16 @@ describe('a user with a waiting message', () => {
     });
   }
 
+  it('cannot send it while it is in flight', async () => {
+    const { side, node } = beginSending();
+    const connect = side.service.holdConnection();
+    await side.send(node, 'hello', { keep });
+    assert.equal(await side.act('kept', 'send'), 'unfit');
+    connect();
+    await side.pass(minuteMs);
+    assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 1]);
+  });
+
   it('cannot send it while it is in flight during an outage', async () => {
     const { side, node } = beginSending();
     const fail = side.service.holdConnection({ takes: false, unreachable: true });

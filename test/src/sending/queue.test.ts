@@ -166,6 +166,31 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
+  it('does not block the event loop with turns without a send', async () => {
+    const clock = new VirtualClock();
+    const queue = new SendQueue({ clock, settings: () => ({ concurrency: 8, queueLimit: 10_000 }) });
+    let given = 0;
+    const runs = Array.from({ length: 1_000 }, () =>
+      queue.run(
+        async (refund) => {
+          given++;
+          refund();
+        },
+        { signal },
+      ),
+    );
+    const perTurn: number[] = [];
+    const count = () => {
+      perTurn.push(given);
+      if (given < 1_000) clock.nextTurn(count);
+    };
+    clock.nextTurn(count);
+    await clock.advance(1);
+    await Promise.all(runs);
+    assert.equal(queue.inFlight, 0);
+    assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
+  });
+
   it('agrees with a plain list', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),

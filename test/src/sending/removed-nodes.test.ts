@@ -43,6 +43,30 @@ describe('the time to live of stored messages', () => {
     assert.deepEqual(over, ['a SMS_EXPIRED 1', 'b SMS_EXPIRED 2', 'c SMS_EXPIRED 3']);
   });
 
+  it('does not end before a redeployed node can return', async () => {
+    for (const isBack of [false, true]) {
+      const side = createSide();
+      const node = side.attach();
+      side.attach('other');
+      keep(node, 'hello', 1);
+      keep(node, 'hello', 2);
+      await side.pass(59_000);
+      await Promise.all([node.node.close(), side.pass(0)]);
+      await side.pass(19_000);
+      assert.deepEqual([side.abandoned, side.outbox.admin.state.kept], [[], 2]);
+      if (!isBack) {
+        await side.pass(2_000);
+        assert.deepEqual([side.abandoned, side.outbox.admin.state.kept], [['send'], 1]);
+      } else {
+        const back = side.attach();
+        await side.pass(1_000);
+        assert.deepEqual([side.abandoned, back.ends, side.outbox.admin.state.kept], [[], ['SMS_EXPIRED'], 1]);
+      }
+      await side.pass(2 * minuteMs);
+      assert.equal(side.outbox.admin.state.kept, 0);
+    }
+  });
+
   it('ends after exactly 7 days without their node', async () => {
     const side = createSide(new FineClock());
     const node = side.attach();

@@ -64,6 +64,27 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
+  it('counts as one outage if the service accepts one message at a time', async () => {
+    const { side, node } = beginSending();
+    let freeAt = 0;
+    const { client } = node;
+    const send = client.send.bind(client);
+    client.send = (message, options) => {
+      if (side.clock.elapsed() < freeAt) side.service.script.push({ error: unavailable('4') });
+      else freeAt = side.clock.elapsed() + 4_000;
+      return send(message, options);
+    };
+    for (const body of ['1', '2', '3', '4']) sendText(node, body, { keep });
+    await side.pass(12_100);
+    assert.deepEqual(side.service.bodies, ['1', '2', '3', '4']);
+    assert.equal(node.outages.length, 1);
+    assert.equal(node.state?.outage, undefined);
+    await side.pass(600_000);
+    side.service.script.push({ unreachable: true });
+    await side.send(node, 'later', { keep }, 10_000);
+    assert.equal(node.outages.length, 2);
+  });
+
   it('applies after a redeploy, which reports the outage once', async () => {
     const store = new FailingStore();
     const { side, node } = await underWay([[0, { error: unavailable('60') }]], { store });

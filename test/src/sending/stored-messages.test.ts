@@ -327,6 +327,17 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
+  it('with retryUncertain are sent again, after a growing delay', async () => {
+    const { side, node } = beginSending();
+    const error = createError('serverError').with({ statusCode: 500 });
+    side.service.script.push({ takes: true, error }, { takes: true, error });
+    await side.send(node, 'hello', { keep, retryUncertain: true }, 900);
+    assert.equal(side.service.tries, 1);
+    await side.pass(10_000);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.equal(side.service.tries, 3);
+  });
+
   it('are dropped from memory if another instance claims them', async () => {
     const { side, node } = await strand();
     const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;

@@ -219,6 +219,12 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['kept']);
   });
 
+  it('do not apply to an essential message', async () => {
+    const { side, node } = start({ quietHours: [quiet(11, 13)] });
+    await side.send(node, 'alarm', { essential: true });
+    assert.deepEqual(node.ends, ['to 6421555123']);
+  });
+
   it('apply to waiting messages with the current settings', async () => {
     const quietHours = [quiet(11, 13)];
     const { side, node } = start({ quietHours });
