@@ -277,9 +277,13 @@ describe('sms-send', () => {
       let read = 0;
       const row = () => Object.defineProperty({}, 'cell', { enumerable: true, get: () => ['x'.repeat(1_024), read++] });
       const rows = Array.from({ length: 10_000 }, row);
-      for (const payload of [rows, Buffer.alloc(1024 * 1024), new Uint8Array(1024 * 1024)]) {
+      const photo = Buffer.alloc(1024 * 1024);
+      let isListed = false;
+      Object.assign(photo, { toJSON: () => (isListed = true) });
+      for (const payload of [rows, photo, { photo }, [photo], new Uint8Array(1024 * 1024)]) {
         assert.equal(formatFlowMessage({ _msgid: '1', topic: 't', payload } as never), '{"_msgid":"1","topic":"t"}');
       }
+      assert.equal(isListed, false, 'no Buffer becomes a list of numbers');
       assert.ok(read < 1_000, String(read));
     });
 

@@ -43,7 +43,7 @@ describe('connections', () => {
     return { connections, call };
   }
 
-  /** Starts a service that answers each request and counts the traffic bytes. */
+  /** Starts a service that answers each request and counts the received bytes. */
   async function startCounting(tls?: ReturnType<typeof createSelfSigned>) {
     const traffic = { bytes: 0, port: 0 };
     const onConnection = (socket: Socket) => {
