@@ -198,14 +198,16 @@ export class ReplaceRules {
   }
 
   /** Checks that a full queue did not refuse a message whose key another waiting message has. */
-  #examineBusy({ input, askedAs }: Entry, { entries }: Group): void {
+  #examineBusy({ input, askedAs }: Entry, { entries, resets }: Group): void {
     const { store, instances } = this.#world.plan;
     // A duplicate replaces nothing, so a full queue can refuse it.
     if (store === 'memory' || instances > 1 || this.#mayBeUnknown || input.order.key !== undefined) return;
     const older = entries.find(
       (one) => one.waitsSince !== undefined && one.waitsSince < askedAs && one.input.copies > 0,
     );
-    if (older && older.state === 'waiting') {
+    // A message that an earlier reset withdraws is not replaced. It keeps its room until its end is stored.
+    const isWithdrawn = resets.some((reset) => reset.askedAs > (older?.waitsSince ?? 0) && reset.askedAs < askedAs);
+    if (older?.state === 'waiting' && !isWithdrawn) {
       this.#world.violate(
         'a full queue refused a replacement',
         `input ${input.number} for input ${older.input.number}`,
