@@ -1,6 +1,6 @@
 import type { HandsetQuery } from './handsets';
 import type { LogQuery } from './log';
-import type { HandsetText } from './messaging';
+import type { HandsetMessage } from './messaging';
 import type {
   CallbackFormat,
   Endpoint,
@@ -77,12 +77,12 @@ export class SimulatorClient {
   }
 
   /** Sends a reply from a handset. By default, it answers the last message to the handset. */
-  reply(text: HandsetText & { inReplyTo?: string }): Promise<IncomingMessage> {
+  reply(text: HandsetMessage & { inReplyTo?: string }): Promise<IncomingMessage> {
     return this.#do('reply', text);
   }
 
   /** Sends a new message from a handset to one of the account's numbers. */
-  receive(text: HandsetText & { to: string }): Promise<IncomingMessage> {
+  receive(text: HandsetMessage & { to: string }): Promise<IncomingMessage> {
     return this.#do('receive', text);
   }
 

@@ -4,7 +4,7 @@ import { keyOf } from './keys';
 import { describeEntry } from './log';
 import type { Change, IncomingMessage, LogEntry, OutboundMessage, StatusUpdate, Text } from './model';
 import type { Simulator } from './simulator';
-import { describeText } from './texts';
+import { describeMessage } from './texts';
 
 const maxHandsets = 500;
 const maxLogEntries = 200;
@@ -64,7 +64,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
   };
   const noteText = (message: OutboundMessage | IncomingMessage, msisdn: string): void => {
     if (texts.size > maxChanges) return;
-    texts.set(`${keyOf(message)} ${msisdn}`, () => describeText(message, msisdn));
+    texts.set(`${keyOf(message)} ${msisdn}`, () => describeMessage(message, msisdn));
   };
   const note = ({ kind, record }: Change): void => {
     switch (kind) {

@@ -2,7 +2,7 @@ import type { Account } from './account';
 import type { History } from './history';
 import { keyOf } from './keys';
 import type { HandsetSummary, IncomingMessage, OutboundMessage } from './model';
-import { describeText } from './texts';
+import { describeMessage } from './texts';
 
 /** Selects handsets. */
 export interface HandsetQuery {
@@ -22,33 +22,33 @@ export function listHandsets(
 ): { handsets: HandsetSummary[]; total: number } {
   const sought = search.trim().toLowerCase();
   const numbers = new Set([...account.handsets, ...account.numbers, ...history.handsets]);
-  const found: { msisdn: string; text: OutboundMessage | IncomingMessage | undefined }[] = [];
+  const found: { msisdn: string; message: OutboundMessage | IncomingMessage | undefined }[] = [];
   for (const msisdn of numbers) {
-    const texts = history.textsOf(msisdn);
+    const messages = history.messagesOf(msisdn);
     const isNamed = `${msisdn} ${account.nameOf(msisdn) ?? ''}`.toLowerCase().includes(sought.replace(/^\+/, ''));
-    const text = isNamed ? texts.at(-1) : findLast(texts, sought);
-    if (isNamed || text !== undefined) found.push({ msisdn, text });
+    const message = isNamed ? messages.at(-1) : findLast(messages, sought);
+    if (isNamed || message !== undefined) found.push({ msisdn, message: message });
   }
-  found.sort((one, other) => rank(other.text) - rank(one.text));
-  const handsets = found.slice(0, limit).map(({ msisdn, text }): HandsetSummary => {
+  found.sort((one, other) => rank(other.message) - rank(one.message));
+  const handsets = found.slice(0, limit).map(({ msisdn, message }): HandsetSummary => {
     const name = account.nameOf(msisdn);
     return {
       msisdn,
       ...(name !== undefined && { name }),
-      ...(text !== undefined && { last: describeText(text, msisdn) }),
+      ...(message !== undefined && { last: describeMessage(message, msisdn) }),
       canReply: history.lastSentTo(msisdn) !== undefined,
     };
   });
   return { handsets, total: found.length };
 }
 
-function findLast<T extends { body: string }>(texts: readonly T[], sought: string): T | undefined {
-  for (let index = texts.length - 1; index >= 0; index -= 1) {
-    if (texts[index]?.body.toLowerCase().includes(sought)) return texts[index];
+function findLast<T extends { body: string }>(messages: readonly T[], sought: string): T | undefined {
+  for (let index = messages.length - 1; index >= 0; index -= 1) {
+    if (messages[index]?.body.toLowerCase().includes(sought)) return messages[index];
   }
   return undefined;
 }
 
-function rank(text: object | undefined): number {
-  return text === undefined ? 0 : keyOf(text);
+function rank(message: object | undefined): number {
+  return message === undefined ? 0 : keyOf(message);
 }

@@ -74,7 +74,7 @@ export class History {
   }
 
   /** Returns all messages of a handset, oldest first. */
-  textsOf(msisdn: string): readonly Message[] {
+  messagesOf(msisdn: string): readonly Message[] {
     return this.#byHandset.get(msisdn) ?? [];
   }
 
@@ -121,9 +121,9 @@ export class History {
     if (isOutbound(message) && message.recipients.some((one) => one.msisdn === msisdn && !one.isError)) {
       this.#lastSent.set(msisdn, message);
     }
-    const texts = this.#byHandset.get(msisdn);
-    if (texts === undefined) this.#byHandset.set(msisdn, [message]);
-    else texts.push(message);
+    const messages = this.#byHandset.get(msisdn);
+    if (messages === undefined) this.#byHandset.set(msisdn, [message]);
+    else messages.push(message);
   }
 
   #add(message: Message): void {

@@ -33,7 +33,7 @@ export { connectSimulator, SimulatorClient, type SimulatorState } from './client
 export { type Clock, createManualClock, createRealClock, type ManualClock } from './clock';
 export type { HandsetQuery } from './handsets';
 export type { LogQuery } from './log';
-export type { HandsetText } from './messaging';
+export type { HandsetMessage as HandsetText } from './messaging';
 export type * from './model';
 export type { Simulator } from './simulator';
 

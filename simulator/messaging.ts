@@ -19,7 +19,7 @@ export type Submission = Pick<
 export class RefusedError extends Error {}
 
 /** A message that a handset writes. */
-export interface HandsetText {
+export interface HandsetMessage {
   /** The handset. */
   from: string;
   body: string;
@@ -151,18 +151,19 @@ export class Messaging {
    * Creates a reply from a handset (§2.3). `inReplyTo` is the messageId of the answered message. Default: the last
    * message to the handset.
    */
-  reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
+  reply(message: HandsetMessage & { inReplyTo?: string }): IncomingMessage {
     const { history } = this.#surroundings;
-    const original = text.inReplyTo === undefined ? history.lastSentTo(text.from) : history.find(text.inReplyTo);
+    const original =
+      message.inReplyTo === undefined ? history.lastSentTo(message.from) : history.find(message.inReplyTo);
     const correlation = original?.messageIdGiven ? original.messageId : 'default';
-    return this.#takeIn(text, original, {
-      inReplyToId: original === undefined ? (text.inReplyTo ?? 'default') : correlation,
+    return this.#takeIn(message, original, {
+      inReplyToId: original === undefined ? (message.inReplyTo ?? 'default') : correlation,
       receivedOn: original?.from ?? this.#surroundings.account.defaultSender,
     });
   }
 
   /** Creates a new message from a handset (§1). */
-  receive(text: HandsetText & { to: string }): IncomingMessage {
+  receive(text: HandsetMessage & { to: string }): IncomingMessage {
     return this.#takeIn(text, undefined, { to: text.to, receivedOn: text.to });
   }
 
@@ -255,7 +256,7 @@ export class Messaging {
   }
 
   #takeIn(
-    text: HandsetText,
+    text: HandsetMessage,
     original: OutboundMessage | undefined,
     where: Pick<IncomingMessage, 'receivedOn'> & { to?: string; inReplyToId?: string },
   ): IncomingMessage {

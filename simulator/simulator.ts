@@ -8,7 +8,7 @@ import { type HandsetQuery, listHandsets } from './handsets';
 import type { History } from './history';
 import type { Listener } from './listener';
 import { type LogQuery, listLog } from './log';
-import type { HandsetText, Messaging } from './messaging';
+import type { HandsetMessage, Messaging } from './messaging';
 import type {
   CallbackAttempt,
   CallbackFormat,
@@ -27,7 +27,7 @@ import type {
   UndeliveredCallback,
 } from './model';
 import type { RequestLog } from './request-log';
-import { describeText } from './texts';
+import { describeMessage } from './texts';
 import type { UnreadQueue } from './unread';
 import { isCallbackUrl } from './wire/callback-url';
 
@@ -238,12 +238,12 @@ export class Simulator {
    * Sends a reply from a handset. By default, it answers the last message to the handset. Without such a message,
    * inReplyToId is `default`.
    */
-  reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
+  reply(text: HandsetMessage & { inReplyTo?: string }): IncomingMessage {
     return this.#parts.messaging.reply(text);
   }
 
   /** Sends a new message from a handset to one of the account's numbers. */
-  receive(text: HandsetText & { to: string }): IncomingMessage {
+  receive(text: HandsetMessage & { to: string }): IncomingMessage {
     return this.#parts.messaging.receive(text);
   }
 
@@ -314,8 +314,8 @@ export class Simulator {
 
   /** Returns the last messages of a handset as the handset shows them, oldest first. */
   texts(msisdn: string, limit: number): { texts: Text[] } {
-    const messages = last(this.#parts.history.textsOf(msisdn), limit);
-    return { texts: messages.map((message) => describeText(message, msisdn)) };
+    const messages = last(this.#parts.history.messagesOf(msisdn), limit);
+    return { texts: messages.map((message) => describeMessage(message, msisdn)) };
   }
 
   /** Returns the newest requests, callbacks and e-mails, newest first, with secrets masked. */

@@ -4,7 +4,7 @@ import { callOf } from './links';
 import type { IncomingMessage, OutboundMessage, Text } from './model';
 
 /** Describes a message as a handset shows it. */
-export function describeText(message: OutboundMessage | IncomingMessage, msisdn: string): Text {
+export function describeMessage(message: OutboundMessage | IncomingMessage, msisdn: string): Text {
   const call = callOf(message);
   const link = call === undefined ? undefined : keyOf(call);
   return {

@@ -12,7 +12,7 @@ export interface AgainMessage extends SentMessage {
 
 /** A reply of a handset to an outgoing message. */
 export interface Reply {
-  text: OutgoingMessage;
+  outgoing: OutgoingMessage;
   from: string;
   message: Message;
 }
@@ -31,11 +31,11 @@ export class AskRules {
   }
 
   /** Notes that a node asks a question. Returns the body of the message that follows an unclear reply, if any. */
-  asked({ text, order }: Input): string | undefined {
+  noteQuestion({ outgoing, order }: Input): string | undefined {
     if (!order.ask?.again) return undefined;
-    const name = againTo(text);
+    const name = againTo(outgoing);
     if (!this.#again.has(name)) {
-      const again = { question: text, to: [], messageId: undefined, arrivals: 0, acceptances: 0 };
+      const again = { question: outgoing, to: [], messageId: undefined, arrivals: 0, acceptances: 0 };
       this.#again.set(name, { name, ...again, accepted: new Set(), acceptancesOf: new Map() });
     }
     return name;
@@ -46,8 +46,8 @@ export class AskRules {
   }
 
   /** Whether a reply does not end its request. */
-  isUnclear({ text, message }: Pick<Reply, 'text' | 'message'>): boolean {
-    return text.order.ask !== undefined && answerOf(message.fields.body ?? '') === undefined;
+  isUnclear({ outgoing, message }: Pick<Reply, 'outgoing' | 'message'>): boolean {
+    return outgoing.order.ask !== undefined && answerOf(message.fields.body ?? '') === undefined;
   }
 
   /** Notes that the service has accepted a message `again`, and checks that it had a reason. */
@@ -63,7 +63,7 @@ export class AskRules {
   }
 
   /** Checks the end of a reply request whose question accepts only some replies. */
-  ended({ text }: Input, { recipient, result }: AnswerEvent, name: string): void {
+  ended({ outgoing }: Input, { recipient, result }: AnswerEvent, name: string): void {
     if (!('reason' in result)) {
       const expected = answerOf(result.reply.body);
       if (expected === undefined)
@@ -76,17 +76,20 @@ export class AskRules {
       return;
     }
     if (result.reason === 'failed' || result.reason === 'undelivered') return;
-    const unclear = this.#unclearReplies(text, recipient);
+    const unclear = this.#unclearReplies(outgoing, recipient);
     if (result.reason === 'unclear' && !unclear.some(({ message }) => message.fields.body === result.reply)) {
       this.#world.violate('a question ended as unclear although no such reply came', `${name}: ${result.reply}`);
     }
   }
 
   /** Unclear replies of a handset that have reached a process. */
-  #unclearReplies(text: OutgoingMessage, from: string): Reply[] {
+  #unclearReplies(outgoing: OutgoingMessage, from: string): Reply[] {
     return this.#replies.filter(
       (reply) =>
-        reply.text === text && reply.from === from && this.isUnclear(reply) && this.#reachedMs.has(reply.message),
+        reply.outgoing === outgoing &&
+        reply.from === from &&
+        this.isUnclear(reply) &&
+        this.#reachedMs.has(reply.message),
     );
   }
 

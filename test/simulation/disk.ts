@@ -89,8 +89,8 @@ export class Disk implements Place {
       const items = [...entries.values()].join();
       const orphan = flowMessage.find((key) => !items.includes(`"${key.slice(key.indexOf(':') + 1)}"`));
       if (orphan !== undefined) return `a flow message that nothing needs stays on a disk: ${orphan}`;
-      const left = findRemainingItem(entries.values(), this.world);
-      if (left !== undefined) return `an entry stays on a disk: ${left}`;
+      const remaining = findRemainingItem(entries.values(), this.world);
+      if (remaining !== undefined) return `an entry stays on a disk: ${remaining}`;
       if (pendingWrites.size > 0) return `${pendingWrites.size} held answers stay on a disk`;
     }
     return undefined;

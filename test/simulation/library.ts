@@ -140,8 +140,8 @@ function findSource(path: string): string {
 function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
   const name = relative(source, path).replaceAll('\\', '/');
   const isMutated = mutant?.file === name;
-  const known = isMutated ? undefined : compiled.get(path);
-  if (known) return known;
+  const existing = isMutated ? undefined : compiled.get(path);
+  if (existing) return existing;
   const text = isMutated ? applyMutant(mutant) : readFileSync(path, 'utf8');
   const { code } = transformSync(text, {
     loader: 'ts',
@@ -149,11 +149,15 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
     target: 'es2022',
     tsconfigRaw: { compilerOptions: { useDefineForClassFields: true } },
   });
-  const made = compileFunction(code, ['exports', 'require', 'module', '__filename', '__dirname', ...shadowed], {
-    filename: `simulated/${name}`,
-  }) as ModuleFunction;
-  if (!isMutated) compiled.set(path, made);
-  return made;
+  const moduleFunction = compileFunction(
+    code,
+    ['exports', 'require', 'module', '__filename', '__dirname', ...shadowed],
+    {
+      filename: `simulated/${name}`,
+    },
+  ) as ModuleFunction;
+  if (!isMutated) compiled.set(path, moduleFunction);
+  return moduleFunction;
 }
 
 /** Globals for `src/`, which may read time and randomness only from its clock. */

@@ -26,22 +26,26 @@ export class OrderNode {
         const wasSent = outgoing?.isSent(news.message.body) ?? false;
         return this.#send(() => {
           const input = this.#inputOf(news);
-          world.say(() => `${this.#process.name}: ${this.#id} reports ${input?.text.name} ${describe(news)}`);
-          outgoing?.ended(input, news, wasSent);
+          world.say(() => `${this.#process.name}: ${this.#id} reports ${input?.outgoing.name} ${describe(news)}`);
+          outgoing?.outcomeArrived(input, news, wasSent);
         });
       },
       onAnswer: (news) =>
         this.#send(() => {
           const input = this.#inputOf(news);
           const what = 'reason' in news.result ? news.result.reason : 'a reply';
-          world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
-          outgoing?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
+          world.say(
+            () => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.outgoing.name}`,
+          );
+          outgoing?.replyRequestEnded(input, news, (record) =>
+            world.find('incoming', record as Record<string, unknown>),
+          );
         }),
       onReport: (news) =>
         this.#send(() => {
           const input = this.#inputOf(news);
           world.say(
-            () => `${this.#process.name}: ${this.#id} has a report of ${input?.text.name}: ${news.report.result}`,
+            () => `${this.#process.name}: ${this.#id} has a report of ${input?.outgoing.name}: ${news.report.result}`,
           );
           outgoing?.reported(input, news);
         }),
@@ -59,19 +63,21 @@ export class OrderNode {
   }
 
   send(input: Input): void {
-    const { text, order } = input;
+    const { outgoing, order } = input;
     const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs, reportMs } =
       order;
     input.receivedBy = this.#process;
-    const again = this.#process.world.outgoing?.asking.asked(input);
+    const again = this.#process.world.outgoing?.asking.noteQuestion(input);
     const encoding = { encoding: 'GSM-7', parts: 1 } as const;
-    const kept = keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined;
-    this.#process.world.say(() => `${this.#process.name}: ${this.#id} receives ${text.name} (input ${input.number})`);
+    const keepOptions = keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined;
+    this.#process.world.say(
+      () => `${this.#process.name}: ${this.#id} receives ${outgoing.name} (input ${input.number})`,
+    );
     this.#node?.send({
       message: {
-        to: [...text.to],
-        body: text.name,
-        ...(text.messageId === undefined ? undefined : { messageId: text.messageId }),
+        to: [...outgoing.to],
+        body: outgoing.name,
+        ...(outgoing.messageId === undefined ? undefined : { messageId: outgoing.messageId }),
       },
       ...encoding,
       options: {
@@ -89,13 +95,13 @@ export class OrderNode {
                 keep: { expireMs: expireMs === 0 ? undefined : expireMs },
               },
             }),
-        ...kept,
+        ...keepOptions,
         ...(order.replaceKey === undefined ? undefined : { replaceKey: `replace ${order.replaceKey}` }),
         ...(order.key === undefined ? undefined : { once: `key ${order.key}` }),
         ...(remember ? { remember: { value: input.number } } : undefined),
         ...(waitMs === 0 ? undefined : { waitMs }),
         ...(order.ask && { answers }),
-        ...(again !== undefined && { again: { message: { to: [], body: again }, ...encoding, ...kept } }),
+        ...(again !== undefined && { again: { message: { to: [], body: again }, ...encoding, ...keepOptions } }),
         ...(reportMs === undefined ? undefined : { reportMs }),
       },
       origin: input,
@@ -108,8 +114,8 @@ export class OrderNode {
     const { world, name } = this.#process;
     const rules = world.outgoing?.replacing;
     world.say(() => `${name}: ${this.#id} receives a reset of key ${reset.replaceKey}`);
-    const onDone = rules?.resetAsked(this.#id, reset);
-    this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.resetFailed(error.code));
+    const onDone = rules?.noteReset(this.#id, reset);
+    this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.noteFailedReset(error.code));
   }
 
   /** Returns the input of an event: `origin` while its process lives, and afterwards the stored flow message. */
@@ -117,7 +123,7 @@ export class OrderNode {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outgoing?.find(flowMessage);
     if (origin === undefined && input?.receivedBy === this.#process)
-      world.violate('a running process lost the input of a message', input.text.name);
+      world.violate('a running process lost the input of a message', input.outgoing.name);
     return input;
   }
 

@@ -19,7 +19,7 @@ export interface OutgoingMessage extends SentMessage {
 /** A flow message that orders an outgoing message. */
 export interface Input {
   readonly number: number;
-  readonly text: OutgoingMessage;
+  readonly outgoing: OutgoingMessage;
   readonly order: OrderPlan;
   /** Time at which the node received it, in ms. */
   readonly askedMs: number;
@@ -57,7 +57,7 @@ export interface Leaving {
 const slackMs = 15_000;
 
 /** Errors that mean that nothing was sent. */
-const unsent: ReadonlySet<string> = new Set([
+const unsentCodes: ReadonlySet<string> = new Set([
   'SMS_UNREACHABLE',
   'SMS_CLOSED',
   'SMS_BUSY',
@@ -70,15 +70,15 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_WITHDRAWN',
 ]);
 /** Errors of a message that was not compared with earlier messages. */
-const refusedOnArrival: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
+const refusedOnArrivalCodes: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
 /** Errors that never end a stored message. */
 const outageCodes: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
-const refused: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
-const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
+const refusedCodes: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
+const unknownCodes: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
 /** Model of outgoing messages. Its checks compare the library with it. */
 export class OutgoingModel {
-  readonly texts = new Map<string, OutgoingMessage>();
+  readonly messages = new Map<string, OutgoingMessage>();
   readonly inputs: Input[] = [];
   readonly replacing: ReplaceRules;
   readonly asking: AskRules;
@@ -94,7 +94,7 @@ export class OutgoingModel {
   readonly #replies: Reply[] = [];
   readonly #undelivered = new Set<string>();
   /** Statuses of messages with a report. */
-  readonly #statuses: { text: OutgoingMessage; from: string; code: string; message: Message }[] = [];
+  readonly #statuses: { outgoing: OutgoingMessage; from: string; code: string; message: Message }[] = [];
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
   /** Consent words of handsets, the last committed word first. */
@@ -116,11 +116,11 @@ export class OutgoingModel {
     const node = this.#plan.senders[order.sender] ?? '';
     const number = this.inputs.length;
     const name = order.key === undefined ? `Order ${number}.` : `Key ${order.key} of ${node}.`;
-    const text = this.texts.get(name) ?? createMessage(name, number, node, order);
-    this.texts.set(name, text);
+    const outgoing = this.messages.get(name) ?? createMessage(name, number, node, order);
+    this.messages.set(name, outgoing);
     const input: Input = {
       number,
-      text,
+      outgoing,
       order,
       askedMs: this.#world.timeline.nowMs,
       isStored: order.keep || (order.inMs !== undefined && (order.inMs > 0 || order.replaceKey !== undefined)),
@@ -135,9 +135,9 @@ export class OutgoingModel {
       hasLostRequest: false,
       dueMs: this.#world.timeline.nowMs + (order.inMs ?? 0),
     };
-    text.inputs.push(input);
+    outgoing.inputs.push(input);
     this.inputs.push(input);
-    this.replacing.asked(input);
+    this.replacing.noteInput(input);
     return input;
   }
 
@@ -159,15 +159,15 @@ export class OutgoingModel {
     if (by < 0) return;
     input.state = (JSON.parse(item) as { state?: string }).state;
     input.wasKept = true;
-    this.replacing.stored(input, input.state);
+    this.replacing.noteState(input, input.state);
   }
 
   /** Notes that the first byte of a message leaves. */
   leave(name: string): void {
-    const text = this.texts.get(name);
-    for (const input of text?.inputs ?? []) this.replacing.left(input);
-    if (!text || this.#world.plan.store === 'memory' || !text.inputs[0]?.isStored) return;
-    if (!text.inputs.some(({ state }) => state === 'leaving'))
+    const outgoing = this.messages.get(name);
+    for (const input of outgoing?.inputs ?? []) this.replacing.noteLeaving(input);
+    if (!outgoing || this.#world.plan.store === 'memory' || !outgoing.inputs[0]?.isStored) return;
+    if (!outgoing.inputs.some(({ state }) => state === 'leaving'))
       this.#violate('a stored message left before the store had its mark', name);
   }
 
@@ -188,44 +188,45 @@ export class OutgoingModel {
   }
 
   /** Notes that the service has received a message and accepted these recipients. */
-  arrived(text: OutgoingMessage, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
-    if (leftMs < Math.min(...text.inputs.map(({ dueMs }) => dueMs)))
-      this.#violate('a message left before its scheduled time', text.name);
-    if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
-    const { inputs, order } = text;
+  requestArrived(outgoing: OutgoingMessage, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
+    if (leftMs < Math.min(...outgoing.inputs.map(({ dueMs }) => dueMs)))
+      this.#violate('a message left before its scheduled time', outgoing.name);
+    if (this.#plan.consent) this.#examineConsent(outgoing, accepted, startedMs, leftMs);
+    const { inputs, order } = outgoing;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
     const mayArriveTwice = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
-    if (text.acceptances > 1 && !mayArriveTwice)
-      this.#violate('a message was accepted twice by the service', text.name);
+    if (outgoing.acceptances > 1 && !mayArriveTwice)
+      this.#violate('a message was accepted twice by the service', outgoing.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
-      const isUnsent = outcome && 'code' in outcome && unsent.has(outcome.code);
+      const isUnsent = outcome && 'code' in outcome && unsentCodes.has(outcome.code);
       return !mayRepeat && isUnsent && !(outcome.code === 'SMS_STORE' && this.#mayHaveBeenStored);
     });
-    if (isCalledUnsent) this.#violate('a message was sent after its flow had learned that it was not sent', text.name);
-    if (accepted.length > 0) text.lastAcceptedMs = this.#world.timeline.nowMs;
+    if (isCalledUnsent)
+      this.#violate('a message was sent after its flow had learned that it was not sent', outgoing.name);
+    if (accepted.length > 0) outgoing.lastAcceptedMs = this.#world.timeline.nowMs;
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
   /** Notes that the service has accepted a message `again` for a handset. It counts for limits. */
-  againArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
+  repeatArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
     const { unlimited, key } = again.question.order;
     if (!unlimited && key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
   /** Notes that a handset replied to a message. */
-  replied(text: OutgoingMessage, from: string, message: Message): void {
-    this.#replies.push({ text, from, message });
+  replied(outgoing: OutgoingMessage, from: string, message: Message): void {
+    this.#replies.push({ outgoing, from, message });
   }
 
-  undelivered(text: OutgoingMessage, handset: string): void {
-    this.#undelivered.add(`${text.name} ${handset}`);
+  undelivered(outgoing: OutgoingMessage, handset: string): void {
+    this.#undelivered.add(`${outgoing.name} ${handset}`);
   }
 
   /** Notes that the service has a status of a message. */
-  hasStatus(text: OutgoingMessage, status: { from: string; code: string; message: Message }): void {
-    this.#statuses.push({ text, ...status });
+  hasStatus(outgoing: OutgoingMessage, status: { from: string; code: string; message: Message }): void {
+    this.#statuses.push({ outgoing, ...status });
   }
 
   reached(messages: readonly Message[]): void {
@@ -244,67 +245,68 @@ export class OutgoingModel {
     return (
       kind === 'incoming' &&
       this.inputs.some(
-        ({ order, text, endedMs }) => order.waitMs > 0 && endedMs === undefined && text.to.includes(fields.from ?? ''),
+        ({ order, outgoing, endedMs }) =>
+          order.waitMs > 0 && endedMs === undefined && outgoing.to.includes(fields.from ?? ''),
       )
     );
   }
 
   /** Whether the service accepted any recipient of a message, regardless of which node sent it. */
   isSent(name: string): boolean {
-    return (this.texts.get(name)?.accepted.size ?? 0) > 0;
+    return (this.messages.get(name)?.accepted.size ?? 0) > 0;
   }
 
   /**
    * Notes and checks an outcome that has entered the flow.
    * @param wasSent whether the service had accepted the message when the account reported to the node
    */
-  ended(input: Input | undefined, news: OutcomeEvent, wasSent: boolean): void {
+  outcomeArrived(input: Input | undefined, event: OutcomeEvent, wasSent: boolean): void {
     if (!input) {
-      this.#violate('an outcome belongs to no message', news.message.body);
+      this.#violate('an outcome belongs to no message', event.message.body);
       return;
     }
-    const { outcome, redelivered } = news;
+    const { outcome, redelivered } = event;
     const name = nameOf(input);
     if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeClaimed)
       this.#violate('an input has more than one outcome', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an outcome is marked as redelivered, but nothing could have repeated it', name);
-    input.outcomes.push(news);
+    input.outcomes.push(event);
     input.endedMs = this.#world.timeline.nowMs;
-    this.replacing.ended(input, news);
+    this.replacing.noteOutcome(input, event);
     if ('code' in outcome) this.#examineError(input, outcome, wasSent);
-    else this.#examineSent(input, news, outcome);
+    else this.#examineSent(input, event, outcome);
   }
 
   /** Notes and checks the end of a reply request that has entered the flow. */
-  answered(input: Input | undefined, news: AnswerEvent, find: (record: object) => Message | undefined): void {
+  replyRequestEnded(input: Input | undefined, event: AnswerEvent, find: (record: object) => Message | undefined): void {
     if (!input) {
-      if (!this.#mayBeClaimed) this.#violate('an answer belongs to no message', news.recipient);
+      if (!this.#mayBeClaimed) this.#violate('an answer belongs to no message', event.recipient);
       return;
     }
-    const { recipient, result, redelivered } = news;
+    const { recipient, result, redelivered } = event;
     const name = `${nameOf(input)} to ${recipient}`;
     const answers = input.answers.get(recipient) ?? [];
-    input.answers.set(recipient, [...answers, news]);
+    input.answers.set(recipient, [...answers, event]);
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeClaimed)
       this.#violate('a recipient ended at more than one output', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
     // A reply resolves an unknown outcome. A store that failed might not have recorded the end of a reply request.
     const last = input.outcomes.at(-1)?.outcome;
-    const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
+    const isUnknown = last !== undefined && 'code' in last && unknownCodes.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
     // If an attempt has an unknown outcome, it may have reached a recipient that the next attempt leaves out or that
     // the service then refuses.
-    const hasArrived = input.order.retryUncertain && input.text.accepted.has(recipient);
+    const hasArrived = input.order.retryUncertain && input.outgoing.accepted.has(recipient);
     const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
-    if (input.order.ask) this.asking.ended(input, news, name);
+    if (input.order.ask) this.asking.ended(input, event, name);
     if ('reason' in result && result.reason === 'failed') return;
     if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure && !isResolved)
       this.#violate('a reply request ended before the message was accepted', name);
     if ('reason' in result) {
       if (result.reason !== 'undelivered') this.#examineTimeout(input, recipient);
-      else if (!this.#undelivered.has(`${input.text.name} ${recipient}`))
+      else if (!this.#undelivered.has(`${input.outgoing.name} ${recipient}`))
         this.#violate('a reply request ended as undelivered without such a status', name);
       return;
     }
@@ -317,29 +319,29 @@ export class OutgoingModel {
   }
 
   /** Notes and checks a report that has entered the flow. */
-  reported(input: Input | undefined, news: ReportEvent): void {
+  reported(input: Input | undefined, event: ReportEvent): void {
     if (!input) {
       if (!this.#mayBeClaimed) this.#violate('a report belongs to no message', '');
       return;
     }
-    const { report, redelivered } = news;
+    const { report, redelivered } = event;
     const { delivered, undelivered, pending } = report;
-    const { text } = input;
+    const { outgoing } = input;
     const name = nameOf(input);
     const mayBeAnother = input.mayRepeat || this.#mayBeClaimed;
     if (input.reports.length > 0 && !redelivered && !mayBeAnother)
       this.#violate('an input has more than one report', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('a report is marked as redelivered, but nothing could have repeated it', name);
-    input.reports.push(news);
-    const told = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending].sort().join(' ');
+    input.reports.push(event);
+    const listedRecipients = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending].sort().join(' ');
     const accepted = [...new Set(acceptedOf(input))].sort().join(' ');
-    if (told !== accepted && !input.isAbandoned && !mayBeAnother)
-      this.#violate('a report lists other recipients than the accepted ones', `${name}: ${told}`);
-    const known = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
-    for (const { msisdn, statusCode } of known) {
+    if (listedRecipients !== accepted && !input.isAbandoned && !mayBeAnother)
+      this.#violate('a report lists other recipients than the accepted ones', `${name}: ${listedRecipients}`);
+    const finalStatuses = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
+    for (const { msisdn, statusCode } of finalStatuses) {
       const isTrue = this.#statuses.some(
-        (one) => one.text.name === text.name && one.from === msisdn && one.code === statusCode,
+        (one) => one.outgoing.name === outgoing.name && one.from === msisdn && one.code === statusCode,
       );
       if (!isTrue)
         this.#violate('a report contains a status that the service never sent', `${name}: ${msisdn} ${statusCode}`);
@@ -380,11 +382,12 @@ export class OutgoingModel {
     if (this.#world.plan.store === 'memory') return;
     for (const input of this.inputs) {
       if (!input.wasKept || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
-      const { node } = input.text;
-      const left = this.#givenUp.get(node) ?? 0;
-      if (left === 0 && input.isStored) this.#violate('a stored message disappeared without an outcome', nameOf(input));
-      else if (left === 0) continue;
-      this.#givenUp.set(node, left - 1);
+      const { node } = input.outgoing;
+      const leftCount = this.#givenUp.get(node) ?? 0;
+      if (leftCount === 0 && input.isStored)
+        this.#violate('a stored message disappeared without an outcome', nameOf(input));
+      else if (leftCount === 0) continue;
+      this.#givenUp.set(node, leftCount - 1);
       input.isAbandoned = true;
     }
   }
@@ -410,7 +413,7 @@ export class OutgoingModel {
   isForSender(message: Message): boolean {
     const isThis = (one: { message: Message }) => one.message === message;
     const status = this.#statuses.find(isThis);
-    const isReported = status?.text.inputs.some(({ order }) => order.reportMs !== undefined) === true;
+    const isReported = status?.outgoing.inputs.some(({ order }) => order.reportMs !== undefined) === true;
     return this.#repliesUsed.has(message) || this.#replies.some(isThis) || isReported;
   }
 
@@ -432,8 +435,10 @@ export class OutgoingModel {
         return `${nameOf(input)} has no report`;
       if (input.order.waitMs === 0) continue;
       const isSent = input.outcomes.some(({ outcome, duplicate }) => !('code' in outcome) && !duplicate);
-      const lacking = isSent ? input.text.to.find((recipient) => !input.answers.has(recipient)) : undefined;
-      if (lacking !== undefined) return `${nameOf(input)} ends at no output for ${lacking}`;
+      const missingRecipient = isSent
+        ? input.outgoing.to.find((recipient) => !input.answers.has(recipient))
+        : undefined;
+      if (missingRecipient !== undefined) return `${nameOf(input)} ends at no output for ${missingRecipient}`;
     }
     if (this.#isForgotten) return undefined;
     const missing = this.asking.missingAgain;
@@ -454,24 +459,24 @@ export class OutgoingModel {
     { code, searched }: { code: string; searched?: readonly string[] },
     wasSent: boolean,
   ): void {
-    const { text, order } = input;
+    const { outgoing, order } = input;
     const name = `${nameOf(input)}: ${code}`;
-    const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
-    if (!unsent.has(code) && !refused.has(code) && !unknown.has(code))
+    const mayRepeat = outgoing.inputs.some((one) => one.order.retryUncertain);
+    if (!unsentCodes.has(code) && !refusedCodes.has(code) && !unknownCodes.has(code))
       this.#violate('an outcome has an error code that no message can have', name);
     // An input that failed its checks says nothing about earlier inputs with its key.
-    const isOnlyItself = text.inputs.length > 1 && refusedOnArrival.has(code);
-    const isAnother = text.inputs.length > 1 && this.#isForgetful;
+    const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
+    const isAnother = outgoing.inputs.length > 1 && this.#isForgetful;
     // As soon as the account knows that one input is unsent, it may send the next input with its key. This can happen
     // before the first outcome enters the flow.
-    const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
-    if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
+    const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
+    if (!unknownCodes.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('a message was reported as not sent, but the service had accepted it', name);
     if (input.isStored && input.wasKept && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
     const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
     // Other errors always need a search. For `SMS_SERVICE`, the HTTP status decides whether the outcome is unknown.
-    if (mustBeSearched && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
+    if (mustBeSearched && code !== 'SMS_SERVICE' && unknownCodes.has(code) && !searched)
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)
       this.#violate('a message expired although it has no time limit', name);
@@ -479,38 +484,42 @@ export class OutgoingModel {
       this.#violate('a message ended with SMS_LIMIT although it has no limit', name);
   }
 
-  #examineSent({ text, order }: Input, { duplicate }: OutcomeEvent, outcome: Exclude<Outcome, { code: string }>): void {
+  #examineSent(
+    { outgoing, order }: Input,
+    { duplicate }: OutcomeEvent,
+    outcome: Exclude<Outcome, { code: string }>,
+  ): void {
     const { accepted, failed, resolvedBy, withheld = [] } = outcome;
-    const { name } = text;
-    const told = new Set([
+    const { name } = outgoing;
+    const listedRecipients = new Set([
       ...accepted,
       ...failed.filter(({ errorCode }) => errorCode === 'SMS_UNCERTAIN').map(({ msisdn }) => msisdn),
     ]);
     // Evidence from the feed and the outbox concerns the whole message, not single recipients.
     const isOfAllRecipients = resolvedBy === 'feed' || resolvedBy === 'outbox';
-    const isTrue = isOfAllRecipients ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
+    const isTrue = isOfAllRecipients ? outgoing.acceptances > 0 : accepted.every((item) => outgoing.accepted.has(item));
     if (!isTrue) this.#violate('a message was reported as sent, but the service had not accepted it', name);
     if (duplicate && order.key === undefined)
       this.#violate('an outcome is marked as a duplicate, but its input has no deduplication key', name);
     // The service might have accepted another input with this body, for other recipients.
-    const isOfAnother = resolvedBy !== undefined && text.inputs.length > 1;
-    const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1 || isOfAnother;
-    const unlisted = [...text.accepted].filter((item) => !told.has(item));
+    const isOfAnother = resolvedBy !== undefined && outgoing.inputs.length > 1;
+    const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || outgoing.arrivals > 1 || isOfAnother;
+    const unlisted = [...outgoing.accepted].filter((item) => !listedRecipients.has(item));
     if (unlisted.length > 0 && !isPartial)
       this.#violate('the service accepted a recipient that the outcome does not list', name);
     const isWithheldButSent = ({ msisdn, mayBeSent }: (typeof withheld)[number]) =>
-      !mayBeSent && text.accepted.has(msisdn);
-    if (withheld.some(isWithheldButSent) && text.arrivals === 1 && !isOfAnother)
+      !mayBeSent && outgoing.accepted.has(msisdn);
+    if (withheld.some(isWithheldButSent) && outgoing.arrivals === 1 && !isOfAnother)
       this.#violate('a recipient was reported as withheld, but the service had accepted it', name);
   }
 
   /** Checks that a timeout is not reported if a reply came while the reply request was open. */
   #examineTimeout(input: Input, recipient: string): void {
-    const { text, order } = input;
-    if (this.#isDisturbed || text.inputs.length > 1) return;
-    const untilMs = text.lastAcceptedMs + order.waitMs - slackMs;
-    for (const { text: to, from, message } of this.#replies) {
-      if (to !== text || from !== recipient || this.asking.isUnclear({ text, message })) continue;
+    const { outgoing, order } = input;
+    if (this.#isDisturbed || outgoing.inputs.length > 1) return;
+    const untilMs = outgoing.lastAcceptedMs + order.waitMs - slackMs;
+    for (const { outgoing: to, from, message } of this.#replies) {
+      if (to !== outgoing || from !== recipient || this.asking.isUnclear({ outgoing, message })) continue;
       const reachedMs = this.#reachedMs.get(message);
       // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
@@ -547,14 +556,14 @@ export class OutgoingModel {
    * early.
    */
   #examinePending(input: Input, msisdn: string): void {
-    const { text, order } = input;
+    const { outgoing, order } = input;
     // An earlier attempt may arrive after the one whose outcome is known.
-    if (this.#isDisturbed || text.inputs.length > 1 || text.arrivals > 1) return;
-    const untilMs = text.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
+    if (this.#isDisturbed || outgoing.inputs.length > 1 || outgoing.arrivals > 1) return;
+    const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.#world.timeline.nowMs < untilMs)
       this.#violate('a report came before all statuses were final and before its time', `${nameOf(input)}: ${msisdn}`);
-    for (const { text: to, from, message } of this.#statuses) {
-      if (to !== text || from !== msisdn) continue;
+    for (const { outgoing: to, from, message } of this.#statuses) {
+      if (to !== outgoing || from !== msisdn) continue;
       const reachedMs = this.#reachedMs.get(message);
       // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
@@ -616,14 +625,14 @@ export class OutgoingModel {
    * Whether a reply answered no request although the account knew that its sender was asked. A reply can also come
    * before the account knows that.
    */
-  #isUnused({ text, from, message }: Reply): boolean {
-    if (this.asking.isUnclear({ text, message })) return false;
-    const [input, ...others] = text.inputs;
+  #isUnused({ outgoing, from, message }: Reply): boolean {
+    if (this.asking.isUnclear({ outgoing, message })) return false;
+    const [input, ...others] = outgoing.inputs;
     if (!input || others.length > 0 || input.hasLostRequest || input.isAbandoned || this.#repliesUsed.has(message))
       return false;
     if (this.#unwritten.has(message)) return false;
     return input.outcomes.every(({ outcome }) =>
-      'code' in outcome ? unknown.has(outcome.code) : !outcome.resolvedBy && outcome.accepted.includes(from),
+      'code' in outcome ? unknownCodes.has(outcome.code) : !outcome.resolvedBy && outcome.accepted.includes(from),
     );
   }
 
@@ -688,8 +697,8 @@ function createMessage(name: string, number: number, node: string, order: OrderP
   };
 }
 
-function nameOf({ number, text }: Input): string {
-  return `${text.name} (input ${number})`;
+function nameOf({ number, outgoing }: Input): string {
+  return `${outgoing.name} (input ${number})`;
 }
 
 /** Returns the recipients for which a reply request or a report is open. */

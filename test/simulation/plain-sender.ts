@@ -7,7 +7,7 @@ type LibraryNode = ReturnType<Membership['attachSender']>;
 export class SendingNode {
   readonly #world: World;
   readonly #name: string;
-  readonly #texts = new Set<PlainMessage>();
+  readonly #messages = new Set<PlainMessage>();
   #membership: Membership | undefined;
   #node: LibraryNode | undefined;
 
@@ -16,17 +16,17 @@ export class SendingNode {
     this.#name = name;
   }
 
-  send(membership: Membership, text: PlainMessage): void {
-    const { to, messageId, retries, retryUncertain } = text;
-    this.#world.say(() => `${this.#name}: ${text.name} is to be sent`);
-    this.#texts.add(text);
+  send(membership: Membership, message: PlainMessage): void {
+    const { to, messageId, retries, retryUncertain } = message;
+    this.#world.say(() => `${this.#name}: ${message.name} is to be sent`);
+    this.#messages.add(message);
     this.#attach(membership).send({
-      message: { to, body: text.name, messageId },
+      message: { to, body: message.name, messageId },
       encoding: 'GSM-7',
       parts: 1,
       options: { retries, retryUncertain, resolveMs: 0, priority: 0, unlimited: false },
-      origin: text,
-      flowMessage: () => text.name,
+      origin: message,
+      flowMessage: () => message.name,
     });
   }
 
@@ -37,7 +37,7 @@ export class SendingNode {
 
   /** Notes that the process has died. Its messages will have no outcome. */
   die(): void {
-    for (const text of this.#texts) if (text.outcomes.length === 0) text.isAbandoned = true;
+    for (const message of this.#messages) if (message.outcomes.length === 0) message.isAbandoned = true;
   }
 
   #attach(membership: Membership): LibraryNode {
@@ -47,9 +47,9 @@ export class SendingNode {
       id: this.#name,
       usesStore: false,
       onOutcome: ({ origin, outcome }) => {
-        const text = origin as PlainMessage;
+        const message = origin as PlainMessage;
         this.#note(
-          text,
+          message,
           'code' in outcome
             ? { name: 'error', code: outcome.code }
             : { name: 'delivered', accepted: [...outcome.accepted] },
@@ -66,16 +66,16 @@ export class SendingNode {
     return this.#node;
   }
 
-  #note(text: PlainMessage, outcome: PlainMessage['outcomes'][number]): void {
-    if (text.isAbandoned) return;
-    this.#world.say(() => `${this.#name}: ${text.name}: ${outcome.name === 'error' ? outcome.code : outcome.name}`);
-    text.outcomes.push(outcome);
-    examineOutcome(this.#world, text, outcome);
+  #note(message: PlainMessage, outcome: PlainMessage['outcomes'][number]): void {
+    if (message.isAbandoned) return;
+    this.#world.say(() => `${this.#name}: ${message.name}: ${outcome.name === 'error' ? outcome.code : outcome.name}`);
+    message.outcomes.push(outcome);
+    examineOutcome(this.#world, message, outcome);
   }
 }
 
 /** Errors that mean that nothing was sent. */
-const unsent: ReadonlySet<string> = new Set([
+const unsentCodes: ReadonlySet<string> = new Set([
   'SMS_UNREACHABLE',
   'SMS_CLOSED',
   'SMS_BUSY',
@@ -84,7 +84,7 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_QUIET',
 ]);
 /** Errors after a request reached the service: it rejected the message, or failed while it processed the message. */
-const answered: ReadonlySet<string> = new Set([
+const responseCodes: ReadonlySet<string> = new Set([
   'SMS_BAD_REQUEST',
   'SMS_UNAUTHORIZED',
   'SMS_FORBIDDEN',
@@ -93,12 +93,12 @@ const answered: ReadonlySet<string> = new Set([
   'SMS_UNCERTAIN',
 ]);
 /** Errors after which the service may have the message anyway. */
-const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
+const unknownCodes: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
 /** Reports violations in an outcome. */
-function examineOutcome(world: World, text: PlainMessage, outcome: PlainMessage['outcomes'][number]): void {
-  const { name, arrivals, accepted, retryUncertain } = text;
-  if (text.outcomes.length > 1) world.violate('an input has more than one outcome', name);
+function examineOutcome(world: World, message: PlainMessage, outcome: PlainMessage['outcomes'][number]): void {
+  const { name, arrivals, accepted, retryUncertain } = message;
+  if (message.outcomes.length > 1) world.violate('an input has more than one outcome', name);
   if (outcome.name === 'delivered') {
     const missing = outcome.accepted.filter((item) => !accepted.has(item));
     if (arrivals === 0 || missing.length > 0)
@@ -108,18 +108,18 @@ function examineOutcome(world: World, text: PlainMessage, outcome: PlainMessage[
     return;
   }
   const { code } = outcome;
-  if (!unsent.has(code) && !answered.has(code))
+  if (!unsentCodes.has(code) && !responseCodes.has(code))
     world.violate('an outcome has an error code that no message can have', `${name}: ${code}`);
-  if (unsent.has(code) && arrivals > 0)
+  if (unsentCodes.has(code) && arrivals > 0)
     world.violate('a message was reported as not sent, but the service had accepted it', `${name}: ${code}`);
-  if (!unknown.has(code) && accepted.size > 0 && !retryUncertain)
+  if (!unknownCodes.has(code) && accepted.size > 0 && !retryUncertain)
     world.violate('a message was reported as refused, but the service had accepted it', `${name}: ${code}`);
 }
 
 /** Reports a message that reached the service too often. Runs after every event. */
-export function examineArrivals(world: World, text: PlainMessage): void {
-  if (text.arrivals > 1 && !text.retryUncertain)
-    world.violate('a message was accepted twice by the service', text.name);
-  if (text.arrivals > text.retries + 1)
-    world.violate('a message reached the service more often than its retries allow', text.name);
+export function examineArrivals(world: World, message: PlainMessage): void {
+  if (message.arrivals > 1 && !message.retryUncertain)
+    world.violate('a message was accepted twice by the service', message.name);
+  if (message.arrivals > message.retries + 1)
+    world.violate('a message reached the service more often than its retries allow', message.name);
 }

@@ -181,11 +181,11 @@ export class Process implements Callee, Surrounding {
   }
 
   /** Sends a message as a user of the library does. Does nothing if the flows are not running. */
-  send(text: PlainMessage): void {
+  send(message: PlainMessage): void {
     const sender = this.#senders.at(-1);
     if (!this.isAlive || !this.#membership || this.#isDeploying || !sender) return;
-    this.world.addPlain(text);
-    sender.send(this.#membership, text);
+    this.world.addPlain(message);
+    sender.send(this.#membership, message);
   }
 
   /** Gives the node of an order a flow message. Does nothing if the node is not deployed. */
@@ -334,7 +334,7 @@ export class Process implements Callee, Surrounding {
     const { world, machine } = this;
     this.isAlive = false;
     for (const store of this.#stores.values()) store.die();
-    const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
+    const committedMessages = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
     if (isPowerFailure) for (const message of world.messages) message.mustBeMarked = false;
     // The deliveries of some messages might not have been flushed.
@@ -354,7 +354,7 @@ export class Process implements Callee, Surrounding {
     }
     for (const message of this.#open) {
       world.noteDeath(message);
-      message.isFound ||= kept.has(message);
+      message.isFound ||= committedMessages.has(message);
       message.isLeftWithTwo ||= machine.place.isWithTwo(message);
     }
     // The delivery might not have been flushed, however long ago it was.
@@ -371,7 +371,8 @@ export class Process implements Callee, Surrounding {
       else if (this.#hasFailedNow) world.allowRepetitions(message);
       if (world.plan.store === 'memory' || machine.place.has(message)) continue;
       if (message.isUnkept) this.#excuse(message, 'the store failed, and its process ended');
-      else if (isPowerFailure && !kept.has(message)) this.#excuse(message, 'the power failed before the flush');
+      else if (isPowerFailure && !committedMessages.has(message))
+        this.#excuse(message, 'the power failed before the flush');
       else if (world.plan.store === 'shared' && !message.isKept)
         this.#excuse(message, 'it was on its way to the server');
     }
@@ -539,29 +540,31 @@ export class Process implements Callee, Surrounding {
   /** Reports if a power failure could lose more than the polls in progress and the held answers. */
   #examineAhead(login: string, kind: Kind, path: string): void {
     const store = this.#stores.get(this.#keys.get(login) ?? '');
-    const held = store?.pendingWrites(kind) ?? 0;
+    const pendingWrites = store?.pendingWrites(kind) ?? 0;
     const unkept = this.#unkept.get(`${login} ${kind}`);
     if (!store?.hasFailed) unkept?.clear();
     else if (unkept) for (const one of unkept) if (one.every(({ hasBeenKept }) => hasBeenKept)) unkept.delete(one);
     const unkeptCount = unkept?.size ?? 0;
     // Items that a failing store did not take are held until it opens again.
-    if (unkeptCount === 0 && (held === 0 || this.hasStoreFailed)) return;
+    if (unkeptCount === 0 && (pendingWrites === 0 || this.hasStoreFailed)) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     // The answers of polls of another login are held with that login.
-    const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.parallelPolls + maxAhead : 0;
-    const most = this.world.plan.parallelPolls + maxAhead + others;
+    const otherLoginPolls = this.#dispatchers.some((one) => one.login !== login)
+      ? this.world.plan.parallelPolls + maxAhead
+      : 0;
+    const maxCount = this.world.plan.parallelPolls + maxAhead + otherLoginPolls;
     const where = `of ${path} in ${this.name}`;
-    if (held + polling > most && !this.hasStoreFailed)
-      this.world.violate('more answers are held and polled than allowed', `${held + polling} ${where}`);
-    if (unkeptCount + polling > most)
+    if (pendingWrites + polling > maxCount && !this.hasStoreFailed)
+      this.world.violate('more answers are held and polled than allowed', `${pendingWrites + polling} ${where}`);
+    if (unkeptCount + polling > maxCount)
       this.world.violate('more polls run than answers can be stored', `${unkeptCount + polling} ${where}`);
   }
 
-  #examinePolls(login: string, path: string, most: number): void {
+  #examinePolls(login: string, path: string, maxCount: number): void {
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const count = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
-    if (count > most)
+    if (count > maxCount)
       this.world.violate('more polls run at the same time than allowed', `${count} of ${path} in ${this.name}`);
   }
 
@@ -637,11 +640,11 @@ export class Process implements Callee, Surrounding {
     for (const node of closing) node.close(true);
     const { timeline } = this.world;
     const sender = this.#senders.at(-1);
-    const sent = [sender?.close(), ...[...this.#orderNodes.values()].map((node) => node.close())];
+    const senderCloses = [sender?.close(), ...[...this.#orderNodes.values()].map((node) => node.close())];
     this.#orderNodes.clear();
-    const left = membership?.leave();
+    const accountClose = membership?.leave();
     const timeout = new Promise<void>((resolve) => timeline.outside(closeTimeoutMs, resolve, this));
-    await Promise.race([Promise.all([...sent, left]), timeout]);
+    await Promise.race([Promise.all([...senderCloses, accountClose]), timeout]);
     this.#membership = undefined;
   }
 

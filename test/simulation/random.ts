@@ -36,8 +36,8 @@ export class Random {
   }
 
   /** Returns a whole number from `least` to `most`, both included. */
-  between(least: number, most: number): number {
-    return least + this.below(most - least + 1);
+  between(min: number, max: number): number {
+    return min + this.below(max - min + 1);
   }
 
   chance(share: number): boolean {

@@ -62,8 +62,8 @@ export class ReplaceRules {
   }
 
   /** Notes that a node has received an input. */
-  asked(input: Input): void {
-    const { order, text } = input;
+  noteInput(input: Input): void {
+    const { order, outgoing: text } = input;
     if (order.replaceKey === undefined) return;
     const entry: Entry = {
       input,
@@ -78,7 +78,7 @@ export class ReplaceRules {
   }
 
   /** Notes that a node has received a reset. Returns a function to call when the library has carried it out. */
-  resetAsked(node: string, { replaceKey }: ResetPlan): () => void {
+  noteReset(node: string, { replaceKey }: ResetPlan): () => void {
     const reset: Reset = { askedAs: ++this.#position, doneAs: undefined };
     this.#groupOf(node, replaceKey).resets.push(reset);
     return () => {
@@ -87,14 +87,14 @@ export class ReplaceRules {
   }
 
   /** Notes that the library refused a reset because of its store. */
-  resetFailed(code: string): void {
+  noteFailedReset(code: string): void {
     const { plannedEvents } = this.#world.plan;
     const mayFail = plannedEvents.some(({ what }) => ['store', 'emptied', 'redeploy', 'stop'].includes(what));
     if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset failed although the store works', code);
   }
 
   /** Notes the state in which the store has a message. */
-  stored(input: Input, state: string | undefined): void {
+  noteState(input: Input, state: string | undefined): void {
     const entry = this.#entries.get(input);
     if (!entry) return;
     entry.storedAs ??= ++this.#position;
@@ -110,10 +110,10 @@ export class ReplaceRules {
   }
 
   /** Notes that the first byte of a message leaves. Without a store, only the time shows what came first. */
-  left(input: Input): void {
+  noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
     // Several inputs with one deduplication key cannot be told apart here.
-    if (!entry || this.#world.plan.store !== 'memory' || input.text.inputs.length > 1) return;
+    if (!entry || this.#world.plan.store !== 'memory' || input.outgoing.inputs.length > 1) return;
     const { nowMs } = this.#world.timeline;
     const newer = this.#groupOfEntry(entry).entries.filter(
       (one) => one.askedAs > entry.askedAs && one.input.askedMs < nowMs - inMemoryMs,
@@ -122,7 +122,7 @@ export class ReplaceRules {
   }
 
   /** Checks an outcome that entered the flow. */
-  ended(input: Input, { outcome, duplicate }: OutcomeEvent): void {
+  noteOutcome(input: Input, { outcome, duplicate }: OutcomeEvent): void {
     if (!('code' in outcome)) return;
     const { code } = outcome;
     const name = `input ${input.number}`;
@@ -238,7 +238,7 @@ export class ReplaceRules {
     return plannedEvents.some(({ what }) => forgets.includes(what));
   }
 
-  #groupOfEntry({ input: { text, order } }: Entry): Group {
+  #groupOfEntry({ input: { outgoing: text, order } }: Entry): Group {
     return this.#groupOf(text.node, order.replaceKey ?? 0);
   }
 

@@ -289,11 +289,11 @@ const share = 0.35;
 
 /**
  * Adds a scene to some plans. The seed alone decides which plans and which scene.
- * @param most number of scenes to choose from, counted from the first. Default: all
+ * @param maxScenes number of scenes to choose from, counted from the first. Default: all
  */
-export function addScene(plan: Plan, random: Random, most?: number): void {
+export function addScene(plan: Plan, random: Random, maxScenes?: number): void {
   if (!random.chance(share)) return;
-  const scene = random.pick((plan.outgoing ? outgoing : inward).slice(0, most));
+  const scene = random.pick((plan.outgoing ? outgoing : inward).slice(0, maxScenes));
   const startsMs = random.below(plan.plannedEvents.at(-1)?.atMs ?? 1_000);
   const plannedEvents = scene(plan, random, random.below(plan.instances));
   for (const planned of plannedEvents) planned.atMs += startsMs;
@@ -336,6 +336,6 @@ function redeployNode(
   return { atMs, what: 'redeploy', process, forMs: random.pick(forMs), node: random.below(Math.max(1, nodes.length)) };
 }
 
-function order(plan: Plan, random: Random, process: number, atMs: number, given: Partial<OrderPlan>): PlannedEvent {
-  return { atMs, ...createOrder(random, plan.instances, plan.outgoing?.senders.length ?? 1), process, ...given };
+function order(plan: Plan, random: Random, process: number, atMs: number, options: Partial<OrderPlan>): PlannedEvent {
+  return { atMs, ...createOrder(random, plan.instances, plan.outgoing?.senders.length ?? 1), process, ...options };
 }

@@ -194,8 +194,8 @@ export class ServerConnection implements Place {
   }
 
   get remains(): string | undefined {
-    const left = findRemainingItem(this.#server.texts, this.#server.world);
-    return left && `an item stays on the server: ${left}`;
+    const remaining = findRemainingItem(this.#server.texts, this.#server.world);
+    return remaining && `an item stays on the server: ${remaining}`;
   }
 
   has(message: Message): boolean {
@@ -284,9 +284,9 @@ class ServerModel implements Store, PlaceStore {
       this.#epoch = epoch;
       this.#space.users.add(this);
       this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
-      const own = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
+      const ownItems = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
       const claimed = this.#claim(session);
-      const items = events.isImport ? [] : [...own.map(([, kept]) => readItem(kept)), ...claimed];
+      const items = events.isImport ? [] : [...ownItems.map(([, kept]) => readItem(kept)), ...claimed];
       this.#beatLater(session);
       return { items, pendingWrites: [], isReset };
     });
@@ -307,12 +307,12 @@ class ServerModel implements Store, PlaceStore {
   async *pages(): AsyncGenerator<StorePage> {
     const page = await this.#call('recall', () => {
       this.#opened();
-      const own = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
+      const ownItems = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
       const remembered = [...this.#space.remembered.keys()].flatMap((key) => {
         const text = this.#space.lookUp(key);
         return text === undefined ? [] : [[key, JSON.parse(text) as Remembered] as [string, Remembered]];
       });
-      return { items: own.map(([, kept]) => readItem(kept)), remembered };
+      return { items: ownItems.map(([, kept]) => readItem(kept)), remembered };
     });
     yield page;
   }
@@ -426,8 +426,8 @@ class ServerModel implements Store, PlaceStore {
           return;
         }
         this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
-        const taken = this.#claim(session);
-        if (taken.length > 0) session.events.onTakenOver(taken);
+        const claimedItems = this.#claim(session);
+        if (claimedItems.length > 0) session.events.onTakenOver(claimedItems);
         this.#beatLater(session);
       },
       this.#process,
@@ -439,7 +439,7 @@ class ServerModel implements Store, PlaceStore {
     const { world, items } = this.#space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
     const wanted = new Set(events.wantedNames());
-    const taken: Item[] = [];
+    const claimedItems: Item[] = [];
     for (const [id, kept] of items) {
       if (kept.holder === this.consumer) continue;
       const sign = this.#space.signOf(kept.holder);
@@ -450,9 +450,9 @@ class ServerModel implements Store, PlaceStore {
       const messages = this.#space.copies.in(kept.text);
       world.say(() => `${this.#process.name} claims ${messages.map(({ name }) => name)}`);
       this.#onTakenOver(messages);
-      taken.push(item);
+      claimedItems.push(item);
     }
-    return taken;
+    return claimedItems;
   }
 
   #call<Result>(call: 'open' | 'recall' | 'commit' | 'close', work: () => Result): Promise<Result> {

@@ -179,71 +179,72 @@ export class Service {
 
   #accept(request: ServiceRequest): void {
     const { parameters } = request;
-    const text = this.#world.findSent(parameters.get('body') ?? '');
+    const outgoing = this.#world.findSent(parameters.get('body') ?? '');
     const to = (parameters.get('to') ?? '').split(' ').filter((item) => item !== '');
-    if (!text) {
+    if (!outgoing) {
       this.#world.violate('the service received a message that no node sent', parameters.get('body') ?? '');
       request.answer({ status: 400 });
       return;
     }
     const accepted = to.filter((item) => !isBlocked(item));
-    text.arrivals++;
-    if (accepted.length > 0) text.acceptances++;
-    for (const item of accepted) text.accepted.add(item);
-    this.#world.say(() => `the service accepts ${text.name} for ${accepted.length} of ${to.length}`);
+    outgoing.arrivals++;
+    if (accepted.length > 0) outgoing.acceptances++;
+    for (const item of accepted) outgoing.accepted.add(item);
+    this.#world.say(() => `the service accepts ${outgoing.name} for ${accepted.length} of ${to.length}`);
     const recipients = to.map((item) =>
       isBlocked(item)
         ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
         : `<recipient msisdn="${item}" isError="false"/>`,
     );
     // The library gives each message `again` its own id.
-    const ownId = 'question' in text ? (parameters.get('messageId') ?? undefined) : text.messageId;
-    const messageId = ownId ?? `made-${[text.name, ...('question' in text ? to : [])].join().replaceAll(/\W/g, '-')}`;
+    const ownId = 'question' in outgoing ? (parameters.get('messageId') ?? undefined) : outgoing.messageId;
+    const messageId =
+      ownId ?? `made-${[outgoing.name, ...('question' in outgoing ? to : [])].join().replaceAll(/\W/g, '-')}`;
     if (accepted.length > 0)
       this.#fed.push(this.#world.plan.outgoing?.feedKnows ? messageId : `out-${this.#fed.length}`);
     const body = `<outbound-message-delivery messageId="${messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
     request.answer({ status: 200, contentType: 'text/xml', body });
-    if ('order' in text) {
-      this.#world.outgoing?.arrived(text, accepted, request.leaving);
-      this.#reply(text, messageId, accepted);
-    } else if ('question' in text) {
-      this.#world.outgoing?.againArrived(text, accepted, request.leaving);
-      for (const from of accepted) this.#answer(text.question, messageId, from);
-    } else this.#follow(text, accepted);
+    if ('order' in outgoing) {
+      this.#world.outgoing?.requestArrived(outgoing, accepted, request.leaving);
+      this.#reply(outgoing, messageId, accepted);
+    } else if ('question' in outgoing) {
+      this.#world.outgoing?.repeatArrived(outgoing, accepted, request.leaving);
+      for (const from of accepted) this.#answer(outgoing.question, messageId, from);
+    } else this.#follow(outgoing, accepted);
   }
 
   /** Sends a status for each handset of a message, and sometimes a reply. */
-  #follow(text: SentMessage, accepted: readonly string[]): void {
+  #follow(outgoing: SentMessage, accepted: readonly string[]): void {
     for (const from of accepted) {
       this.#later(3_000, () => {
-        this.addStatus({ inReplyToId: text.messageId ?? '', from, code: 'RCV', isPolled: true });
+        this.addStatus({ inReplyToId: outgoing.messageId ?? '', from, code: 'RCV', isPolled: true });
       });
       if (this.#random.chance(0.3)) {
         this.#later(5_000, () => {
-          this.addIncoming({ inReplyToId: text.messageId ?? '', isPolled: true });
+          this.addIncoming({ inReplyToId: outgoing.messageId ?? '', isPolled: true });
         });
       }
     }
   }
 
   /** Sends statuses and replies for a message with a reply request or a report. */
-  #reply(text: OutgoingMessage, messageId: string, accepted: readonly string[]): void {
+  #reply(outgoing: OutgoingMessage, messageId: string, accepted: readonly string[]): void {
     const random = this.#random;
     for (const from of accepted) {
       if (random.chance(0.7)) {
         const code = random.chance(0.8) ? 'RCV' : 'EXP';
         this.#later(3_000, () => {
-          if (code !== 'RCV') this.#world.outgoing?.undelivered(text, from);
+          if (code !== 'RCV') this.#world.outgoing?.undelivered(outgoing, from);
           const message = this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
-          this.#world.outgoing?.hasStatus(text, { from, code, message });
+          this.#world.outgoing?.hasStatus(outgoing, { from, code, message });
         });
       }
       const reply = () => {
         const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
-        this.#world.outgoing?.replied(text, from, message);
+        this.#world.outgoing?.replied(outgoing, from, message);
       };
-      const { replyMs, ask } = text.order;
-      if (ask) this.#answer(text, messageId, from);
+      const { replyMs, ask } = outgoing.order;
+      if (ask) this.#answer(outgoing, messageId, from);
       else if (replyMs !== undefined) this.#after(replyMs, reply);
       else for (let count = random.pick([0, 0, 1, 1, 2]); count > 0; count--) this.#later(20_000, reply);
     }

@@ -64,7 +64,7 @@ class Run {
   readonly #server: Server | undefined;
   readonly #machines: Machine[] = [];
   readonly #processes: (Process | undefined)[] = [];
-  #texts = 0;
+  #plainCount = 0;
   #faults = 0;
   readonly onWarning = (warning: Error) => this.world.violate('Node.js printed a warning', warning.message);
 
@@ -221,8 +221,8 @@ class Run {
       if (message.excuse !== undefined) continue;
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
       if (message.callback !== 'accepted' && message.reachedAs !== undefined) {
-        const lacking = this.world.nodesFor(message).find(({ id }) => !isDone(id));
-        if (lacking) return `${message.name} has not got to ${lacking.id}`;
+        const missingNode = this.world.nodesFor(message).find(({ id }) => !isDone(id));
+        if (missingNode) return `${message.name} has not got to ${missingNode.id}`;
       }
     }
     for (const text of plainMessages) {
@@ -363,12 +363,14 @@ class Run {
 
   /** Stops the server for `forMs`. Afterwards, it has no data. */
   #empty(forMs: number): void {
-    const kept = this.world.messages.filter((message) => this.#machines.some(({ place }) => place.has(message)));
-    for (const message of kept) {
+    const storedMessages = this.world.messages.filter((message) =>
+      this.#machines.some(({ place }) => place.has(message)),
+    );
+    for (const message of storedMessages) {
       if (this.#server?.isInMemory(message)) message.isKept = false;
       else message.excuse ??= 'only the server had it, and lost it';
     }
-    for (const process of this.#processes) process?.noteLostItems(kept);
+    for (const process of this.#processes) process?.noteLostItems(storedMessages);
     this.world.outgoing?.lost(this.#server?.itemsInMemory ?? []);
     this.#server?.empty();
     for (const message of this.world.messages) this.world.allowRepetitions(message);
@@ -400,7 +402,7 @@ class Run {
   }
 
   #send(planned: PlannedEvent & { what: 'send' }): void {
-    const number = this.#texts++;
+    const number = this.#plainCount++;
     const { recipients, retries, retryUncertain } = planned;
     this.#processes[planned.process]?.send({
       name: `Text ${number}.`,

@@ -225,7 +225,7 @@ export class World {
   }
 
   findSent(name: string): PlainMessage | OutgoingMessage | AgainMessage | undefined {
-    return this.#plainByName.get(name) ?? this.outgoing?.texts.get(name) ?? this.outgoing?.asking.find(name);
+    return this.#plainByName.get(name) ?? this.outgoing?.messages.get(name) ?? this.outgoing?.asking.find(name);
   }
 
   /** Notes that a message reached a process. Another login might not know its identifier. */
