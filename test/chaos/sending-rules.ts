@@ -402,9 +402,14 @@ function describeReport({ payload, sms }: Observation): string {
   return `${payload} ${JSON.stringify({ delivered, undelivered, pending })}`;
 }
 
-/** Checks whether the account stores an input until it is sent. A duplicate waits only in memory. */
-function isStored(world: World, input: Input): boolean {
-  return storingNodes.has(input.node) && first(world, input) === input.from;
+/**
+ * Checks whether the account stores an input until it is sent. A duplicate waits only in memory. Inputs can overtake
+ * each other.
+ */
+function isStored({ story }: World, input: Input): boolean {
+  const { confirmedAt = Number.POSITIVE_INFINITY } = input;
+  const mayBeEarlier = (one: Input) => one !== input && one.body === input.body && one.from < confirmedAt;
+  return storingNodes.has(input.node) && !story.inputs.some(mayBeEarlier);
 }
 
 /** Returns the time at which a message was first sent into the flow. */
