@@ -9,8 +9,8 @@ import type {
   IncomingMessage,
   LogEntry,
   OutboundMessage,
+  ShownMessage,
   StatusUpdate,
-  Text,
 } from './model';
 
 const lookMs = 25;
@@ -67,7 +67,7 @@ export class SimulatorClient {
   }
 
   /** Returns the last messages of a handset as the handset shows them, oldest first. Default: 100. */
-  texts(msisdn: string, limit?: number): Promise<{ texts: Text[] }> {
+  texts(msisdn: string, limit?: number): Promise<{ texts: ShownMessage[] }> {
     return this.#read('texts', { msisdn, limit });
   }
 
@@ -77,13 +77,13 @@ export class SimulatorClient {
   }
 
   /** Sends a reply from a handset. By default, it answers the last message to the handset. */
-  reply(text: HandsetMessage & { inReplyTo?: string }): Promise<IncomingMessage> {
-    return this.#do('reply', text);
+  reply(message: HandsetMessage & { inReplyTo?: string }): Promise<IncomingMessage> {
+    return this.#do('reply', message);
   }
 
   /** Sends a new message from a handset to one of the account's numbers. */
-  receive(text: HandsetMessage & { to: string }): Promise<IncomingMessage> {
-    return this.#do('receive', text);
+  receive(message: HandsetMessage & { to: string }): Promise<IncomingMessage> {
+    return this.#do('receive', message);
   }
 
   /** Changes the status of a message at a handset. */

@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http';
 import { handsetsOf, isMessage } from './history';
 import { keyOf } from './keys';
 import { describeEntry } from './log';
-import type { Change, IncomingMessage, LogEntry, OutboundMessage, StatusUpdate, Text } from './model';
+import type { Change, IncomingMessage, LogEntry, OutboundMessage, ShownMessage, StatusUpdate } from './model';
+import { describeMessage } from './shown-messages';
 import type { Simulator } from './simulator';
-import { describeMessage } from './texts';
 
 const maxHandsets = 500;
 const maxLogEntries = 200;
@@ -21,7 +21,7 @@ const maxChanges = 500;
  * clients are masked.
  */
 export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
-  const texts = new Map<string, () => Text>();
+  const texts = new Map<string, () => ShownMessage>();
   const entries = new Map<object, LogEntry['kind']>();
   let due = { state: false, settings: false, addressBook: false };
   let timer: NodeJS.Timeout | undefined;

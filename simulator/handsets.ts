@@ -2,7 +2,7 @@ import type { Account } from './account';
 import type { History } from './history';
 import { keyOf } from './keys';
 import type { HandsetSummary, IncomingMessage, OutboundMessage } from './model';
-import { describeMessage } from './texts';
+import { describeMessage } from './shown-messages';
 
 /** Selects handsets. */
 export interface HandsetQuery {

@@ -33,7 +33,7 @@ export { connectSimulator, SimulatorClient, type SimulatorState } from './client
 export { type Clock, createManualClock, createRealClock, type ManualClock } from './clock';
 export type { HandsetQuery } from './handsets';
 export type { LogQuery } from './log';
-export type { HandsetMessage as HandsetText } from './messaging';
+export type { HandsetMessage } from './messaging';
 export type * from './model';
 export type { Simulator } from './simulator';
 
@@ -61,7 +61,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   };
   const incoming = new UnreadQueue<IncomingMessage>({ waitMs, onRead });
   const statuses = new UnreadQueue<StatusUpdate>({ waitMs, onRead });
-  const history = new History(options.keepTexts ?? 10_000, (record) => changes.emit('forgotten', record));
+  const history = new History(options.keepMessages ?? 10_000, (record) => changes.emit('forgotten', record));
   const faults = new Faults();
   const log = new RequestLog(keepRequests, changes);
   const { organisation } = account;

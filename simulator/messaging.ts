@@ -156,15 +156,15 @@ export class Messaging {
     const original =
       message.inReplyTo === undefined ? history.lastSentTo(message.from) : history.find(message.inReplyTo);
     const correlation = original?.messageIdGiven ? original.messageId : 'default';
-    return this.#takeIn(message, original, {
+    return this.#accept(message, original, {
       inReplyToId: original === undefined ? (message.inReplyTo ?? 'default') : correlation,
       receivedOn: original?.from ?? this.#surroundings.account.defaultSender,
     });
   }
 
   /** Creates a new message from a handset (§1). */
-  receive(text: HandsetMessage & { to: string }): IncomingMessage {
-    return this.#takeIn(text, undefined, { to: text.to, receivedOn: text.to });
+  receive(message: HandsetMessage & { to: string }): IncomingMessage {
+    return this.#accept(message, undefined, { to: message.to, receivedOn: message.to });
   }
 
   /** Changes a status (§2.5). An unknown messageId counts as a message that was sent elsewhere. */
@@ -255,22 +255,23 @@ export class Messaging {
     this.#timers.add(cancel);
   }
 
-  #takeIn(
-    text: HandsetMessage,
+  #accept(
+    handsetMessage: HandsetMessage,
     original: OutboundMessage | undefined,
     where: Pick<IncomingMessage, 'receivedOn'> & { to?: string; inReplyToId?: string },
   ): IncomingMessage {
     const { account, incoming, callbacks, changes, history } = this.#surroundings;
-    const displayName = account.nameOf(text.from);
+    const displayName = account.nameOf(handsetMessage.from);
     const message: IncomingMessage = {
       messageId: randomUUID(),
-      from: text.from,
+      from: handsetMessage.from,
       ...where,
-      body: text.body,
+      body: handsetMessage.body,
       messageDate: this.#now(),
-      contentType: text.contentType ?? (isGsm(text.body) ? 'text/plain' : 'text/plain; charset=UTF-16'),
+      contentType:
+        handsetMessage.contentType ?? (isGsm(handsetMessage.body) ? 'text/plain' : 'text/plain; charset=UTF-16'),
       ...(displayName !== undefined && { displayName }),
-      extra: { ...text.extra },
+      extra: { ...handsetMessage.extra },
       read: false,
     };
     history.addIncoming(message);

@@ -73,7 +73,7 @@ export interface SimulatorOptions {
    * are removed first, but polls still return them if they are unread. The same maximum applies to statuses. Default:
    * 10000.
    */
-  keepTexts?: number;
+  keepMessages?: number;
   /**
    * Folder that keeps messages, statuses, address book and settings across restarts. It is created if it does not
    * exist. Faults, the log and retries of callbacks are not saved. Default: none.
@@ -294,7 +294,7 @@ export interface Change {
 }
 
 /** A message as a handset shows it. */
-export interface Text {
+export interface ShownMessage {
   /** Increases with each message. A message to several handsets has the same key at each. */
   key: number;
   msisdn: string;
@@ -342,7 +342,7 @@ export type LogEntry = {
 export interface HandsetSummary {
   msisdn: string;
   name?: string;
-  last?: Text;
+  last?: ShownMessage;
   /** Whether the handset has a message to reply to. */
   canReply: boolean;
 }

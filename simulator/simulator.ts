@@ -22,12 +22,12 @@ import type {
   LoggedRequest,
   Mail,
   OutboundMessage,
+  ShownMessage,
   StatusUpdate,
-  Text,
   UndeliveredCallback,
 } from './model';
 import type { RequestLog } from './request-log';
-import { describeMessage } from './texts';
+import { describeMessage } from './shown-messages';
 import type { UnreadQueue } from './unread';
 import { isCallbackUrl } from './wire/callback-url';
 
@@ -96,7 +96,7 @@ export class Simulator {
     return this.#parts.log.entries;
   }
 
-  /** All accepted outbound messages, oldest first. `messages`, `incoming` and `statuses` are limited by `keepTexts`. */
+  /** All accepted outbound messages, oldest first. `messages`, `incoming` and `statuses` are limited by `keepMessages`. */
   get messages(): OutboundMessage[] {
     return this.#parts.history.messages;
   }
@@ -238,13 +238,13 @@ export class Simulator {
    * Sends a reply from a handset. By default, it answers the last message to the handset. Without such a message,
    * inReplyToId is `default`.
    */
-  reply(text: HandsetMessage & { inReplyTo?: string }): IncomingMessage {
-    return this.#parts.messaging.reply(text);
+  reply(message: HandsetMessage & { inReplyTo?: string }): IncomingMessage {
+    return this.#parts.messaging.reply(message);
   }
 
   /** Sends a new message from a handset to one of the account's numbers. */
-  receive(text: HandsetMessage & { to: string }): IncomingMessage {
-    return this.#parts.messaging.receive(text);
+  receive(message: HandsetMessage & { to: string }): IncomingMessage {
+    return this.#parts.messaging.receive(message);
   }
 
   /** Changes the status of a message at a handset. */
@@ -313,7 +313,7 @@ export class Simulator {
   }
 
   /** Returns the last messages of a handset as the handset shows them, oldest first. */
-  texts(msisdn: string, limit: number): { texts: Text[] } {
+  texts(msisdn: string, limit: number): { texts: ShownMessage[] } {
     const messages = last(this.#parts.history.messagesOf(msisdn), limit);
     return { texts: messages.map((message) => describeMessage(message, msisdn)) };
   }

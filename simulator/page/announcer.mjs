@@ -15,7 +15,7 @@ const keptTexts = 1000;
 
 /**
  * Announces messages and their final statuses to screen readers.
- * @param {import('./state.mjs').Text[]} texts
+ * @param {import('./state.mjs').ShownMessage[]} texts
  */
 export function announce(texts) {
   for (const text of texts) {

@@ -2,7 +2,7 @@ import { createElement, setText } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
 import { addressOfEntry } from './views.mjs';
 
-/** @typedef {import('./state.mjs').Text} Text */
+/** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const secondFormat = new Intl.DateTimeFormat(undefined, {
@@ -23,10 +23,10 @@ export class BubbleView {
   #request = createElement('a', { class: 'jump', hidden: true });
 
   /**
-   * @param {Text} text
+   * @param {ShownMessage} text
    * @param {object} surroundings
    * @param {string | undefined} surroundings.sender the account's own number
-   * @param {(text: Text) => void} surroundings.reply chooses the message to reply to
+   * @param {(text: ShownMessage) => void} surroundings.reply chooses the message to reply to
    */
   constructor(text, { sender, reply }) {
     const { isFromHandset, body, parts, messageId } = text;
@@ -61,7 +61,7 @@ export class BubbleView {
     this.update(text);
   }
 
-  /** @param {Text} text */
+  /** @param {ShownMessage} text */
   update(text) {
     this.#text = text;
     if (text.call !== undefined) {
@@ -76,7 +76,7 @@ export class BubbleView {
     else this.#showDelivery(text);
   }
 
-  /** @param {Text} text */
+  /** @param {ShownMessage} text */
   #showFetched({ readAt, calledBackAt }) {
     const at = readAt ?? calledBackAt;
     this.element.dataset.phase = at === undefined ? 'under-way' : 'arrived';
@@ -89,7 +89,7 @@ export class BubbleView {
     );
   }
 
-  /** @param {Text} text */
+  /** @param {ShownMessage} text */
   #showDelivery({ statusCode = 'PND', refusal }) {
     const phase = classifyStatus(statusCode);
     this.element.dataset.phase = phase;

@@ -1,7 +1,7 @@
 import { control, reportIn } from './control.mjs';
 import { createElement, setText } from './element.mjs';
 
-/** @typedef {import('./state.mjs').Text} Text */
+/** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
 /** Form in which the user writes as the handset: a reply to the last or a chosen message, or a new message. */
 export class Composer {
@@ -14,7 +14,7 @@ export class Composer {
   #error = createElement('p', { class: 'error', role: 'alert' });
   #quoted = createElement('span', { class: 'quoted', dir: 'auto' });
   #quote;
-  /** @type {Text | undefined} the message to reply to, or undefined for the last one */
+  /** @type {ShownMessage | undefined} the message to reply to, or undefined for the last one */
   #original;
   /** Whether the user has chosen between a reply and a new message. */
   #isChosen = false;
@@ -100,7 +100,7 @@ export class Composer {
     } else if (!this.#isChosen) this.#reply.checked = true;
   }
 
-  /** Makes the draft a reply to this message. @param {Text} text */
+  /** Makes the draft a reply to this message. @param {ShownMessage} text */
   replyTo(text) {
     this.#reply.checked = true;
     this.#isChosen = true;
@@ -112,7 +112,7 @@ export class Composer {
     this.#text.focus();
   }
 
-  /** @param {Text | undefined} text */
+  /** @param {ShownMessage | undefined} text */
   #replyTo(text) {
     this.#original = text;
     this.#quote.hidden = text === undefined;

@@ -6,7 +6,7 @@ import { PhoneHead } from './phone-head.mjs';
 import { TextWindow } from './text-window.mjs';
 import { isNarrow } from './views.mjs';
 
-/** @typedef {import('./state.mjs').Text} Text */
+/** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
 /** If the view is scrolled further from the end than this, new messages do not scroll it. */
 const nearEndPx = 120;
@@ -100,7 +100,7 @@ export class ConversationView {
     delete this.#phone.dataset.msisdn;
   }
 
-  /** @param {Text[]} texts */
+  /** @param {ShownMessage[]} texts */
   apply(texts) {
     const window = this.#window;
     if (window === undefined || !texts.some(({ msisdn }) => msisdn === window.msisdn)) return;
@@ -166,7 +166,7 @@ export class ConversationView {
     }
   }
 
-  /** @param {Text} text */
+  /** @param {ShownMessage} text */
   #bubble(text) {
     let bubble = this.#bubbles.get(text.key);
     if (bubble === undefined) {

@@ -2,7 +2,7 @@
  * Follows the simulator until the page is closed. The browser reconnects automatically.
  * @param {object} listeners
  * @param {(snapshot: import('./state.mjs').Snapshot) => void} listeners.state
- * @param {(texts: import('./state.mjs').Text[]) => void} listeners.texts
+ * @param {(texts: import('./state.mjs').ShownMessage[]) => void} listeners.texts
  * @param {(entries: import('./state.mjs').LogEntry[]) => void} listeners.log
  * @param {(settings: import('./state.mjs').Settings) => void} listeners.settings
  * @param {(addressBook: import('./state.mjs').AddressBook) => void} listeners.addressBook

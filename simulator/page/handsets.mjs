@@ -5,7 +5,7 @@ import { readMsisdn, readName } from './names.mjs';
 import { addressOfHandset } from './views.mjs';
 
 /**
- * @typedef {import('./state.mjs').Text} Text
+ * @typedef {import('./state.mjs').ShownMessage} ShownMessage
  * @typedef {import('./state.mjs').HandsetSummary} HandsetSummary
  */
 
@@ -73,7 +73,7 @@ export class HandsetsView {
     await this.#find();
   }
 
-  /** @param {Text[]} texts */
+  /** @param {ShownMessage[]} texts */
   apply(texts) {
     const isSearching = this.sought !== '';
     for (const text of texts) {

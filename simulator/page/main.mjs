@@ -25,7 +25,7 @@ const account = new AccountPanel();
 const callbacks = new CallbacksPanel();
 const faults = new FaultsPanel();
 const service = new ServicePanel();
-/** @type {import('./state.mjs').Text[]} */
+/** @type {import('./state.mjs').ShownMessage[]} */
 let texts = [];
 /** @type {import('./state.mjs').LogEntry[]} */
 let entries = [];

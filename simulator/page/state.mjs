@@ -1,5 +1,5 @@
 /**
- * @typedef {import('../model').Text} Text
+ * @typedef {import('../model').ShownMessage} ShownMessage
  * @typedef {import('../model').HandsetSummary} HandsetSummary
  * @typedef {import('../model').LogEntry} LogEntry
  * @typedef {import('../model').LogGroup} LogGroup

@@ -1,13 +1,13 @@
 import { read } from './control.mjs';
 
-/** @typedef {import('./state.mjs').Text} Text */
+/** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
 const maxTexts = 200;
 
 /** The last messages of a handset, oldest first. New messages arrive by events. */
 export class TextWindow {
   msisdn;
-  /** @type {Text[]} */
+  /** @type {ShownMessage[]} */
   texts = [];
   isLoaded = false;
 
@@ -17,7 +17,7 @@ export class TextWindow {
   }
 
   async load() {
-    /** @type {{ texts: Text[] }} */
+    /** @type {{ texts: ShownMessage[] }} */
     const { texts } = await read('texts', { msisdn: this.msisdn, limit: maxTexts });
     const arrived = this.texts;
     this.texts = texts;
@@ -26,7 +26,7 @@ export class TextWindow {
     this.apply(arrived);
   }
 
-  /** Adds new messages and updates known ones. @param {Text[]} texts */
+  /** Adds new messages and updates known ones. @param {ShownMessage[]} texts */
   apply(texts) {
     for (const text of texts) {
       if (text.msisdn !== this.msisdn) continue;

@@ -4,9 +4,9 @@ import {
   createManualClock,
   type HandsetSummary,
   type LogEntry,
+  type ShownMessage,
   type SimulatorOptions,
   startSimulator,
-  type Text,
 } from '../../simulator';
 import { readForm } from './service-calls';
 import { calls, simulator, start as startOther, useSimulator } from './use-simulator';
@@ -16,7 +16,7 @@ const other = '6421555124';
 const number = '642100000001';
 
 interface TextPage {
-  texts: Text[];
+  texts: ShownMessage[];
 }
 
 describe('simulator: messages, handsets and log', () => {
@@ -195,7 +195,7 @@ describe('simulator: messages, handsets and log', () => {
 
   describe('the limit on stored items', () => {
     it('drops the oldest messages, but polls still return unread ones', async () => {
-      await start({ keepTexts: 100, statusDelayMs: 1 });
+      await start({ keepMessages: 100, statusDelayMs: 1 });
       await calls.send({ to: `${handset} ${other}`, body: 'the first', messageId: 'first' });
       receive(150);
       await calls.send({ to: other, body: 'the last', messageId: 'last' });

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { createManualClock, type HandsetSummary, type LogEntry, type LoggedRequest, type Text } from '../../simulator';
+import {
+  createManualClock,
+  type HandsetSummary,
+  type LogEntry,
+  type LoggedRequest,
+  type ShownMessage,
+} from '../../simulator';
 import { EventReader } from './event-reader';
 import { calls, simulator, start, useSimulator } from './use-simulator';
 
@@ -114,7 +120,9 @@ describe('simulator: the page and its events', () => {
       const [text] = simulator.texts(handset, 1).texts;
       assert.equal(text?.call, requests[0]?.key);
       simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
-      const texts = await reader.until<Text>('texts', (seen) => seen.some(({ statusCode }) => statusCode === 'RCV'));
+      const texts = await reader.until<ShownMessage>('texts', (seen) =>
+        seen.some(({ statusCode }) => statusCode === 'RCV'),
+      );
       assert.equal(texts.at(-1)?.key, text?.key);
     });
 

@@ -1,10 +1,10 @@
 import { isOutbound } from './history';
 import { keyOf } from './keys';
 import { callOf } from './links';
-import type { IncomingMessage, OutboundMessage, Text } from './model';
+import type { IncomingMessage, OutboundMessage, ShownMessage } from './model';
 
 /** Describes a message as a handset shows it. */
-export function describeMessage(message: OutboundMessage | IncomingMessage, msisdn: string): Text {
+export function describeMessage(message: OutboundMessage | IncomingMessage, msisdn: string): ShownMessage {
   const call = callOf(message);
   const link = call === undefined ? undefined : keyOf(call);
   return {
@@ -17,7 +17,10 @@ export function describeMessage(message: OutboundMessage | IncomingMessage, msis
   };
 }
 
-function describeSent(message: OutboundMessage, msisdn: string): Pick<Text, 'isFromHandset' | 'body'> & Partial<Text> {
+function describeSent(
+  message: OutboundMessage,
+  msisdn: string,
+): Pick<ShownMessage, 'isFromHandset' | 'body'> & Partial<ShownMessage> {
   const recipient = message.recipients.find((candidate) => candidate.msisdn === msisdn);
   return {
     isFromHandset: false,
@@ -29,7 +32,7 @@ function describeSent(message: OutboundMessage, msisdn: string): Pick<Text, 'isF
   };
 }
 
-function describeTyped(message: IncomingMessage): Pick<Text, 'isFromHandset' | 'body'> & Partial<Text> {
+function describeTyped(message: IncomingMessage): Pick<ShownMessage, 'isFromHandset' | 'body'> & Partial<ShownMessage> {
   const { body, inReplyToId, readAt, calledBackAt } = message;
   return {
     isFromHandset: true,
