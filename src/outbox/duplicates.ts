@@ -1,7 +1,6 @@
 import { type Clock, nextTurn, wait } from '../clock';
 import { isSuperseded, type MessageItem, type StoredOutcome } from './message-item';
 import { keysOfOnce } from './once';
-import { SendQueue } from './queue';
 import type { Acceptance } from './transitions';
 
 /**
@@ -14,23 +13,22 @@ const otherInstanceMs = 1_000;
  */
 const maxSilenceMs = 60_000;
 
-/** Accepts a duplicate, unless the first message still has no outcome. */
-type Accept = (firstId: string) => Promise<Acceptance>;
-
-/** A duplicate that waits for the first message. */
+/** How a duplicate waits. */
 interface Waiting {
-  line: Line;
+  /** Id of the message that has the key. */
   firstId: string;
   signal: AbortSignal;
-  accept: Accept;
+  /** Accepts the duplicate, unless the first message still has no outcome. */
+  accept(firstId: string): Promise<Acceptance>;
 }
 
 /** The duplicates that wait for one message. */
 interface Line {
-  /** Queue in which the duplicates read the store one at a time, in the order of arrival. */
-  queue: SendQueue;
+  size: number;
+  /** Settles when the last duplicate has its result. They read the store one at a time, in the order of arrival. */
+  last: Promise<unknown>;
   /** The awaited message, if it was replaced or withdrawn: its duplicates end with the same outcome. */
-  superseded: { id: string; outcome: StoredOutcome } | undefined;
+  superseded?: { id: string; outcome: StoredOutcome };
   /** Wakes the duplicate whose turn it is to ask the store. */
   wake(): void;
 }
@@ -54,19 +52,18 @@ export class Duplicates {
   /**
    * Waits until the message with the key has an outcome, or no message has the key. Then accepts the duplicate.
    *
-   * @param firstId id of the message that has the key
-   * @param accept asks the store again
-   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if the wait is aborted; the error of `accept`
+   * @throws the reason of `signal`, if the wait is aborted; the error of `accept`
    */
-  wait(item: MessageItem, firstId: string, signal: AbortSignal, accept: Accept): Promise<Acceptance> {
+  wait(item: MessageItem, waiting: Waiting): Promise<Acceptance> {
     const [key = ''] = keysOfOnce(item);
-    const line = this.#lines.get(key) ?? this.#createLine();
+    const line = this.#lines.get(key) ?? { size: 0, last: Promise.resolve(), wake() {} };
     this.#lines.set(key, line);
-    return line.queue
-      .run(() => this.#ask(item, { line, firstId, signal, accept }), { signal })
-      .finally(() => {
-        if (line.queue.inFlight === 0) this.#lines.delete(key);
-      });
+    line.size++;
+    const accepted = line.last.then(() => this.#ask(item, line, waiting));
+    line.last = accepted.catch(() => {});
+    return accepted.finally(() => {
+      if (--line.size === 0) this.#lines.delete(key);
+    });
   }
 
   /** Wakes the duplicates of a message that has an outcome or was discarded. */
@@ -79,12 +76,7 @@ export class Duplicates {
     line.wake();
   }
 
-  #createLine(): Line {
-    const settings = () => ({ concurrency: 1, queueLimit: Number.POSITIVE_INFINITY });
-    return { queue: new SendQueue({ clock: this.#clock, settings }), superseded: undefined, wake() {} };
-  }
-
-  async #ask(item: MessageItem, { line, firstId, signal, accept }: Waiting): Promise<Acceptance> {
+  async #ask(item: MessageItem, line: Line, { firstId, signal, accept }: Waiting): Promise<Acceptance> {
     // Yields to the event loop, because thousands of duplicates might wait for one message.
     await nextTurn(this.#clock);
     for (let id = firstId; ; ) {

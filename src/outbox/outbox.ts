@@ -324,10 +324,9 @@ export class Outbox implements Participant {
     const accept = async () => {
       const taken = await repository.accept(item, { busy });
       if (taken.verdict.type !== 'underway') return taken;
-      const { id } = taken.verdict;
-      return repository.duplicates.wait(item, id, source.from.stopped, (firstId) =>
-        repository.accept(item, { firstId }),
-      );
+      const acceptAgain = (firstId: string) => repository.accept(item, { firstId });
+      const waiting = { firstId: taken.verdict.id, signal: source.from.stopped, accept: acceptAgain };
+      return repository.duplicates.wait(item, waiting);
     };
     const { verdict, item: taken } = await accept().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
