@@ -246,9 +246,10 @@ export class Account implements EndpointHost, MembershipHost {
 
   #createData(settings: AccountSettings, formerData: AccountData | undefined): AccountData {
     const { key, clock, stats, endpoints } = this;
+    const onChanged = () => this.settings?.onChanged?.();
     const onStore = () => {
       for (const endpoint of Object.values(endpoints)) endpoint.pauseOrResume();
-      this.onChanged();
+      onChanged();
     };
     const isUsed = () => this.data === data;
     const data = new AccountData({
@@ -261,7 +262,7 @@ export class Account implements EndpointHost, MembershipHost {
       outage: stats.outage,
       storeNotices: stats.storeNotices.of(settings.storeName),
       onStore,
-      onSteps: () => this.onChanged(),
+      onSteps: onChanged,
       receives: stats.receives,
       onDeadLettersFull: () => this.settings?.onUnhandledFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
