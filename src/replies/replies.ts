@@ -9,6 +9,7 @@ import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, dropItem, keepItem, latest, type ReadKey } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
+import { findAnswer } from './answers';
 import {
   awaitedKindOf,
   type FollowUp,
@@ -25,7 +26,7 @@ import {
   forwardUnclear,
   messageOfRequest,
   readAgainTemplate,
-  readAnswer,
+  readAnswerRules,
   takeForwarded,
   withoutDue,
   withUnclear,
@@ -223,7 +224,10 @@ export class Replies {
     // If the store belongs to this process alone, no other process can have the request.
     const isAwaited = own !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
-    const answer = request.hasAnswers ? readAnswer(messageOfRequest(request.id), record.body, readKey) : undefined;
+    const rules = request.hasAnswers && readAnswerRules(messageOfRequest(request.id), readKey);
+    // If the store fails before the rules are read, the record is matched when the store works again.
+    if (request.hasAnswers && !rules) return { record };
+    const answer = rules ? findAnswer(rules.answers, record.body) : undefined;
     if (!request.hasAnswers || answer !== undefined) {
       const reply: IncomingRecord = { ...record, awaited: true };
       const result = answer === undefined ? { reply } : { reply, answer };

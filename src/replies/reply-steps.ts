@@ -23,7 +23,7 @@ import {
   type ReadKey,
 } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
-import { type AnswerChoice, findAnswer } from './answers';
+import type { AnswerChoice } from './answers';
 import {
   type FollowUp,
   type FollowUpBook,
@@ -90,18 +90,13 @@ function keepAnswerRules(item: MessageItem, { at, forMs }: Duration, changes: Ch
   changes.remember.set(answerRulesKey(item.id), { at, forMs, value: JSON.stringify(rules) });
 }
 
-function readAnswerRules(message: string, readKey: ReadKey): AnswerRules | undefined {
+export function readAnswerRules(message: string, readKey: ReadKey): AnswerRules | undefined {
   return parseRememberedValue(readKey(answerRulesKey(message)), isAnswerRules);
 }
 
 function isAnswerRules(value: unknown): value is AnswerRules {
   const { answers } = Object(value) as { answers?: unknown };
   return Array.isArray(answers) && answers.every((answer) => Array.isArray(answer?.words));
-}
-
-/** Returns the value of the answer in a reply, or `undefined` if the reply is unclear. */
-export function readAnswer(message: string, body: string, readKey: ReadKey): string | undefined {
-  return findAnswer(readAnswerRules(message, readKey)?.answers ?? [], body);
 }
 
 export function readAgainTemplate(message: string, readKey: ReadKey): AgainTemplate | undefined {
