@@ -121,6 +121,7 @@ export const sendingRules: readonly Rule[] = [
           const code = sms?.error?.code;
           if (code === undefined || unknownCodes.has(code)) continue;
           if (code === 'SMS_OPTED_OUT' && hasStopped(world, input, at)) continue;
+          if (code === 'SMS_STORE' && world.awaitsImport(at)) continue;
           const isSuperseded = world.story.inputs.some(
             (newer) => canSupersede(newer, input) && newer.from < at && code === codeOfOlder(newer),
           );

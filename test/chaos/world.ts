@@ -154,6 +154,15 @@ export class World {
     });
   }
 
+  /**
+   * Checks whether an account on a new login or store waits for the items of a dead process in Redis. Until it has
+   * imported them, it stores nothing.
+   */
+  awaitsImport(at: number): boolean {
+    const changes = this.findDisturbances(/deploy/, at - claimMs, at).filter(isChangeOfStore);
+    return changes.some(({ from }) => this.wasUnclaimed(from - claimMs, at));
+  }
+
   /** Checks whether a dead process might hold the event in Redis while the account uses another login or store. */
   wasHeldByDeadProcess({ created }: Event, again: number): boolean {
     return this.wasUnclaimed(created, again) && this.hasChangedStore(created, again);
