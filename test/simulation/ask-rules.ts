@@ -93,11 +93,14 @@ export class AskRules {
     );
   }
 
-  /** Checks at the end that each unclear reply was followed by one message. Faults, rules and limits can prevent it. */
+  /**
+   * Checks at the end that each unclear reply was followed by one message. Faults, rules, limits and a full queue can
+   * prevent it.
+   */
   get missingAgain(): string | undefined {
     const { plan } = this.#world;
     const isCalm = plan.plannedEvents.every(({ what }) => ['order', 'message', 'status', 'outgoing'].includes(what));
-    if (!isCalm || plan.outgoing?.limits) return undefined;
+    if (!isCalm || plan.outgoing?.limits || plan.queueLimit === 1) return undefined;
     for (const { name, question, acceptancesOf } of this.#again.values()) {
       const [input, ...others] = question.inputs;
       if (!input || others.length > 0) continue;
