@@ -163,7 +163,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   begin(): void {
     this.#tries++;
     this.#isConnected = false;
-    this.#exchange.dispatch(this.#createBody());
+    this.#exchange.dispatch(this.#createBody(this.#tries));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -174,7 +174,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
    * Creates the request body of a try. undici starts it when the connection is open, and writes the headers with its
    * first piece.
    */
-  async *#createBody(): AsyncGenerator<Buffer> {
+  async *#createBody(attempt: number): AsyncGenerator<Buffer> {
     const { call, content } = this.#exchange;
     this.#isConnected = true;
     try {
@@ -183,8 +183,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     } catch (error) {
       this.#end(asSmsError(error));
     }
-    // A request that has ended in the meantime must not be sent.
-    if (this.#isSettled) throw new Error('ended');
+    // A request that has ended in the meantime must not be sent. A try whose connection broke must not count as sent.
+    if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
     this.#hasLeft = true;
     if (content.length > 0) yield content;
   }

@@ -328,7 +328,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a request leaves after it was aborted',
     'http/exchange.ts',
-    "if (this.#isSettled) throw new Error('ended');\n",
+    "if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');\n",
     '',
   ),
   mutant(

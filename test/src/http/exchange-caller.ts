@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { type Clock, systemClock } from '../../../src/clock';
 import { SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type TlsOptions } from '../../../src/http/connections';
-import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
+import { type Answer, type Call, createExchange, type Target } from '../../../src/http/exchange';
 import type { ProxyOptions } from '../../../src/http/proxy';
 import type { Authentication } from '../../../src/login';
 import type { Closing } from '../closing';
@@ -17,7 +17,7 @@ interface Options extends Partial<Call> {
   authentication?: Authentication;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
-  connections?: ReturnType<typeof createConnections>;
+  connections?: Target['connections'];
   clock?: Clock;
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { Worker } from 'node:worker_threads';
+import type { Dispatcher } from 'undici';
 import { SmsError } from '../../../src/errors';
 import { until } from '../../until';
 import { Closing } from '../closing';
@@ -202,6 +203,33 @@ describe('a request that fails or is stopped', () => {
         };
         assert.equal((await failure(call(baseUrl, { effect: 'send', clock, signal, beforeLeaving }))).code, code);
       }
+    });
+  });
+
+  describe('a connection that breaks while beforeLeaving runs', () => {
+    it('leads to SMS_UNREACHABLE if the next connection fails', async () => {
+      const tries: { body: AsyncIterator<unknown>; handler: Dispatcher.DispatchHandler }[] = [];
+      const connections: Pick<Dispatcher, 'dispatch'> = {
+        dispatch({ body }, handler) {
+          tries.push({ body: (body as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator](), handler });
+          return true;
+        },
+      };
+      const breakOff = (index: number) =>
+        tries[index]?.handler.onResponseError?.({} as Dispatcher.DispatchController, new Error('broken'));
+      let permit = () => {};
+      const beforeLeaving = () =>
+        new Promise<void>((resolve) => {
+          permit = resolve;
+        });
+      const ended = failure(call('http://127.0.0.1', { connections, effect: 'send', beforeLeaving }));
+      const leaving = tries[0]?.body.next().catch(() => {});
+      breakOff(0);
+      permit();
+      await leaving;
+      breakOff(1);
+      assert.equal((await ended).code, 'SMS_UNREACHABLE');
+      assert.equal(tries.length, 2);
     });
   });
 
