@@ -17,7 +17,7 @@ export function escapeText(text: string): string {
 }
 
 /** Escapes a double-quoted attribute. Line breaks and tabs survive the normalisation of the XML parser. */
-export function escapeAttribute(text: string): string {
+function escapeAttribute(text: string): string {
   return text.replace(notInXml, '\ufffd').replace(/[&<>"\t\n\r]/g, (character) => entities[character] ?? character);
 }
 

@@ -138,7 +138,7 @@ const limitRule: Rule = (leaving, readKey, changes, isLeaving) => {
 };
 
 /** Describes which limit withholds a recipient, and when the limit ends. */
-export function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withheld {
+function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withheld {
   const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
   if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: max, until: end }, until };
   return { msisdn, reason: 'limitHandset', params: { limit: max, minutes: lengthMs / 60_000, until: end }, until };

@@ -78,7 +78,7 @@ export const stale = 'stale';
 export type Stale = typeof stale;
 
 /** The messages and reply requests of this process, as of the last commit. */
-export interface CurrentItems {
+interface CurrentItems {
   readonly messages: Pick<Messages, 'get' | 'has' | 'replaceable'>;
   readonly followUps: FollowUpBook;
 }

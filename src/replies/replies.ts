@@ -469,7 +469,7 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  *
  * @param isLast says whether no other follow-up needs the flow message
  */
-export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
+function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
   // Checked now and in the step. If another follow-up ends in between, its commit can be a later one. After a crash
   // before that commit, it still needs the flow message.

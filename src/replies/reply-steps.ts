@@ -312,7 +312,7 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
 }
 
 /** The follow-ups of a message after its outcome. */
-export interface EndedFollowUps {
+interface EndedFollowUps {
   /** Recipients that have replied although the message was not known to be accepted, also before. */
   repliedRecipients: string[];
   newFollowUps: FollowUp[];
