@@ -88,6 +88,8 @@ export class Journal {
   #isWanted = true;
   /** Whether the participants know everything in the store. */
   #isRead = false;
+  /** Whether the participants have released their items, and receive them again when the store opens. */
+  #isReleased = false;
 
   constructor(options: JournalOptions) {
     const { store, clock } = options;
@@ -283,6 +285,7 @@ export class Journal {
     const { items, pendingWrites, isReset = false } = recovered;
     await this.#find(items, true, isReset);
     this.#isRead = true;
+    this.#isReleased = false;
     // Texts of an earlier process are older than the waiting steps, so they are replayed first.
     const waiting = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
@@ -295,7 +298,7 @@ export class Journal {
   /** Returns whether the store still has an item that was dropped, or that a waiting step drops. */
   #isForgotten({ id, part }: Item): boolean {
     if (this.#writer.isDropped(id)) return true;
-    return this.#isRead && this.#writer.hasKept(id) && !this.#participants.get(part)?.itemOf?.(id);
+    return !this.#isReleased && this.#writer.hasKept(id) && !this.#participants.get(part)?.itemOf?.(id);
   }
 
   #replay(write: RecoveredWrite): void {
@@ -382,7 +385,10 @@ export class Journal {
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
     // An open store has already received all changes.
-    if (this.isOpen && this.isDurable) for (const one of this.#participants.values()) one.releaseAll?.();
+    if (this.isOpen && this.isDurable) {
+      for (const one of this.#participants.values()) one.releaseAll?.();
+      this.#isReleased = true;
+    }
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();

@@ -69,8 +69,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'records are forgotten when a failing store is closed',
     'journal/journal.ts',
-    'if (this.isOpen && this.isDurable) for (const one',
-    'if (this.isDurable) for (const one',
+    'if (this.isOpen && this.isDurable) {',
+    'if (this.isDurable) {',
   ),
   mutant(
     'a failed store is never opened again',

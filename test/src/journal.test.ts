@@ -389,6 +389,22 @@ describe('Journal', () => {
     assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
   });
 
+  it('does not find items again that a waiting step drops after a close during a failure', async () => {
+    const notes = new Notes();
+    const journal = create(store, { outgoing: notes });
+    await journal.run(keep('1'));
+    store.failing.add('commit');
+    await journal.run(keep('2'));
+    await journal.close();
+    store.failing.clear();
+    store.turns = 3;
+    journal.open();
+    await settle();
+    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
+    await journal.flush();
+    assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
+  });
+
   it('keeps an item that was dropped and stored again while the store failed', async () => {
     const journal = create();
     await journal.run(keep('1'));
