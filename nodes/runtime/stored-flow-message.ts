@@ -30,7 +30,8 @@ function format(message: object, limitBytes: number): string | undefined {
   let minBytes = 0;
   const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
     const original = this[key];
-    minBytes += typeof original === 'string' || Array.isArray(original) ? original.length : 1;
+    if (typeof original === 'string' || Array.isArray(original)) minBytes += original.length;
+    else if (original !== undefined) minBytes++;
     if (minBytes > limitBytes) throw new RangeError('too large');
     if (original instanceof StoredBuffer) return value;
     if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
@@ -38,11 +39,13 @@ function format(message: object, limitBytes: number): string | undefined {
     return rename(value, /^\$+sms$/, escapeName, wrapBuffer);
   };
   const properties = Object.entries(message).flatMap(([name, value]) => {
+    const before = minBytes;
     try {
       const text = unkept.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
       // JSON cannot represent the property, or it is too large.
+      if (minBytes <= limitBytes) minBytes = before;
       return [];
     }
   });

@@ -192,7 +192,7 @@ export class DeadLetters {
     const found = items.map((item) => ({ id: item.id, entry: this.#entryOf(item, journal.nextId()) }));
     return {
       whileFailing: 'apply',
-      decide: (_look, changes) => {
+      decide: (_, changes) => {
         // A callback might have replaced the record, or a user might have removed it.
         const given = found.filter(({ id }) => this.#records.has(id) && !changes.drop.has(id));
         for (const { id, entry } of given) {

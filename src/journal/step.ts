@@ -32,7 +32,7 @@ export interface Step<Result> {
 export function createChange(change: (changes: Changes) => void, then = () => {}): Step<void> {
   return {
     whileFailing: 'apply',
-    decide(_look, changes) {
+    decide(_, changes) {
       change(changes);
       return then;
     },

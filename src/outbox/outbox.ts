@@ -276,9 +276,9 @@ export class Outbox implements Participant {
       const { hasOwnId, message, ...draft } = template;
       const messageId = hasOwnId ? { messageId: createUuid(clock) } : undefined;
       const order = { ...draft, message: { ...message, to: [handset], ...messageId } };
-      const item = this.#createText({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
+      const item = this.#createMessage({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
       item.again = { request: id, recipient, reference, waitMs };
-      const sent = from.running.run(() => this.#submitText(item, { from, origin: undefined }));
+      const sent = from.running.run(() => this.#submitMessage(item, { from, origin: undefined }));
       void sent
         .then(() => (from.stopped.aborted ? undefined : this.replies.againEnded(id, handset)))
         .finally(() => this.#againUnderWay.delete(key));
@@ -286,14 +286,14 @@ export class Outbox implements Participant {
   }
 
   #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    return this.#submitText(this.#createText(request, from.handler.id), { from, origin: request.origin });
+    return this.#submitMessage(this.#createMessage(request, from.handler.id), { from, origin: request.origin });
   }
 
   /**
    * Processes a new message. Resolves when the message is stored or has ended, at the latest 10 s after its node is
    * closed. Never rejects, because each failure is an outcome.
    */
-  async #submitText(item: MessageItem, source: MessageSource): Promise<void> {
+  async #submitMessage(item: MessageItem, source: MessageSource): Promise<void> {
     const message = isTracked(item) ? this.#parts.repository.messages.begin(item, 'accepting') : undefined;
     try {
       const { keep, replaceKey } = item.options;
@@ -426,7 +426,7 @@ export class Outbox implements Participant {
     this.#parts.settlement.forget(item.id);
   }
 
-  #createText({ flowMessage, origin, ...request }: SendRequest, node: string): MessageItem {
+  #createMessage({ flowMessage, origin, ...request }: SendRequest, node: string): MessageItem {
     const { journal, clock, rules, origins } = this.#parts;
     const arrivedAt = clock.now();
     const item: MessageItem = {

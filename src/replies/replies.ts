@@ -130,8 +130,8 @@ export class Replies {
     if (repository.isClosed) return;
     // For a message that is not stored, only its origin shows whether it is in progress.
     const isUnderWay = ({ messageItemId: id }: FollowUp) => {
-      const text = repository.messages.get(id);
-      return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
+      const item = repository.messages.get(id);
+      return item ? item.state !== 'uncertain' : origins.get(id) !== undefined;
     };
     for (const followUp of followUps) {
       if (followUp.result) {
@@ -292,7 +292,7 @@ export class Replies {
     followUps.put(withoutDue(followUp, handset));
     await journal.run({
       whileFailing: 'apply',
-      decide: (_look, changes) => {
+      decide: (_, changes) => {
         const current = followUps.get(id);
         if (current?.kind === 'replyRequest' && !changes.drop.has(id)) {
           keepItem(changes, withoutDue(latest(current, changes), handset));

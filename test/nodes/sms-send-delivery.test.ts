@@ -287,6 +287,13 @@ describe('sms-send', () => {
       assert.ok(read < 1_000, String(read));
     });
 
+    it('counts only what is stored towards 256 KiB', () => {
+      const notJson = { text: 'x'.repeat(150 * 1024), id: 1n };
+      const empty = Object.fromEntries(Array.from({ length: 256 * 1024 }, (_, index) => [index, undefined]));
+      const message = { _msgid: '1', empty, notJson, payload: 'x'.repeat(150 * 1024) };
+      assert.deepEqual(Object.keys(read(formatFlowMessage(message))), ['_msgid', 'empty', 'payload']);
+    });
+
     it('returns without its content if it is over 256 KiB', () => {
       const large = { _msgid: '1', topic: 't', payload: 'x'.repeat(256 * 1024) };
       assert.deepEqual(read(formatFlowMessage(large)), { _msgid: '1', topic: 't' });

@@ -142,7 +142,7 @@ describe('Journal', () => {
       const journal = create();
       const result = await journal.run({
         ...keep('1'),
-        decide: (_look, changes) => {
+        decide: (_, changes) => {
           changes.keep.set('1', item('1'));
           return (isWritten) => ({ isWritten, kept: kept() });
         },
@@ -181,7 +181,7 @@ describe('Journal', () => {
       await journal.run({
         keys: ['key'],
         whileFailing: 'refuse',
-        decide: (_look, changes) => {
+        decide: (_, changes) => {
           decisions++;
           changes.keep.set('1', item('1'));
           return () => effects++;
@@ -197,7 +197,7 @@ describe('Journal', () => {
         journal.run(keep('1')),
         journal.run({
           ...keep('2'),
-          decide: (_look, changes) => {
+          decide: (_, changes) => {
             changes.keep.set('2', item('2'));
             return () => {
               throw fault;
@@ -312,7 +312,7 @@ describe('Journal', () => {
             .run({
               keys: ['key'],
               whileFailing,
-              decide: (_look, changes) => {
+              decide: (_, changes) => {
                 changes.keep.set(id, item(id));
                 return (isWritten) => void did.add(`${id} ${isWritten ? 'written' : 'applied'}`);
               },
