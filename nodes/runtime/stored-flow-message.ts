@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { NodeMessage } from 'node-red';
 import { ackIdOf } from './messages';
 
@@ -30,7 +31,8 @@ function format(message: object, limitBytes: number): string | undefined {
   let minBytes = 0;
   const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
     const original = this[key];
-    if (typeof original === 'string' || Array.isArray(original)) minBytes += original.length;
+    if (typeof original === 'string' || Array.isArray(original) || types.isTypedArray(original))
+      minBytes += original.length;
     else if (original !== undefined) minBytes++;
     if (minBytes > limitBytes) throw new RangeError('too large');
     if (original instanceof StoredBuffer) return value;

@@ -287,6 +287,19 @@ describe('sms-send', () => {
       assert.ok(read < 1_000, String(read));
     });
 
+    it('is recognised as too large before the numbers of a typed array are listed', () => {
+      let isListed = false;
+      const get = () => {
+        isListed = true;
+      };
+      for (const numbers of [new Uint8Array(256 * 1024), new Float64Array(256 * 1024)]) {
+        Object.defineProperty(numbers, 'last', { enumerable: true, get });
+        const message = { _msgid: '1', topic: 't', payload: { numbers } };
+        assert.equal(formatFlowMessage(message as never), '{"_msgid":"1","topic":"t"}');
+      }
+      assert.equal(isListed, false);
+    });
+
     it('counts only what is stored towards 256 KiB', () => {
       const notJson = { text: 'x'.repeat(150 * 1024), id: 1n };
       const empty = Object.fromEntries(Array.from({ length: 256 * 1024 }, (_, index) => [index, undefined]));
