@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,17 +15,23 @@ import { badgesOf, crash, createObservers, createRecorder, errorsOf, inject, rea
 /** A cause that makes the store unusable. */
 interface Fault {
   name: string;
+  /** True if the fault mounts a file system, which needs rights. */
+  mounts: boolean;
   /** Causes the fault in the folder of the store, before Node-RED starts. Returns a function that removes the cause. */
   cause(folder: string): Promise<() => void | Promise<void>> | (() => void | Promise<void>);
 }
 
 const badge = 'red ring store not writable';
+const filler = 'filler';
 /** Time for several attempts of the inbox to write, in ms. */
 const severalTriesMs = 6_000;
+const mounted = new Set<string>();
+process.once('exit', unmountAll);
 
 const faults: Fault[] = [
   {
     name: 'a file in place of the folder',
+    mounts: false,
     cause(folder) {
       writeFileSync(folder, 'not a folder');
       return () => rmSync(folder);
@@ -33,6 +39,7 @@ const faults: Fault[] = [
   },
   {
     name: 'a store locked by another process',
+    mounts: false,
     async cause(folder) {
       const other = new ClassicLevel(folder);
       await other.open();
@@ -41,16 +48,36 @@ const faults: Fault[] = [
   },
   {
     name: 'garbage in CURRENT',
+    mounts: false,
     async cause(folder) {
       await createDatabase(folder);
       writeFileSync(join(folder, 'CURRENT'), '\u0000\u0001 garbage');
       return () => rmSync(folder, { recursive: true });
     },
   },
+  {
+    name: 'a file system mounted read-only',
+    mounts: true,
+    cause(folder) {
+      mount(folder, 'ro,size=4m');
+      return () => void execFileSync('mount', ['-o', 'remount,rw', folder]);
+    },
+  },
+  {
+    name: 'a disk that is full at the start',
+    mounts: true,
+    cause(folder) {
+      mount(folder, 'size=1m');
+      fill(folder);
+      return () => rmSync(join(folder, filler));
+    },
+  },
 ];
 
 const deleted = 'a folder that is deleted';
+const fillsUp = 'a disk that fills up';
 const limited = 'a limit on the file size';
+const canMount = tryToMount();
 
 /** The running parts and the observations of a test of one fault. */
 interface Story {
@@ -87,10 +114,14 @@ describe('a failing store', function () {
     observed = join(folder, 'observed.jsonl');
     userDir = createLinkedUserDir();
     mkdirSync(join(userDir, 'sms-inbox'));
-    const names = [...faults.map(({ name }) => name), deleted, limited];
+    const causes = faults.filter(({ mounts }) => canMount || !mounts);
+    const names = [...causes.map(({ name }) => name), deleted, ...(canMount ? [fillsUp] : []), limited];
     for (const name of names) simulators.set(name, await startSimulator({ waitMs: 200 }));
     const goAway = new Map<string, () => void | Promise<void>>();
-    for (const { name, cause } of faults) goAway.set(name, await cause(await findStore(userDir, simulatorOf(name))));
+    for (const { name, cause } of causes) goAway.set(name, await cause(await findStore(userDir, simulatorOf(name))));
+    const filling = canMount ? await findStore(userDir, simulatorOf(fillsUp)) : undefined;
+    if (filling) mount(filling, 'size=4m');
+
     const flows: FlowNode[] = [{ id: 'tab', type: 'tab', label: 'flow' }, ...createObservers(observed)];
     for (const name of names) flows.push(...createFlow(simulatorOf(name), keyOf(name), arrivedFile(keyOf(name))));
     nodeRed = await startNodeRed({ userDir, flows });
@@ -108,11 +139,20 @@ describe('a failing store', function () {
       await receiveUntilItFails(deleted);
       return () => rmSync(store);
     });
+    if (filling) {
+      play(fillsUp, async () => {
+        await deliverSome(fillsUp);
+        fill(filling);
+        await receiveUntilItFails(fillsUp);
+        return () => rmSync(join(filling, filler));
+      });
+    }
   });
 
   after(async () => {
     await nodeRed?.kill();
     for (const simulator of simulators.values()) await simulator.close();
+    unmountAll();
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -224,8 +264,9 @@ describe('a failing store', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   }
 
-  for (const { name } of faults) {
-    it(`pauses receiving, still sends, and recovers from ${name}`, async () => {
+  for (const { name, mounts } of faults) {
+    it(`pauses receiving, still sends, and recovers from ${name}`, async function () {
+      if (mounts && !canMount) skip(this, 'this user cannot mount a file system');
       const story = stories.get(name);
       assert.ok(story);
       check(await story);
@@ -236,6 +277,13 @@ describe('a failing store', function () {
     check((await stories.get(deleted)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
     assert.match(seen?.error?.message ?? '', /were deleted or moved while Node-RED ran/);
+  });
+
+  it(`delivers each polled message once with ${fillsUp}`, async function () {
+    if (!canMount) skip(this, 'this user cannot mount a file system');
+    const story = stories.get(fillsUp);
+    assert.ok(story);
+    check(await story);
   });
 
   it(`delivers each polled message once with ${limited}`, async function () {
@@ -318,6 +366,40 @@ async function createDatabase(folder: string): Promise<void> {
   const database = new ClassicLevel(folder);
   await database.put('some', 'value');
   await database.close();
+}
+
+function mount(folder: string, options: string): void {
+  mkdirSync(folder, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder], { stdio: 'ignore' });
+  mounted.add(folder);
+}
+
+function unmountAll(): void {
+  for (const folder of mounted) execFileSync('umount', ['-l', folder]);
+  mounted.clear();
+}
+
+function tryToMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'sms-mount-'));
+  try {
+    mount(folder, 'size=1m');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    unmountAll();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Writes until the disk is full. */
+function fill(folder: string): void {
+  const file = join(folder, filler);
+  try {
+    for (;;) appendFileSync(file, Buffer.alloc(4_096));
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+  }
 }
 
 function hasPrlimit(): boolean {

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { until } from '../until';
+import { createAccount } from './flows';
+import { readDeliveries } from './instances';
+import { createRecorder } from './recorder';
+
+const messages = isLong ? 10_000 : 600;
+const rounds = isLong ? 100 : 6;
+const deployments = ['full', 'nodes', 'flows', 'reload'] as const;
+
+describe('callbacks and polls under kills and redeploys', function () {
+  this.timeout(120_000 + rounds * 30_000);
+  const folder = mkdtempSync(join(tmpdir(), 'sms-callbacks-'));
+  const file = join(folder, 'delivered.txt');
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+
+  before(async () => {
+    simulator = await startSimulator({ waitMs: 200, retryCallbacksMs: { firstMs: 100, maxMs: 1_000 } });
+  });
+
+  after(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('lose no message and repeat none without a mark', async () => {
+    const userDir = createLinkedUserDir();
+    nodeRed = await startNodeRed({ userDir, flows: createFlows(0) });
+    const { port, url } = nodeRed;
+    const expected: string[] = [];
+    const polledOnly = new Set<string>();
+    // If a poll was in flight at a kill, its answer might not have reached this machine.
+    const inTransit = new Set<string>();
+    for (let round = 1; round <= rounds; round++) {
+      for (const end = Math.ceil((messages * round) / rounds); expected.length < end; ) feed(url, expected, polledOnly);
+      await sleep(50 + random() * 400);
+      if (round % 2 === 0) await nodeRed.deploy(createFlows(round), deployments[(round / 2) % deployments.length]);
+      else {
+        await nodeRed.kill();
+        await sleep(20);
+        for (const { body } of simulator.incoming.filter(({ read }) => read).slice(-1)) inTransit.add(body);
+        nodeRed = await startNodeRed({ userDir, port });
+      }
+    }
+    const findMissing = () => {
+      const delivered = readDeliveries(file);
+      return expected.filter((id) => !delivered.has(id) && !(polledOnly.has(id) && inTransit.has(id)));
+    };
+    await until(
+      () => findMissing().length === 0,
+      () => `lost: ${findMissing().join(' ')}`,
+      { limitMs: 90_000 },
+    );
+    const deliveries = [...readDeliveries(file).values()];
+    const twice = deliveries.filter((list) => list.length > 1);
+    console.log(
+      `      ${expected.length} sent, ${rounds} kills and redeploys: 0 lost, ` +
+        `${expected.length - deliveries.length} answered to a process already dead, ` +
+        `${twice.length} delivered twice and marked, ` +
+        `${deliveries.filter(([first]) => first?.via === 'callback').length} by callback`,
+    );
+    const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
+    assert.deepEqual(unmarked, [], 'delivered twice without a mark');
+  });
+
+  /** Lets the service send a message or a status. A third are only polled, and a third are statuses by callback. */
+  function feed(url: string, expected: string[], polledOnly: Set<string>): void {
+    const index = expected.length;
+    if (index % 3 === 2) {
+      const update = { messageId: `sent-${index}`, msisdn: '64215550001', statusCode: 'RCV' };
+      expected.push(simulator.status(update).messageId);
+      return;
+    }
+    const body = `m${index}`;
+    if (index % 3 === 0) polledOnly.add(body);
+    simulator.setOrganisation({
+      callbackUrl: index % 3 === 0 ? undefined : `${url}/sms`,
+      callbackStatusUrl: `${url}/sms`,
+      callbackFormat: index % 2 === 0 ? 'FORMv1' : 'XMLv3',
+    });
+    simulator.receive({ from: '64215550001', to: '64215559999', body });
+    expected.push(body);
+  }
+
+  function createFlows(round: number): FlowNode[] {
+    const flow = { z: 'tab', x: 100, y: 100, account: 'account', acknowledge: 'flow', inputs: 1 };
+    return [
+      createAccount(simulator),
+      { id: 'tab', type: 'tab', label: 'flow' },
+      { id: 'in', type: 'sms-in', ...flow, name: `round ${round}`, wires: [['polled']] },
+      createRecorder('polled', file, { wires: [['in']] }),
+      {
+        ...{ id: 'callback', type: 'sms-callback-in', ...flow },
+        ...{ name: `round ${round}`, path: '/sms', wires: [['called'], ['called']] },
+      },
+      createRecorder('called', file, { wires: [['callback']] }),
+    ];
+  }
+});

@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type IncomingMessage, type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
+import type { FlowNode } from '../node-red-process';
+import { RedisServer } from '../redis-server';
+import { until } from '../until';
+import { createAccount, createFeed } from './flows';
+import { Instance, otherGeneration } from './instances';
+import { createRecorder, type Observation, readObservations } from './recorder';
+
+const questions = isLong ? 10_000 : 240;
+const kills = isLong ? 30 : 3;
+const waitMs = isLong ? 20_000 : 4_000;
+/** Time in which all messages are sent. */
+const askingMs = isLong ? kills * 10_000 : 6_000;
+/** An instance claims the items of a dead instance after 60 s, and overdue reply requests wait as long. */
+const endLimitMs = 60_000 + 60_000 + waitMs;
+
+/** Behaviour of a recipient. */
+type Habit =
+  | 'answers'
+  | 'answers without an id'
+  | 'answers twice'
+  | 'says nothing'
+  | 'is away'
+  | 'answers at the last moment';
+
+const habits: readonly Habit[] = [
+  'answers',
+  'answers without an id',
+  'answers twice',
+  'says nothing',
+  'is away',
+  'answers at the last moment',
+];
+
+const first = 64_215_000_000;
+const handsetOf = (question: number) => String(first + question);
+const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % habits.length] ?? 'says nothing';
+
+describe('kill -9 of instances with reply requests on one Redis', function () {
+  this.timeout(60_000 + askingMs + kills * 60_000 + endLimitMs);
+  let folder: string;
+  const file = (name: string) => join(folder, `${name}.txt`);
+  const instances: Instance[] = [];
+  const signs = new Map<Instance, string>();
+  let simulator: Simulator;
+  let redis: RedisServer;
+  let people: NodeJS.Timeout | undefined;
+  /** Handsets whose answer came or was read so late, on a busy machine, that the timeout may have come first. */
+  const late = new Set<string>();
+  const replies: { reply: IncomingMessage; sentAt: number }[] = [];
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-questions-'));
+    simulator = await startSimulator({
+      waitMs: 200,
+      statusDelayMs: 0,
+      statusBatch: 20,
+      balance: 1e9,
+      keepMessages: 1e6,
+    });
+    redis = await RedisServer.start();
+  });
+
+  afterEach(async () => {
+    clearInterval(people);
+    await Promise.all(instances.splice(0).map((instance) => instance.close()));
+    await simulator.close();
+    await redis.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const createFlows = (redisUrl: string): FlowNode[] => {
+    const { apiKey } = simulator.credentials;
+    const place = { z: 'tab', x: 100, y: 100 };
+    const outputs = ['replied', 'silent'];
+    return [
+      createAccount(simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
+      ...createFeed({
+        type: 'sms-ask',
+        wait: String(waitMs / 60_000),
+        waitType: 'num',
+        wires: outputs.map((output) => [output]),
+      }),
+      ...outputs.map((output) => createRecorder(output, file(output))),
+      { ...place, id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
+      { ...place, id: 'catch', type: 'catch', scope: ['send'], uncaught: false, wires: [['error']] },
+      createRecorder('error', file('error')),
+    ];
+  };
+
+  it('ends each reply request once, apart from marked redeliveries', async () => {
+    for (const generation of [undefined, undefined, otherGeneration()]) {
+      await begin(async () => {
+        const instance = await Instance.start(redis, createFlows, generation);
+        instances.push(instance);
+        return instance;
+      });
+    }
+    people = livePeople();
+    const fed = new Map<string, Instance>();
+    /** Handsets whose message was not stored when its instance was killed. */
+    const unstored = new Set<string>();
+    const dead = new Set<Instance>();
+    let isFed = false;
+    const feed = async () => {
+      const pauseMs = (askingMs * 20) / questions;
+      for (let asked = 0; asked < questions; asked += 20) {
+        const batch = Array.from({ length: 10 }, (_, index) => asked + 2 * index);
+        await Promise.all([sleep(pauseMs), ...batch.map((question) => ask(question))]);
+      }
+      isFed = true;
+    };
+    /** Sends one message to two handsets. */
+    const ask = async (question: number) => {
+      const to = [handsetOf(question), handsetOf(question + 1)];
+      const live = instances.filter((one) => !dead.has(one));
+      const instance = live[(question / 2) % live.length] ?? assert.fail();
+      for (const handset of to) if (habitOf(handset) === 'is away') simulator.setOutcome(handset, 'NUR');
+      for (const handset of to) fed.set(handset, instance);
+      const taken = await fetch(`${instance.url}/feed`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ to, body: `question ${question}` }),
+      }).catch(() => undefined);
+      if (!taken?.ok) for (const handset of to) unstored.add(handset);
+    };
+    const disturb = async () => {
+      for (let kill = 0; kill < kills; kill++) {
+        await sleep((random() * 2 * askingMs) / kills);
+        const victim = instances[kill % instances.length] ?? assert.fail();
+        dead.add(victim);
+        await victim.kill();
+        const stored = await readStored();
+        const sent = new Set(simulator.messages.flatMap(({ to }) => to));
+        for (const [handset, instance] of fed) {
+          if (instance === victim && !stored.has(handset) && !sent.has(handset)) unstored.add(handset);
+        }
+        // A short test does not wait until the heartbeat of the instance expires.
+        if (!isLong) await redis.client.del(signs.get(victim) ?? assert.fail());
+        await begin(async () => {
+          await victim.run();
+          return victim;
+        });
+        dead.delete(victim);
+      }
+    };
+    await Promise.all([feed(), disturb()]);
+    assert.ok(isFed);
+
+    const wanted = [...fed.keys()].filter((handset) => !unstored.has(handset));
+    await until(
+      async () => {
+        await sleep(isLong ? 2_000 : 100);
+        const { accepted, ends, uncertain } = readAll();
+        return (
+          wanted.every((handset) => accepted.has(handset) || uncertain.has(handset)) &&
+          [...accepted].every((handset) => ends.has(handset))
+        );
+      },
+      () => {
+        const { accepted, ends, uncertain } = readAll();
+        const noOutcome = wanted.filter((handset) => !accepted.has(handset) && !uncertain.has(handset));
+        const noEnd = [...accepted].filter((handset) => !ends.has(handset));
+        const list = (handsets: string[]) => `${handsets.length}: ${handsets.slice(0, 20).join(' ')}`;
+        return `each reply request has its end; without an outcome ${list(noOutcome)}; without an end ${list(noEnd)}`;
+      },
+      { limitMs: endLimitMs },
+    );
+    // After its end, a reply request must not send anything.
+    await sleep(isLong ? 60_000 : 2_000);
+    const { accepted, ends, uncertain, errors } = readAll();
+    for (const { reply, sentAt } of replies) {
+      const isInTime = reply.readAt !== undefined && Date.parse(reply.readAt) - sentAt < waitMs / 2;
+      if (!isInTime && habitOf(reply.from) !== 'answers at the last moment') late.add(reply.from);
+    }
+    const all = [...ends.values()];
+    const unmarkedTwice = all.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
+    const both = all.filter((list) => new Set(list.map(({ name }) => name)).size > 1);
+    // A person can reply to a message whose outcome is unknown. The flow gets the error, and the reply as well.
+    const isReplied = (handset: string) =>
+      uncertain.has(handset) && ends.get(handset)?.every(({ name }) => name === 'reply');
+    const closedRequests = [...ends.keys()].filter((handset) => !accepted.has(handset) && !isReplied(handset));
+    const count = (name: string) => all.filter((list) => list[0]?.name === name).length;
+    const repeated = all.filter((list) => list.length > 1).length;
+    const rightly = (handset: string, habit: Habit) => habitOf(handset) === habit && accepted.has(handset);
+    const isTold = (handset: string) => ends.has(handset) && !late.has(handset);
+    const answered = [...fed.keys()].filter((handset) => rightly(handset, 'answers') && isTold(handset));
+    const unheard = answered.filter((handset) => ends.get(handset)?.[0]?.name !== 'reply');
+    console.log(
+      `      ${fed.size} questions, ${kills} kills: ${accepted.size} accepted, ${uncertain.size} unknown, ` +
+        `${unstored.size} not stored before a kill; ${count('reply')} replied, ` +
+        `${count('timeout')} timed out, ${count('undelivered')} undelivered, ${repeated} told again and marked, ` +
+        `${unheard.length} replies answered to a process already dead, ${late.size} said too late`,
+    );
+    assert.deepEqual(errors, [], 'errors other than unknown outcomes');
+    assert.deepEqual([unmarkedTwice, both, closedRequests], [[], [], []]);
+    for (const name of ['reply', 'timeout', 'undelivered']) assert.ok(count(name) > 0, name);
+    // If a poll was in flight at a kill, its answer might not have reached this machine.
+    assert.ok(unheard.length <= kills, `not heard: ${unheard.join(' ')}`);
+  });
+
+  /** Returns the handsets of all stored messages and reply requests. */
+  async function readStored(): Promise<Set<string>> {
+    const values: string[] = [];
+    for (const key of await redis.client.keys('sms:*')) {
+      if ((await redis.client.type(key)) === 'hash') values.push(...(await redis.client.hvals(key)));
+    }
+    return new Set(values.flatMap((value) => value.match(/\b64215\d{6}\b/g) ?? []));
+  }
+
+  /** Starts an instance, and notes the key of its heartbeat. */
+  async function begin(start: () => Promise<Instance>): Promise<void> {
+    const findSigns = () => redis.client.keys('sms:*:alive:*');
+    const others = await findSigns();
+    const instance = await start();
+    await until(async () => {
+      const sign = (await findSigns()).find((one) => !others.includes(one));
+      if (sign !== undefined) signs.set(instance, sign);
+      return sign !== undefined;
+    }, 'the instance has a heartbeat');
+  }
+
+  /** Lets each recipient react to each of its messages according to its habit. */
+  function livePeople(): NodeJS.Timeout {
+    let seen = 0;
+    const act = ({ messageId, from, sentAt }: { messageId: string; from: string; sentAt: number }) => {
+      const say = (body: string, inReplyTo: string | undefined, afterMs: number) => {
+        setTimeout(() => {
+          const reply =
+            inReplyTo === undefined
+              ? simulator.receive({ from, body, to: '64215559999' })
+              : simulator.reply({ from, body, inReplyTo });
+          replies.push({ reply, sentAt });
+        }, afterMs);
+      };
+      if (Date.now() - sentAt > waitMs / 2) late.add(from);
+      const habit = habitOf(from);
+      if (habit === 'answers' || habit === 'answers twice') say('yes', messageId, 500 * random());
+      if (habit === 'answers twice') say('no', messageId, 500 * random());
+      if (habit === 'answers without an id') say('yes', undefined, 500 + 500 * random());
+      if (habit === 'answers at the last moment') say('yes', messageId, waitMs - 300 + 600 * random());
+    };
+    return setInterval(
+      () => {
+        for (const { messageId, to, messageDate } of simulator.messages.slice(seen)) {
+          seen++;
+          for (const from of to) act({ messageId, from, sentAt: Date.parse(messageDate) });
+        }
+      },
+      isLong ? 500 : 50,
+    );
+  }
+
+  function readAll() {
+    const ends = new Map<string, { name: string; redelivered: boolean }[]>();
+    const add = ({ topic, sms }: Observation, name: string) => {
+      const handset = String(topic);
+      ends.set(handset, [...(ends.get(handset) ?? []), { name, redelivered: sms?.redelivered === true }]);
+    };
+    for (const reply of readObservations(file('replied'))) add(reply, 'reply');
+    for (const silence of readObservations(file('silent'))) add(silence, String(silence.sms?.reason));
+    const told = readObservations(file('error')).filter(({ sms }) => !(sms?.error && 'waiting' in sms.error));
+    const isUncertain = ({ sms }: Observation) => sms?.error?.code === 'SMS_UNCERTAIN';
+    const uncertain = new Set(told.filter(isUncertain).flatMap(({ payload }) => (payload as { to: string[] }).to));
+    const sent = simulator.messages.flatMap(({ to }) => to);
+    const accepted = new Set(sent.filter((handset) => !uncertain.has(handset)));
+    return { accepted, ends, uncertain, errors: told.filter((one) => !isUncertain(one)).map(({ sms }) => sms?.error) };
+  }
+});
