@@ -239,19 +239,19 @@ export const sendingRules: readonly Rule[] = [
         const isCounted = observations.length > 0 && observations.every(({ output }) => output > 0);
         if (!isCounted || acceptedAt === 0) continue;
         for (const handset of input.to) {
-          const ends = observations.filter(({ topic }) => topic === handset);
-          const [end] = ends;
+          const endObservations = observations.filter(({ topic }) => topic === handset);
+          const [end] = endObservations;
           if (!end) {
             const until = world.openUntil(acceptedAt, waitSeconds);
             if (world.wasStoreDeleted(input.from, until) || world.wasUnwritten(acceptedAt)) continue;
             yield [acceptedAt, `neither an answer nor no answer: ${describeInput(input)}, from ${handset}`];
             continue;
           }
-          const unmarked = ends.filter(({ sms }) => !sms?.redelivered);
-          const isDoneTwice = world.wasImportKilled(acceptedAt, ends.at(-1)?.at ?? 0);
+          const unmarked = endObservations.filter(({ sms }) => !sms?.redelivered);
+          const isDoneTwice = world.wasImportKilled(acceptedAt, endObservations.at(-1)?.at ?? 0);
           if (unmarked.length > 1 && !isDoneTwice)
             yield [end.at, `two ends without a mark: ${describeInput(input)}, from ${handset}`];
-          if (new Set(ends.map(({ output }) => output)).size > 1 && !isDoneTwice)
+          if (new Set(endObservations.map(({ output }) => output)).size > 1 && !isDoneTwice)
             yield [end.at, `an answer and no answer: ${describeInput(input)}, from ${handset}`];
           yield* checkSilence(world, input, acceptedAt, end, handset);
         }

@@ -23,7 +23,7 @@ export const repliesOfHandsets: readonly (readonly [body: string, answer: string
 /** Makes most messages of a plan questions, of which only some replies are answers. */
 export function addAsks(plan: Plan, random: Random): Plan {
   for (const event of plan.plannedEvents) {
-    if (event.what !== 'order') continue;
+    if (event.type !== 'order') continue;
     if (random.chance(0.7)) delete event.key;
     if (random.chance(0.15)) continue;
     event.waitMs = random.pick([2_000, 20_000, 60_000]);

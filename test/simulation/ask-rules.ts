@@ -99,7 +99,7 @@ export class AskRules {
    */
   get missingAgain(): string | undefined {
     const { plan } = this.#world;
-    const isCalm = plan.plannedEvents.every(({ what }) => ['order', 'message', 'status', 'outgoing'].includes(what));
+    const isCalm = plan.plannedEvents.every(({ type }) => ['order', 'message', 'status', 'outgoing'].includes(type));
     if (!isCalm || plan.outgoing?.limits || plan.queueLimit === 1) return undefined;
     for (const { name, question, acceptancesOf } of this.#again.values()) {
       const [input, ...others] = question.inputs;
@@ -114,8 +114,8 @@ export class AskRules {
 
   /** Whether the library can have forgotten that it has sent a message `again`. */
   get #mayRepeat(): boolean {
-    return this.#world.plan.plannedEvents.some(({ what }) =>
-      ['store', 'power failure', 'emptied', 'clock'].includes(what),
+    return this.#world.plan.plannedEvents.some(({ type }) =>
+      ['store', 'power failure', 'emptied', 'clock'].includes(type),
     );
   }
 }

@@ -53,10 +53,9 @@ export class Callbacks {
       again(trouble);
       return;
     }
-    const life = callee;
     const latencyMs = trouble === 'slow' ? this.#random.below(20_000) : this.#random.pick([0, 1, 3, 20]);
     timeline.outside(latencyMs, () => {
-      if (!life.isAlive) {
+      if (!callee.isAlive) {
         again('its process has died');
         return;
       }
@@ -64,7 +63,7 @@ export class Callbacks {
       const { body, contentType } = formatCallback(message, format);
       timeline.outside(60_000, () => again('no answer'));
       void callee.callBack(message, Buffer.from(body), contentType).then((status) => {
-        if (isOver || !life.isAlive) return;
+        if (isOver || !callee.isAlive) return;
         this.#world.say(() => `${callee.name} answers the callback with ${message.name}: ${status}`);
         if (trouble === 'answer cut off' || trouble === 'no answer') {
           again('its answer was lost');
@@ -80,7 +79,7 @@ export class Callbacks {
       // The connection of a callback ends with the called process.
       const watch = () => {
         if (isOver) return;
-        if (life.isAlive) timeline.outside(1_000, watch);
+        if (callee.isAlive) timeline.outside(1_000, watch);
         else again('its process has died');
       };
       watch();

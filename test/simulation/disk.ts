@@ -78,7 +78,7 @@ export class Disk implements Place {
     return [...this.#folders.values()].filter(({ entries }) => this.#copies.isIn([...entries.values()], message));
   }
 
-  get remains(): string | undefined {
+  get leftoverProblem(): string | undefined {
     const isMoved = this.#folders.size > 1;
     for (const { entries, remembered, pendingWrites, mayHaveReturned } of this.#folders.values()) {
       if (mayHaveReturned) continue;

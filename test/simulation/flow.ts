@@ -7,7 +7,7 @@ import type { Message, Share, World } from './world';
 export interface Surrounding {
   readonly name: string;
   /** Distinguishes this life of the process from its other lives. */
-  readonly life: string;
+  readonly processLife: string;
   /** Distinguishes the deployments of all lives. */
   readonly era: string;
   readonly world: World;
@@ -118,13 +118,12 @@ export class Flow {
     world.say(() => `${name}: ${plan.id} receives ${message.name}${redelivered ? ', marked' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
-    share.recent++;
+    share.recentDeliveries++;
     message.mustBeMarked ||= this.#process.isHeld(message) && !message.isFound;
     share.deliveredAtMs = world.timeline.nowMs;
-    share.deliveredIn = this.#process.era;
     const { acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && !message.mayRepeat;
-    if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncounted) {
+    if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries) {
       world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
     // The message may have been on its way when the acknowledgement of an earlier attempt came.
@@ -157,7 +156,7 @@ export class Flow {
     if (!message.mayRepeat) {
       if (this.#isTaken(message, share))
         world.violate('a record became unhandled although its flow had acknowledged it', which);
-      if (share.deliveries > maxAttempts + message.deaths + share.uncounted)
+      if (share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries)
         world.violate('a node received a record more often than maxAttempts allows', which);
     }
     // If the machine stalls, an attempt can time out before its message has entered the flow.
@@ -169,19 +168,19 @@ export class Flow {
 
   /** Whether the library knows that a node has finished with a message. */
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
-    const { life, era } = this.#process;
+    const { processLife, era } = this.#process;
     const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;
     // A message that came twice while the store could not look it up can be taken twice.
     if ((mayRepeat && (arrivals > 1 || mayBeWithTwo)) || isWithDead) return false;
     // Until the next deploy, the process knows which nodes have taken the message. The store only knows whether all
     // have.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
-    return isDone && doneIn === life && isKnown;
+    return isDone && doneIn === processLife && isKnown;
   }
 
   get #unwrittenMs(): number {
     const { plannedEvents } = this.#process.world.plan;
-    return plannedEvents.some(({ what }) => what === 'store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
+    return plannedEvents.some(({ type }) => type === 'store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
   }
 
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {

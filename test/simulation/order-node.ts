@@ -33,9 +33,9 @@ export class OrderNode {
       onAnswer: (news) =>
         this.#send(() => {
           const input = this.#inputOf(news);
-          const what = 'reason' in news.result ? news.result.reason : 'a reply';
+          const result = 'reason' in news.result ? news.result.reason : 'a reply';
           world.say(
-            () => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.outgoing.name}`,
+            () => `${this.#process.name}: ${this.#id} has ${result} of ${news.recipient} to ${input?.outgoing.name}`,
           );
           outgoing?.replyRequestEnded(input, news, (record) =>
             world.find('incoming', record as Record<string, unknown>),
@@ -141,6 +141,6 @@ export class OrderNode {
 }
 
 function describe({ outcome, redelivered, duplicate }: OutcomeEvent): string {
-  const what = 'code' in outcome ? outcome.code : `sent to ${outcome.accepted.join(' ')}`;
-  return `${what}${redelivered ? ', marked' : ''}${duplicate ? ', a duplicate' : ''}`;
+  const result = 'code' in outcome ? outcome.code : `sent to ${outcome.accepted.join(' ')}`;
+  return `${result}${redelivered ? ', marked' : ''}${duplicate ? ', a duplicate' : ''}`;
 }

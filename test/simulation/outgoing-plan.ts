@@ -2,7 +2,7 @@ import type { Random } from './random';
 
 /** An outgoing message in a plan, with its options of `sms-send`. */
 export interface OrderPlan {
-  what: 'order';
+  type: 'order';
   process: number;
   /** Index of the sending node. */
   sender: number;
@@ -42,7 +42,7 @@ export interface OrderPlan {
 
 /** Withdraws the stored message of a node with a `replace` key. */
 export interface ResetPlan {
-  what: 'reset';
+  type: 'reset';
   process: number;
   sender: number;
   replaceKey: number;
@@ -86,7 +86,7 @@ export function createOrder(random: Random, instances: number, senders: number):
   const keep = random.chance(0.65);
   const waits = random.chance(0.4);
   return {
-    what: 'order',
+    type: 'order',
     process: random.below(instances),
     sender: random.below(senders),
     count: random.pick([1, 1, 2, 3, 8]),
@@ -108,6 +108,6 @@ export function createOrder(random: Random, instances: number, senders: number):
   };
 }
 
-function isFirst(item: number, index: number, all: readonly number[]): boolean {
-  return all.indexOf(item) === index;
+function isFirst(item: number, index: number, items: readonly number[]): boolean {
+  return items.indexOf(item) === index;
 }

@@ -229,7 +229,7 @@ export class OutgoingModel {
     this.#statuses.push({ outgoing, ...status });
   }
 
-  reached(messages: readonly Message[]): void {
+  noteReached(messages: readonly Message[]): void {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
@@ -399,8 +399,8 @@ export class OutgoingModel {
   lost(inMemory: readonly string[]): void {
     const safe = new Set(inMemory.map((item) => this.#inputOf(item)));
     const { plannedEvents } = this.#world.plan;
-    const areAllInMemory = !plannedEvents.some(({ what }) =>
-      ['kill', 'power failure', 'stop', 'redeploy'].includes(what),
+    const areAllInMemory = !plannedEvents.some(({ type }) =>
+      ['kill', 'power failure', 'stop', 'redeploy'].includes(type),
     );
     for (const input of this.inputs) {
       if (!areAllInMemory) input.hasLostRequest = true;
@@ -502,14 +502,15 @@ export class OutgoingModel {
     if (duplicate && order.key === undefined)
       this.#violate('an outcome is marked as a duplicate, but its input has no deduplication key', name);
     // The service might have accepted another input with this body, for other recipients.
-    const isOfAnother = resolvedBy !== undefined && outgoing.inputs.length > 1;
-    const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || outgoing.arrivals > 1 || isOfAnother;
+    const mayBelongToOtherInput = resolvedBy !== undefined && outgoing.inputs.length > 1;
+    const isPartial =
+      resolvedBy === 'status' || resolvedBy === 'reply' || outgoing.arrivals > 1 || mayBelongToOtherInput;
     const unlisted = [...outgoing.accepted].filter((item) => !listedRecipients.has(item));
     if (unlisted.length > 0 && !isPartial)
       this.#violate('the service accepted a recipient that the outcome does not list', name);
     const isWithheldButSent = ({ msisdn, mayBeSent }: (typeof withheld)[number]) =>
       !mayBeSent && outgoing.accepted.has(msisdn);
-    if (withheld.some(isWithheldButSent) && outgoing.arrivals === 1 && !isOfAnother)
+    if (withheld.some(isWithheldButSent) && outgoing.arrivals === 1 && !mayBelongToOtherInput)
       this.#violate('a recipient was reported as withheld, but the service had accepted it', name);
   }
 
@@ -604,8 +605,8 @@ export class OutgoingModel {
       ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : []),
     ];
     // Instances with different logins do not share a count.
-    const isParted = instances > 1 && plannedEvents.some((one) => one.what === 'redeploy' && one.isOtherLogin);
-    return !isParted && !plannedEvents.some(({ what }) => disturbing.includes(what));
+    const isParted = instances > 1 && plannedEvents.some((one) => one.type === 'redeploy' && one.isOtherLogin);
+    return !isParted && !plannedEvents.some(({ type }) => disturbing.includes(type));
   }
 
   /**
@@ -639,7 +640,7 @@ export class OutgoingModel {
   /** True if the memory or the store with the reply request no longer exists. */
   get #isForgotten(): boolean {
     const isLost = this.#world.plan.plannedEvents.some((one) =>
-      ['power failure', 'clock', 'emptied'].includes(one.what),
+      ['power failure', 'clock', 'emptied'].includes(one.type),
     );
     return isLost || this.#isForgetful || this.#mayBeClaimed;
   }
@@ -647,17 +648,17 @@ export class OutgoingModel {
   /** Whether deduplication keys were lost with the memory of a process or the data of a server. */
   get #isForgetful(): boolean {
     const { plannedEvents, store } = this.#world.plan;
-    if (plannedEvents.some(({ what }) => what === 'emptied')) return true;
+    if (plannedEvents.some(({ type }) => type === 'emptied')) return true;
     return (
       store === 'memory' &&
-      plannedEvents.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
+      plannedEvents.some(({ type }) => type === 'kill' || type === 'power failure' || type === 'stop')
     );
   }
 
   /** Whether a pause was longer than a key is remembered. Then a key no longer protects a message that waits. */
   get #outlastsKeys(): boolean {
     return this.#world.plan.plannedEvents.some(
-      (one) => ['kill', 'power failure', 'stop'].includes(one.what) && 'forMs' in one && one.forMs > dedupeMs,
+      (one) => ['kill', 'power failure', 'stop'].includes(one.type) && 'durationMs' in one && one.durationMs > dedupeMs,
     );
   }
 
@@ -665,15 +666,15 @@ export class OutgoingModel {
   get #isReadByBoth(): boolean {
     const { plannedEvents } = this.#world.plan;
     return (
-      plannedEvents.some(({ what }) => what === 'store') &&
+      plannedEvents.some(({ type }) => type === 'store') &&
       plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
     );
   }
 
   /** Whether something has happened that allows an event to be redelivered. */
   get #isDisturbed(): boolean {
-    return this.#world.plan.plannedEvents.some(({ what }) =>
-      ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock', 'emptied'].includes(what),
+    return this.#world.plan.plannedEvents.some(({ type }) =>
+      ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock', 'emptied'].includes(type),
     );
   }
 

@@ -11,7 +11,7 @@ export interface Place {
   /** Faults of the store of one login. */
   troublesOf(login: number): Set<StoreTrouble>;
   /** Describes an item that must not be here at the end. */
-  readonly remains: string | undefined;
+  readonly leftoverProblem: string | undefined;
   /** Whether a message is here in any form, except as an unhandled message. */
   has(message: Message): boolean;
   /** Whether a message is here as an unhandled message. */

@@ -42,28 +42,28 @@ export type Format = 'form' | 'xml';
 
 /** An event of a plan, with its time. */
 export type PlannedEvent = { atMs: number } & (
-  | { what: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
-  | { what: 'status'; count: number; callback?: Format; polled: boolean }
-  | { what: 'outgoing'; count: number }
-  | { what: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
+  | { type: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
+  | { type: 'status'; count: number; callback?: Format; polled: boolean }
+  | { type: 'outgoing'; count: number }
+  | { type: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
   | OrderPlan
   | ResetPlan
   /** A handset, named by its last digit, revokes or gives consent. */
-  | { what: 'word'; handset: number; word: 'STOP' | 'START'; callback?: Format; polled: boolean }
+  | { type: 'word'; handset: number; word: 'STOP' | 'START'; callback?: Format; polled: boolean }
   | Fault
 );
 
 export type Fault =
-  | { what: 'network'; forMs: number; trouble: NetworkTrouble; share: number; status: number }
-  | { what: 'forgetful service'; forMs: number }
+  | { type: 'network'; durationMs: number; trouble: NetworkTrouble; share: number; status: number }
+  | { type: 'forgetful service'; durationMs: number }
   /** `login` limits the fault to the store of that login. Only for stores on disk. */
-  | { what: 'store'; process: number; forMs: number; trouble: StoreTrouble; login?: number }
-  | { what: 'flow'; process: number; forMs: number; trouble: FlowTrouble }
-  | { what: 'kill' | 'power failure' | 'stop'; process: number; forMs: number }
-  | { what: 'redeploy'; process: number; forMs: number; node?: number; isOtherLogin?: boolean }
-  | { what: 'emptied'; forMs: number }
-  | { what: 'stall'; forMs: number }
-  | { what: 'clock'; process: number; byMs: number };
+  | { type: 'store'; process: number; durationMs: number; trouble: StoreTrouble; login?: number }
+  | { type: 'flow'; process: number; durationMs: number; trouble: FlowTrouble }
+  | { type: 'kill' | 'power failure' | 'stop'; process: number; durationMs: number }
+  | { type: 'redeploy'; process: number; durationMs: number; node?: number; isOtherLogin?: boolean }
+  | { type: 'emptied'; durationMs: number }
+  | { type: 'stall'; durationMs: number }
+  | { type: 'clock'; process: number; byMs: number };
 
 /** A node of the flows. All instances of a plan have the same nodes. */
 export interface NodePlan {
@@ -115,7 +115,7 @@ export type Way = (typeof allWays)[number];
 
 export const allStores: readonly Plan['store'][] = ['memory', 'disk', 'shared'];
 
-const faultWeights: readonly (readonly [Fault['what'], number])[] = [
+const faultWeights: readonly (readonly [Fault['type'], number])[] = [
   ['network', 6],
   ['forgetful service', 1],
   ['store', 4],
@@ -185,10 +185,10 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   };
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
   // No rule covers two instances with one reply request while the server fails one of them.
-  if (outgoing && instances > 1) plan.plannedEvents = plan.plannedEvents.filter(({ what }) => what !== 'store');
+  if (outgoing && instances > 1) plan.plannedEvents = plan.plannedEvents.filter(({ type }) => type !== 'store');
   // Two instances with different logins do not know each other's keys.
   if (outgoing && instances > 1)
-    for (const one of plan.plannedEvents) if (one.what === 'redeploy') delete one.isOtherLogin;
+    for (const one of plan.plannedEvents) if (one.type === 'redeploy') delete one.isOtherLogin;
   return plan;
 }
 
@@ -196,9 +196,9 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
 function addConsent(plan: Plan, random: Random): Plan {
   const { outgoing, plannedEvents } = plan;
   const lastMs = plannedEvents.at(-1)?.atMs ?? 0;
-  const rest = plannedEvents.filter(({ what }) => !['store', 'power failure', 'emptied', 'clock'].includes(what));
+  const rest = plannedEvents.filter(({ type }) => !['store', 'power failure', 'emptied', 'clock'].includes(type));
   for (const one of rest) {
-    if (one.what !== 'order') continue;
+    if (one.type !== 'order') continue;
     if (random.chance(0.15)) one.essential = true;
     if (one.keep && random.chance(0.25)) one.inMs = random.pick([1_000, 20_000, 90_000]);
   }
@@ -208,7 +208,7 @@ function addConsent(plan: Plan, random: Random): Plan {
       atMs: random.chance(0.5)
         ? random.pick([...rest.map(({ atMs }) => atMs), 0]) + random.pick([0, 1, 5, 100, 1_000])
         : random.below(lastMs + 1_000),
-      what: 'word',
+      type: 'word',
       handset: random.pick(handsets),
       word: random.pick(['STOP', 'STOP', 'START']),
       polled: callback === 'none' || random.chance(0.7),
@@ -217,8 +217,8 @@ function addConsent(plan: Plan, random: Random): Plan {
   }
   // Two instances with different logins know nothing of each other.
   if (plan.instances === 1 && random.chance(0.3)) {
-    const [atMs, forMs] = [random.below(lastMs + 1_000), random.pick([0, 300, 5_000])];
-    rest.push({ atMs, what: 'redeploy', process: 0, forMs, isOtherLogin: true });
+    const [atMs, durationMs] = [random.below(lastMs + 1_000), random.pick([0, 300, 5_000])];
+    rest.push({ atMs, type: 'redeploy', process: 0, durationMs, isOtherLogin: true });
   }
   rest.sort((a, b) => a.atMs - b.atMs);
   const consent = random.chance(0.4) ? { quietMinute: random.below(3) } : {};
@@ -255,18 +255,18 @@ function createLoad(random: Random, lengthMs: number, instances: number): Planne
     ['called back', 1],
   ] as const);
   const ways = { polled: way !== 'called back', ...(way === 'polled' ? undefined : { callback: format }) };
-  const what = random.weigh([
+  const type = random.weigh([
     ['message', 6],
     ['status', 2],
     ['outgoing', 1],
     ['send', 3],
   ] as const);
-  if (what === 'message') return { atMs, what, count, isReply: random.chance(0.5), ...ways };
-  if (what === 'status') return { atMs, what, count, ...ways };
-  if (what === 'outgoing') return { atMs, what, count };
+  if (type === 'message') return { atMs, type, count, isReply: random.chance(0.5), ...ways };
+  if (type === 'status') return { atMs, type, count, ...ways };
+  if (type === 'outgoing') return { atMs, type, count };
   return {
     atMs,
-    what,
+    type,
     process: random.below(instances),
     count,
     recipients: random.between(1, 3),
@@ -276,31 +276,31 @@ function createLoad(random: Random, lengthMs: number, instances: number): Planne
 }
 
 function createFault(random: Random, instances: number, nodes: number): Fault {
-  const what = random.weigh(faultWeights);
+  const type = random.weigh(faultWeights);
   const process = random.below(instances);
-  const forMs = random.pick([1, 50, 1_000, 8_000, 40_000]);
-  if (what === 'network') {
+  const durationMs = random.pick([1, 50, 1_000, 8_000, 40_000]);
+  if (type === 'network') {
     const share = random.pick([0.3, 0.7, 1]);
     const status = random.pick([500, 500, 503, 429, 401, 403, 400, 302]);
-    return { what, forMs, trouble: random.pick(networkTroubles), share, status };
+    return { type, durationMs, trouble: random.pick(networkTroubles), share, status };
   }
-  if (what === 'store') return { what, process, forMs, trouble: random.pick(storeTroubles) };
-  if (what === 'flow') return { what, process, forMs, trouble: random.pick(flowTroubles) };
-  if (what === 'kill' || what === 'power failure' || what === 'stop') {
-    return { what, process, forMs: random.pick([100, 2_000, 50_000]) };
+  if (type === 'store') return { type, process, durationMs, trouble: random.pick(storeTroubles) };
+  if (type === 'flow') return { type, process, durationMs, trouble: random.pick(flowTroubles) };
+  if (type === 'kill' || type === 'power failure' || type === 'stop') {
+    return { type, process, durationMs: random.pick([100, 2_000, 50_000]) };
   }
-  if (what === 'redeploy') {
-    const down = { what, process, forMs: random.pick([0, 5, 300, 5_000]) };
+  if (type === 'redeploy') {
+    const down = { type, process, durationMs: random.pick([0, 5, 300, 5_000]) };
     return nodes > 0 && random.chance(0.4) ? { ...down, node: random.below(nodes) } : down;
   }
-  if (what === 'clock') return { what, process, byMs: random.pick([-3_600_000, -1_000, 1_000, 3_600_000]) };
-  if (what === 'stall') return { what, forMs: random.pick([20, 300, 5_000]) };
-  return { what: 'forgetful service', forMs };
+  if (type === 'clock') return { type, process, byMs: random.pick([-3_600_000, -1_000, 1_000, 3_600_000]) };
+  if (type === 'stall') return { type, durationMs: random.pick([20, 300, 5_000]) };
+  return { type: 'forgetful service', durationMs };
 }
 
 /** Describes an event of a plan. */
 export function describePlannedEvent({ atMs, ...planned }: PlannedEvent): string {
-  const { what, ...details } = planned;
+  const { type, ...details } = planned;
   const rest = Object.entries(details).map(([name, value]) => `${name} ${value}`);
-  return `at ${(atMs / 1_000).toFixed(3)} s: ${what}${rest.length > 0 ? ` (${rest.join(', ')})` : ''}`;
+  return `at ${(atMs / 1_000).toFixed(3)} s: ${type}${rest.length > 0 ? ` (${rest.join(', ')})` : ''}`;
 }

@@ -53,7 +53,7 @@ export interface Machine {
   flowTroubles: Set<FlowTrouble>;
   /** Offset of the machine's clock, in ms. */
   clockMs: number;
-  lives: number;
+  startCount: number;
   /** Index of the login that the account uses, below {@link logins}. */
   login: number;
   /** Store keys of the logins that this machine has used, by login index. */
@@ -70,7 +70,7 @@ export class Process implements Callee, Surrounding {
   isAlive = true;
   hasStoreFailed = false;
   readonly name: string;
-  readonly life: string;
+  readonly processLife: string;
   readonly world: World;
   readonly clock: MachineClock;
   readonly random: Random;
@@ -116,8 +116,8 @@ export class Process implements Callee, Surrounding {
     this.machine = machine;
     this.name = machine.name;
     this.world = machine.world;
-    this.life = `${machine.name}, life ${++machine.lives}`;
-    this.random = this.world.random(this.life);
+    this.processLife = `${machine.name}, life ${++machine.startCount}`;
+    this.random = this.world.random(this.processLife);
     const turnsMs = this.world.plan.isNear ? [0, 0, 1, 3] : [0];
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'), turnsMs);
     this.#accounts = machine.library.index.createAccounts();
@@ -129,7 +129,7 @@ export class Process implements Callee, Surrounding {
   }
 
   get era(): string {
-    return `${this.life} ${this.#deployments}`;
+    return `${this.processLife} ${this.#deployments}`;
   }
 
   /** The name of the current login. */
@@ -246,21 +246,21 @@ export class Process implements Callee, Surrounding {
   }
 
   /** Removes the flows and starts them again, as a full deployment does. */
-  async redeploy(forMs: number, isOtherLogin = false): Promise<void> {
+  async redeploy(durationMs: number, isOtherLogin = false): Promise<void> {
     if (this.#isDeploying || this.#isDeployingNode || this.#isStopped) return;
     this.world.say(() => `${this.name}: all flows are redeployed${isOtherLogin ? ', with another login' : ''}`);
     await this.#stopFlows();
     if (isOtherLogin) this.#changeLogin();
-    this.world.timeline.outside(forMs, () => this.#startFlows(), this);
+    this.world.timeline.outside(durationMs, () => this.#startFlows(), this);
   }
 
   /** Removes one node and adds it again. The other nodes stay. */
-  redeployNode(index: number, forMs: number): void {
+  redeployNode(index: number, durationMs: number): void {
     const { nodes, outgoing } = this.world.plan;
     const sender = outgoing?.senders[index - nodes.length];
-    if (sender !== undefined) this.#redeploySender(sender, forMs);
+    if (sender !== undefined) this.#redeploySender(sender, durationMs);
     const plan = nodes[index];
-    if (plan) this.#redeployNodes([plan.id], forMs);
+    if (plan) this.#redeployNodes([plan.id], durationMs);
   }
 
   /** Redeploys only the nodes that received an exception from the flow. */
@@ -268,7 +268,7 @@ export class Process implements Callee, Surrounding {
     this.#redeployNodes([...this.flow.thrownAt], 0);
   }
 
-  #redeployNodes(ids: readonly string[], forMs: number): void {
+  #redeployNodes(ids: readonly string[], durationMs: number): void {
     if (this.#isDeploying || this.#isDeployingNode) return;
     const closing = ids.map((id) => ({ id, node: this.#nodes.get(id) })).filter(({ node }) => node !== undefined);
     if (closing.length === 0) return;
@@ -280,12 +280,12 @@ export class Process implements Callee, Surrounding {
       node?.close(false);
     }
     this.world.timeline.outside(
-      forMs,
+      durationMs,
       () => {
         this.#isDeployingNode = false;
         // If no node takes a message for this time, it becomes unhandled. The next node gets it after the messages in
         // progress.
-        if (forMs > maxDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
+        if (durationMs > maxDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
       this,
@@ -303,7 +303,7 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  #redeploySender(id: string, forMs: number): void {
+  #redeploySender(id: string, durationMs: number): void {
     const node = this.#orderNodes.get(id);
     if (!node || this.#isDeploying || this.#isDeployingNode) return;
     this.#isDeployingNode = true;
@@ -311,7 +311,7 @@ export class Process implements Callee, Surrounding {
     this.#orderNodes.delete(id);
     void node.close();
     this.world.timeline.outside(
-      forMs,
+      durationMs,
       () => {
         this.#isDeployingNode = false;
         this.#addOrderNode(id);

@@ -12,35 +12,35 @@ export function addReplacements(plan: Plan, random: Random): Plan {
   const senders = plan.outgoing?.senders.length ?? 1;
   // A message that another instance claims is due by the clock of that instance.
   const events = plan.plannedEvents
-    .filter(({ what }) => what !== 'clock')
+    .filter(({ type }) => type !== 'clock')
     .map((event): PlannedEvent => ('process' in event ? { ...event, process: random.below(instances) } : event));
   const lastMs = events.at(-1)?.atMs ?? 0;
   const soon = () => random.pick([...events.map(({ atMs }) => atMs), 0]) + random.pick([0, 0, 1, 2, 5, 20, 100, 1_000]);
   for (let count = random.between(1, 4); count > 0; count--) {
     events.push({ atMs: soon(), ...createOrder(random, instances, senders) });
   }
-  for (const event of events) if (event.what === 'order') replaceable(event, random, keys);
+  for (const event of events) if (event.type === 'order') replaceable(event, random, keys);
   for (let count = random.between(0, 4); count > 0; count--) {
     const [process, sender, replaceKey] = [random.below(instances), random.below(senders), random.below(keys)];
-    events.push({ atMs: soon(), what: 'reset', process, sender, replaceKey });
+    events.push({ atMs: soon(), type: 'reset', process, sender, replaceKey });
   }
   if (random.chance(0.6)) events.push({ atMs: random.below(lastMs + 1), ...createOutage(random) });
   // `out` has no store faults with two instances.
   if (instances > 1 && random.chance(0.3)) {
     const trouble = random.pick(['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const);
-    const [process, forMs] = [random.below(instances), random.pick([50, 1_000, 8_000, 40_000])];
-    events.push({ atMs: random.below(lastMs + 1), what: 'store', process, forMs, trouble });
+    const [process, durationMs] = [random.below(instances), random.pick([50, 1_000, 8_000, 40_000])];
+    events.push({ atMs: random.below(lastMs + 1), type: 'store', process, durationMs, trouble });
   }
   // Two instances with different logins do not know each other's keys.
   if (instances === 1 && random.chance(0.15)) {
-    const [atMs, forMs] = [random.below(lastMs + 1), random.pick([0, 300, 5_000])];
-    events.push({ atMs, what: 'redeploy', process: 0, forMs, isOtherLogin: true });
+    const [atMs, durationMs] = [random.below(lastMs + 1), random.pick([0, 300, 5_000])];
+    events.push({ atMs, type: 'redeploy', process: 0, durationMs, isOtherLogin: true });
   }
   events.sort((a, b) => a.atMs - b.atMs);
   return { ...plan, instances, plannedEvents: events };
 }
 
-function replaceable(order: PlannedEvent & { what: 'order' }, random: Random, keys: number): void {
+function replaceable(order: PlannedEvent & { type: 'order' }, random: Random, keys: number): void {
   order.waitMs = 0;
   order.count = random.pick([1, 1, 2]);
   if (random.chance(0.8)) delete order.key;
@@ -53,6 +53,6 @@ function replaceable(order: PlannedEvent & { what: 'order' }, random: Random, ke
 /** Creates a fault that makes messages wait, or wait again after they have left. */
 function createOutage(random: Random): Fault {
   const trouble = random.pick(['refused', 'connection hangs', 'status', 'status', 'slow', 'anything'] as const);
-  const [forMs, share] = [random.pick([50, 1_000, 8_000, 40_000]), random.pick([0.5, 1])];
-  return { what: 'network', forMs, trouble, share, status: random.pick([503, 503, 429, 401]) };
+  const [durationMs, share] = [random.pick([50, 1_000, 8_000, 40_000]), random.pick([0.5, 1])];
+  return { type: 'network', durationMs, trouble, share, status: random.pick([503, 503, 429, 401]) };
 }

@@ -6,20 +6,20 @@ import type { World } from './world';
 /** A flow message with `reset`. The positions count orders, commits and resets, so that two of them can be compared. */
 interface Reset {
   /** Position at which the node received it. */
-  readonly askedAs: number;
+  readonly receivedPosition: number;
   /** Position at which the library had carried it out. */
-  doneAs: number | undefined;
+  donePosition: number | undefined;
 }
 
 /** An input with a `replace` key. */
 interface Entry {
   readonly input: Input;
-  readonly askedAs: number;
+  readonly receivedPosition: number;
   /** Position of the first commit with the message. */
-  storedAs: number | undefined;
+  storedPosition: number | undefined;
   state: string | undefined;
   /** Position since which the store has had the message as waiting. */
-  waitsSince: number | undefined;
+  waitingPosition: number | undefined;
   /** True if the message has been marked as leaving. */
   hasLeft: boolean;
 }
@@ -67,10 +67,10 @@ export class ReplaceRules {
     if (order.replaceKey === undefined) return;
     const entry: Entry = {
       input,
-      askedAs: ++this.#position,
-      storedAs: undefined,
+      receivedPosition: ++this.#position,
+      storedPosition: undefined,
       state: undefined,
-      waitsSince: undefined,
+      waitingPosition: undefined,
       hasLeft: false,
     };
     this.#entries.set(input, entry);
@@ -79,17 +79,17 @@ export class ReplaceRules {
 
   /** Notes that a node has received a reset. Returns a function to call when the library has carried it out. */
   noteReset(node: string, { replaceKey }: ResetPlan): () => void {
-    const reset: Reset = { askedAs: ++this.#position, doneAs: undefined };
+    const reset: Reset = { receivedPosition: ++this.#position, donePosition: undefined };
     this.#groupOf(node, replaceKey).resets.push(reset);
     return () => {
-      reset.doneAs = ++this.#position;
+      reset.donePosition = ++this.#position;
     };
   }
 
   /** Notes that the library refused a reset because of its store. */
   noteFailedReset(code: string): void {
     const { plannedEvents } = this.#world.plan;
-    const mayFail = plannedEvents.some(({ what }) => ['store', 'emptied', 'redeploy', 'stop'].includes(what));
+    const mayFail = plannedEvents.some(({ type }) => ['store', 'emptied', 'redeploy', 'stop'].includes(type));
     if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset failed although the store works', code);
   }
 
@@ -97,15 +97,15 @@ export class ReplaceRules {
   noteState(input: Input, state: string | undefined): void {
     const entry = this.#entries.get(input);
     if (!entry) return;
-    entry.storedAs ??= ++this.#position;
+    entry.storedPosition ??= ++this.#position;
     if (entry.state === state) return;
     const isLeaving = state === 'leaving' && entry.state === 'waiting';
     entry.state = state;
-    entry.waitsSince = state === 'waiting' ? ++this.#position : undefined;
+    entry.waitingPosition = state === 'waiting' ? ++this.#position : undefined;
     this.#changed.add(this.#groupOfEntry(entry));
     // While a shared server fails, an instance does not see that a message of it, which waits again, was superseded.
     const mayMiss = entry.hasLeft && this.#world.hasFailingServer;
-    if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedAs);
+    if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedPosition);
     entry.hasLeft ||= isLeaving;
   }
 
@@ -116,7 +116,7 @@ export class ReplaceRules {
     if (!entry || this.#world.plan.store !== 'memory' || input.outgoing.inputs.length > 1) return;
     const { nowMs } = this.#world.timeline;
     const newer = this.#groupOfEntry(entry).entries.filter(
-      (one) => one.askedAs > entry.askedAs && one.input.askedMs < nowMs - inMemoryMs,
+      (one) => one.receivedPosition > entry.receivedPosition && one.input.askedMs < nowMs - inMemoryMs,
     );
     this.#suspectNewer(entry, newer);
   }
@@ -147,7 +147,7 @@ export class ReplaceRules {
       return;
     }
     const isWithdrawn = group.resets.some(
-      ({ doneAs = Number.POSITIVE_INFINITY }) => doneAs > (entry.storedAs ?? entry.askedAs),
+      ({ donePosition = Number.POSITIVE_INFINITY }) => donePosition > (entry.storedPosition ?? entry.receivedPosition),
     );
     if (!isWithdrawn) this.#world.violate('a message was withdrawn although no reset came', name);
   }
@@ -175,15 +175,17 @@ export class ReplaceRules {
   }
 
   /** Checks that nothing had replaced or withdrawn a message before it began to leave. */
-  #examineLeaving(entry: Entry, storedAs: number): void {
+  #examineLeaving(entry: Entry, storedPosition: number): void {
     const { entries, resets } = this.#groupOfEntry(entry);
-    const reset = resets.find(({ askedAs, doneAs }) => doneAs !== undefined && askedAs > storedAs);
+    const reset = resets.find(
+      ({ receivedPosition, donePosition }) => donePosition !== undefined && receivedPosition > storedPosition,
+    );
     if (reset && !this.#mayBeUnknown) {
       this.#world.violate('a message was sent although a reset had withdrawn it', `input ${entry.input.number}`);
     }
     this.#suspectNewer(
       entry,
-      entries.filter((one) => one.storedAs !== undefined && one.storedAs > storedAs),
+      entries.filter((one) => one.storedPosition !== undefined && one.storedPosition > storedPosition),
     );
   }
 
@@ -198,15 +200,17 @@ export class ReplaceRules {
   }
 
   /** Checks that a full queue did not refuse a message whose key another waiting message has. */
-  #examineBusy({ input, askedAs }: Entry, { entries, resets }: Group): void {
+  #examineBusy({ input, receivedPosition }: Entry, { entries, resets }: Group): void {
     const { store, instances } = this.#world.plan;
     // A duplicate replaces nothing, so a full queue can refuse it.
     if (store === 'memory' || instances > 1 || this.#mayBeUnknown || input.order.key !== undefined) return;
     const older = entries.find(
-      (one) => one.waitsSince !== undefined && one.waitsSince < askedAs && one.input.copies > 0,
+      (one) => one.waitingPosition !== undefined && one.waitingPosition < receivedPosition && one.input.copies > 0,
     );
     // A message that an earlier reset withdraws is not replaced. It keeps its room until its end is stored.
-    const isWithdrawn = resets.some((reset) => reset.askedAs > (older?.waitsSince ?? 0) && reset.askedAs < askedAs);
+    const isWithdrawn = resets.some(
+      (reset) => reset.receivedPosition > (older?.waitingPosition ?? 0) && reset.receivedPosition < receivedPosition,
+    );
     if (older?.state === 'waiting' && !isWithdrawn) {
       this.#world.violate(
         'a full queue refused a replacement',
@@ -227,7 +231,7 @@ export class ReplaceRules {
    */
   get #mayHaveWritten(): boolean {
     const { plannedEvents } = this.#world.plan;
-    const isWritten = plannedEvents.some((one) => one.what === 'store' && one.trouble === 'fails afterwards');
+    const isWritten = plannedEvents.some((one) => one.type === 'store' && one.trouble === 'fails afterwards');
     return isWritten || this.#world.hasFailingServer;
   }
 
@@ -235,7 +239,7 @@ export class ReplaceRules {
   get #mayBeUnknown(): boolean {
     const { plannedEvents, store } = this.#world.plan;
     const forgets = ['emptied', ...(store === 'memory' ? ['kill', 'power failure', 'stop'] : [])];
-    return plannedEvents.some(({ what }) => forgets.includes(what));
+    return plannedEvents.some(({ type }) => forgets.includes(type));
   }
 
   #groupOfEntry({ input: { outgoing: text, order } }: Entry): Group {
@@ -251,6 +255,7 @@ export class ReplaceRules {
 }
 
 function isAfter(one: Entry, other: Entry): boolean {
-  if (one.storedAs !== undefined && other.storedAs !== undefined) return one.storedAs > other.storedAs;
-  return one.askedAs > other.askedAs;
+  if (one.storedPosition !== undefined && other.storedPosition !== undefined)
+    return one.storedPosition > other.storedPosition;
+  return one.receivedPosition > other.receivedPosition;
 }

@@ -9,7 +9,7 @@ type Scene = (plan: Plan, random: Random, process: number) => PlannedEvent[];
 const inward: readonly Scene[] = [
   // Nodes attach while the store writes messages for the attached nodes.
   (plan, random, process) => [
-    { atMs: 0, what: 'store', process, forMs: 8_000, trouble: 'is slow' },
+    { atMs: 0, type: 'store', process, durationMs: 8_000, trouble: 'is slow' },
     ...several(3, () => redeployNode(plan, random, process, random.below(4_000), [0, 5, 300, 1_000])),
     ...several(4, () => messages(random, random.below(5_000), 2)),
   ],
@@ -17,7 +17,7 @@ const inward: readonly Scene[] = [
   (plan, random, process) => [
     messages(random, 0, 2),
     flow(random, process, 'is silent', 100),
-    { atMs: 20, what: 'store', process, forMs: random.pick([5, 300, 3_000]), trouble: 'fails' },
+    { atMs: 20, type: 'store', process, durationMs: random.pick([5, 300, 3_000]), trouble: 'fails' },
     redeployNode(plan, random, process, random.below(6_000), [5_000]),
     messages(random, random.below(6_000), 2),
   ],
@@ -25,16 +25,22 @@ const inward: readonly Scene[] = [
   (_plan, random, process) => [
     flow(random, process, random.pick(['is silent', 'fails', 'is late']), 8_000),
     messages(random, random.below(1_000), 3),
-    { atMs: 500, what: 'store', process, forMs: 8_000, trouble: random.pick(['fails', 'is full', 'fails afterwards']) },
+    {
+      atMs: 500,
+      type: 'store',
+      process,
+      durationMs: 8_000,
+      trouble: random.pick(['fails', 'is full', 'fails afterwards']),
+    },
     messages(random, random.below(3_000), 3),
-    { atMs: 1_000 + random.below(4_000), what: 'redeploy', process, forMs: random.pick([0, 5, 300, 5_000]) },
+    { atMs: 1_000 + random.below(4_000), type: 'redeploy', process, durationMs: random.pick([0, 5, 300, 5_000]) },
   ],
   // Each attempt to send meets a different network fault.
   (_plan, random, process) => [
-    { atMs: 0, what: 'network', forMs: 20_000, trouble: 'anything', share: 0.8, status: 500 },
+    { atMs: 0, type: 'network', durationMs: 20_000, trouble: 'anything', share: 0.8, status: 500 },
     ...several(4, () => ({
       atMs: random.below(10_000),
-      what: 'send' as const,
+      type: 'send' as const,
       process,
       count: 2,
       recipients: 1,
@@ -64,8 +70,8 @@ const outgoing: readonly Scene[] = [
   (plan, random, process) => [
     {
       atMs: 0,
-      what: 'network',
-      forMs: 20_000,
+      type: 'network',
+      durationMs: 20_000,
       trouble: 'anything',
       share: 0.8,
       status: random.pick([500, 503, 401, 400]),
@@ -76,30 +82,30 @@ const outgoing: readonly Scene[] = [
   (plan, random, process) => [
     {
       atMs: 0,
-      what: 'store',
+      type: 'store',
       process,
-      forMs: 10_000,
+      durationMs: 10_000,
       trouble: random.pick(['is slow', 'fails afterwards', 'fails now and then']),
     },
     ...several(3, () =>
       order(plan, random, process, random.below(5_000), { expireMs: random.pick([0, 2_000, 5_000]) }),
     ),
-    { atMs: random.below(10_000), what: random.pick(['redeploy', 'kill']), process, forMs: random.pick([0, 300]) },
+    { atMs: random.below(10_000), type: random.pick(['redeploy', 'kill']), process, durationMs: random.pick([0, 300]) },
   ],
   // Replies and the ends of reply requests coincide with redeploys and other interruptions.
   (plan, random, process) => [
     ...several(3, () =>
       order(plan, random, process, random.below(3_000), { waitMs: random.pick([500, 2_000, 20_000]) }),
     ),
-    { atMs: 0, what: 'store', process, forMs: 30_000, trouble: 'is slow' },
-    { atMs: random.below(20_000), what: 'redeploy', process, forMs: random.pick([0, 300, 5_000]) },
+    { atMs: 0, type: 'store', process, durationMs: 30_000, trouble: 'is slow' },
+    { atMs: random.below(20_000), type: 'redeploy', process, durationMs: random.pick([0, 300, 5_000]) },
   ],
   // Messages with the same key follow each other while the first is refused, unknown or sent.
   (plan, random, process) => [
     {
       atMs: random.below(2_000),
-      what: 'network',
-      forMs: random.pick([1_000, 5_000, 20_000]),
+      type: 'network',
+      durationMs: random.pick([1_000, 5_000, 20_000]),
       trouble: random.pick(['anything', 'status', 'status after the work', 'no answer']),
       share: 0.8,
       status: random.pick([400, 403, 500, 503]),
@@ -108,7 +114,7 @@ const outgoing: readonly Scene[] = [
   ],
   // Many messages go to one handset, and some attempts may have reached it.
   (plan, random, process) => [
-    { atMs: 0, what: 'network', forMs: 20_000, trouble: 'anything', share: 0.5, status: 500 },
+    { atMs: 0, type: 'network', durationMs: 20_000, trouble: 'anything', share: 0.5, status: 500 },
     ...several(5, () => order(plan, random, process, random.below(30_000), { to: [1], count: 2, unlimited: false })),
   ],
   changeLogin,
@@ -134,9 +140,9 @@ function changeLogin(plan: Plan, random: Random, process: number): PlannedEvent[
     ),
     ...several(random.between(1, 2), () => ({
       atMs: random.below(8_000),
-      what: 'redeploy' as const,
+      type: 'redeploy' as const,
       process,
-      forMs: random.pick([0, 5, 300]),
+      durationMs: random.pick([0, 5, 300]),
       isOtherLogin: true,
     })),
   ];
@@ -145,13 +151,13 @@ function changeLogin(plan: Plan, random: Random, process: number): PlannedEvent[
 /** Creates a scene: the account changes to a login whose store fails. Then the flows or the process stop. */
 function changeToFailing(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store === 'shared') return changeLogin(plan, random, process);
-  const forMs = random.pick([3_000, 20_000, 40_000]);
+  const durationMs = random.pick([3_000, 20_000, 40_000]);
   return [
     {
       atMs: 0,
-      what: 'store',
+      type: 'store',
       process,
-      forMs,
+      durationMs,
       trouble: random.pick(['fails', 'is full', 'fails now and then']),
       login: 1,
     },
@@ -163,9 +169,9 @@ function changeToFailing(plan: Plan, random: Random, process: number): PlannedEv
     ),
     {
       atMs: 1_000 + random.below(2_000),
-      what: 'redeploy',
+      type: 'redeploy',
       process,
-      forMs: random.pick([0, 5, 300]),
+      durationMs: random.pick([0, 5, 300]),
       isOtherLogin: true,
     },
     { atMs: 3_000 + random.below(20_000), ...endOrRedeploy(random, process) },
@@ -180,19 +186,19 @@ function endWhileFailing(_plan: Plan, random: Random, process: number): PlannedE
     messages(random, 0, 3),
     {
       atMs: 200 + random.below(300),
-      what: 'store',
+      type: 'store',
       process,
-      forMs: random.between(500, 10_000),
+      durationMs: random.between(500, 10_000),
       trouble: random.pick(['is full', 'is full', 'fails', 'fails afterwards', 'fails now and then']),
     },
     ...several(3, () => messages(random, random.below(endsMs), 2)),
-    { atMs: endsMs, what: random.pick(['kill', 'stop']), process, forMs: random.pick([0, 300, 5_000]) },
+    { atMs: endsMs, type: random.pick(['kill', 'stop']), process, durationMs: random.pick([0, 300, 5_000]) },
   ];
 }
 
 function endOrRedeploy(random: Random, process: number): Fault {
-  const forMs = random.pick([0, 300, 2_000]);
-  return random.chance(0.5) ? { what: 'kill', process, forMs } : { what: 'redeploy', process, forMs };
+  const durationMs = random.pick([0, 300, 2_000]);
+  return random.chance(0.5) ? { type: 'kill', process, durationMs } : { type: 'redeploy', process, durationMs };
 }
 
 /**
@@ -202,9 +208,9 @@ function endOrRedeploy(random: Random, process: number): Fault {
 function replyInTime(plan: Plan, random: Random, process: number): PlannedEvent[] {
   const waitMs = random.pick([2_000, 5_000, 60_000]);
   return [
-    { atMs: 0, what: 'store', process, forMs: 30_000, trouble: 'is slow' },
+    { atMs: 0, type: 'store', process, durationMs: 30_000, trouble: 'is slow' },
     ...(random.chance(0.5)
-      ? [{ atMs: 0, what: 'network' as const, forMs: 20_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
+      ? [{ atMs: 0, type: 'network' as const, durationMs: 20_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
       : []),
     ...several(3, () =>
       order(plan, random, process, random.below(3_000), {
@@ -214,9 +220,9 @@ function replyInTime(plan: Plan, random: Random, process: number): PlannedEvent[
     ),
     ...several(random.between(0, 2), () => ({
       atMs: waitMs + random.below(5_000),
-      what: 'redeploy' as const,
+      type: 'redeploy' as const,
       process,
-      forMs: random.pick([0, 300, 5_000]),
+      durationMs: random.pick([0, 300, 5_000]),
       ...(random.chance(0.5) && { node: plan.nodes.length }),
     })),
   ];
@@ -229,11 +235,11 @@ function replyInTime(plan: Plan, random: Random, process: number): PlannedEvent[
 function awayForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
   // With two nodes, one would miss the messages that the other has taken.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
-  const forMs = random.pick([25_000, 40_000]);
+  const durationMs = random.pick([25_000, 40_000]);
   const away = plan.nodes.flatMap(({ kind }, node) => (kind === 'incoming' ? [node] : []));
   return [
     ...several(3, () => order(plan, random, process, random.below(2_000), { waitMs: 60_000 })),
-    ...away.map((node) => ({ atMs: random.below(5_000), what: 'redeploy' as const, process, forMs, node })),
+    ...away.map((node) => ({ atMs: random.below(5_000), type: 'redeploy' as const, process, durationMs, node })),
     ...several(4, () => messages(random, random.below(40_000), 3)),
     ...(random.chance(0.5) ? [{ atMs: random.below(60_000), ...endOrRedeploy(random, process) }] : []),
   ];
@@ -249,7 +255,7 @@ function reports(plan: Plan, random: Random, process: number): PlannedEvent[] {
       }),
     ),
     ...(random.chance(0.5)
-      ? [{ atMs: 0, what: 'network' as const, forMs: 10_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
+      ? [{ atMs: 0, type: 'network' as const, durationMs: 10_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
       : []),
     ...several(random.between(0, 2), () => ({ atMs: random.below(20_000), ...endOrRedeploy(random, process) })),
   ];
@@ -262,13 +268,13 @@ function reports(plan: Plan, random: Random, process: number): PlannedEvent[] {
 function downForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store !== 'disk') return reports(plan, random, process);
   // Callbacks would repeat for days, and a message that repeats after weeks counts as new.
-  plan.plannedEvents = plan.plannedEvents.filter((one) => !('callback' in one) && one.what !== 'forgetful service');
+  plan.plannedEvents = plan.plannedEvents.filter((one) => !('callback' in one) && one.type !== 'forgetful service');
   const orders = several(3, () => {
     const waitMs = random.pick([0, 60_000]);
     const isReported = waitMs === 0 || random.chance(0.5);
     return order(plan, random, process, random.below(3_000), { waitMs, ...(isReported && { reportMs: 60_000 }) });
   });
-  return [...orders, { atMs: random.between(3_000, 8_000), what: 'kill', process, forMs: 20 * 24 * 3_600_000 }];
+  return [...orders, { atMs: random.between(3_000, 8_000), type: 'kill', process, durationMs: 20 * 24 * 3_600_000 }];
 }
 
 /** Creates a scene: the server returns without data. */
@@ -281,7 +287,7 @@ function emptyServer(plan: Plan, random: Random, process: number): PlannedEvent[
         ? order(plan, random, process, random.below(8_000), {})
         : messages(random, random.below(8_000), 2),
     ),
-    { atMs: random.below(8_000), what: 'emptied', forMs: random.pick([50, 1_000, 8_000]) },
+    { atMs: random.below(8_000), type: 'emptied', durationMs: random.pick([50, 1_000, 8_000]) },
   ];
 }
 
@@ -309,7 +315,7 @@ function messages(random: Random, atMs: number, count: number): PlannedEvent {
   const callback = random.pick(['form', 'xml', 'none', 'none'] as const);
   return {
     atMs,
-    what: 'message',
+    type: 'message',
     count,
     isReply: true,
     polled: callback === 'none' || random.chance(0.7),
@@ -320,10 +326,10 @@ function messages(random: Random, atMs: number, count: number): PlannedEvent {
 function flow(
   random: Random,
   process: number,
-  trouble: Extract<PlannedEvent, { what: 'flow' }>['trouble'],
+  trouble: Extract<PlannedEvent, { type: 'flow' }>['trouble'],
   maxMs: number,
 ): PlannedEvent {
-  return { atMs: 0, what: 'flow', process, forMs: random.between(1, maxMs), trouble };
+  return { atMs: 0, type: 'flow', process, durationMs: random.between(1, maxMs), trouble };
 }
 
 function redeployNode(
@@ -331,9 +337,15 @@ function redeployNode(
   random: Random,
   process: number,
   atMs: number,
-  forMs: readonly number[],
+  durationMs: readonly number[],
 ): PlannedEvent {
-  return { atMs, what: 'redeploy', process, forMs: random.pick(forMs), node: random.below(Math.max(1, nodes.length)) };
+  return {
+    atMs,
+    type: 'redeploy',
+    process,
+    durationMs: random.pick(durationMs),
+    node: random.below(Math.max(1, nodes.length)),
+  };
 }
 
 function order(plan: Plan, random: Random, process: number, atMs: number, options: Partial<OrderPlan>): PlannedEvent {

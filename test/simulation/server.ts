@@ -193,7 +193,7 @@ export class ServerConnection implements Place {
     return this.troubles;
   }
 
-  get remains(): string | undefined {
+  get leftoverProblem(): string | undefined {
     const remaining = findRemainingItem(this.#server.texts, this.#server.world);
     return remaining && `an item stays on the server: ${remaining}`;
   }

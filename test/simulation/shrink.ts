@@ -44,7 +44,7 @@ function* smaller(plan: Plan): Generator<Plan> {
     }
   }
   for (const node of nodes) {
-    if (!plannedEvents.some((planned) => planned.what === 'redeploy' && planned.node !== undefined)) {
+    if (!plannedEvents.some((planned) => planned.type === 'redeploy' && planned.node !== undefined)) {
       yield { ...plan, nodes: nodes.filter((other) => other !== node) };
     }
   }

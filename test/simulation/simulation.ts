@@ -96,7 +96,7 @@ class Run {
         place: this.#server ? new ServerConnection(this.#server) : new Disk(this.world),
         flowTroubles: new Set(),
         clockMs: 0,
-        lives: 0,
+        startCount: 0,
         login: 0,
         keys: [],
         formerKeys: new Map(),
@@ -116,13 +116,13 @@ class Run {
       });
     }
     for (const index of this.#machines.keys()) timeline.outside(0, () => this.#start(index));
-    const ends = this.#plan.plannedEvents.map(({ atMs, ...one }) => atMs + ('forMs' in one ? one.forMs : 0));
+    const ends = this.#plan.plannedEvents.map(({ atMs, ...one }) => atMs + ('durationMs' in one ? one.durationMs : 0));
     const lastMs = Math.max(0, ...ends);
     await this.#until(() => ahead === 0 && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
     this.world.say(() => 'no fault is left');
     for (const process of this.#processes) process?.redeployThrown();
-    const refused = this.#plan.plannedEvents.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
+    const refused = this.#plan.plannedEvents.some(({ type, ...rest }) => type === 'network' && isRefusal(rest));
     await this.#until(
       () => this.#unsettled() === undefined,
       timeline.nowMs +
@@ -149,7 +149,7 @@ class Run {
    */
   #examineListeners(): void {
     const { listeners } = this.#library.surroundings.signals;
-    const isCutShort = this.#plan.plannedEvents.some(({ what }) => ['kill', 'power failure', 'stop'].includes(what));
+    const isCutShort = this.#plan.plannedEvents.some(({ type }) => ['kill', 'power failure', 'stop'].includes(type));
     if (listeners > 0 && !isCutShort)
       this.world.violate('a listener stays on a signal after the work has ended', `${listeners}`);
   }
@@ -230,15 +230,17 @@ class Run {
     }
     const unsent = this.world.outgoing?.unsettled;
     if (unsent !== undefined) return unsent;
-    const remains = this.#machines.map(({ place }) => place.remains).find((found) => found !== undefined);
-    if (remains !== undefined) return remains;
+    const leftoverProblem = this.#machines
+      .map(({ place }) => place.leftoverProblem)
+      .find((found) => found !== undefined);
+    if (leftoverProblem !== undefined) return leftoverProblem;
     return timeline.nowMs < lastArrivalMs ? 'more is to come' : undefined;
   }
 
   /** Whether no node takes the message and no store has it. */
   #isDropped(message: Message): boolean {
     const { plan, outgoing } = this.world;
-    const hasTrouble = plan.plannedEvents.some(({ what }) => what === 'store' || what === 'power failure');
+    const hasTrouble = plan.plannedEvents.some(({ type }) => type === 'store' || type === 'power failure');
     if (plan.store !== 'disk' || hasTrouble || outgoing?.isForSender(message) !== false) return false;
     if (message.reachedAs === undefined || message.callback !== 'none') return false;
     return this.#machines.every(({ place }) => !place.has(message) && !place.isUnhandled(message));
@@ -246,7 +248,7 @@ class Run {
 
   #happen(planned: PlannedEvent): void {
     const { timeline } = this.world;
-    switch (planned.what) {
+    switch (planned.type) {
       case 'message': {
         const { count, isReply, polled, callback } = planned;
         for (let index = 0; index < count; index++) {
@@ -299,17 +301,22 @@ class Run {
         this.#processes[planned.process]?.reset(planned);
         break;
       case 'network': {
-        const { trouble, share, status, forMs } = planned;
+        const { trouble, share, status, durationMs } = planned;
         const { retryAfterS } = this.#plan.outgoing ?? {};
         const isAskedToWait = retryAfterS !== undefined && (status === 429 || status === 503);
-        const active: Trouble = { trouble, share, status, ...(isAskedToWait && { retryAfter: String(retryAfterS) }) };
-        this.#network.troubles.add(active);
-        this.#fault(forMs, () => this.#network.troubles.delete(active));
+        const activeTrouble: Trouble = {
+          trouble,
+          share,
+          status,
+          ...(isAskedToWait && { retryAfter: String(retryAfterS) }),
+        };
+        this.#network.troubles.add(activeTrouble);
+        this.#fault(durationMs, () => this.#network.troubles.delete(activeTrouble));
         break;
       }
       case 'forgetful service':
         this.#service.isForgetful = true;
-        this.#fault(planned.forMs, () => {
+        this.#fault(planned.durationMs, () => {
           this.#service.isForgetful = false;
         });
         break;
@@ -317,28 +324,28 @@ class Run {
         const place = this.#machines[planned.process]?.place;
         const troubles = planned.login === undefined ? place?.troubles : place?.troublesOf(planned.login);
         troubles?.add(planned.trouble);
-        this.#fault(planned.forMs, () => troubles?.delete(planned.trouble));
+        this.#fault(planned.durationMs, () => troubles?.delete(planned.trouble));
         break;
       }
       case 'emptied':
-        this.#empty(planned.forMs);
+        this.#empty(planned.durationMs);
         break;
       case 'flow':
-        this.#disturbFlow(planned.process, planned.trouble, planned.forMs);
+        this.#disturbFlow(planned.process, planned.trouble, planned.durationMs);
         break;
       case 'kill':
       case 'power failure':
       case 'stop':
-        this.#end(planned.process, planned.what, planned.forMs);
+        this.#end(planned.process, planned.type, planned.durationMs);
         break;
       case 'redeploy':
         if (planned.node === undefined) {
-          void this.#processes[planned.process]?.redeploy(planned.forMs, planned.isOtherLogin);
-        } else this.#processes[planned.process]?.redeployNode(planned.node, planned.forMs);
-        this.#fault(planned.forMs + 20_000, () => {});
+          void this.#processes[planned.process]?.redeploy(planned.durationMs, planned.isOtherLogin);
+        } else this.#processes[planned.process]?.redeployNode(planned.node, planned.durationMs);
+        this.#fault(planned.durationMs + 20_000, () => {});
         break;
       case 'stall':
-        timeline.stall(planned.forMs);
+        timeline.stall(planned.durationMs);
         break;
       case 'clock': {
         const machine = this.#machines[planned.process];
@@ -352,17 +359,17 @@ class Run {
     return this.#plan.nodes.some(({ kind }) => kind === 'callback');
   }
 
-  #fault(forMs: number, end: () => void): void {
+  #fault(durationMs: number, end: () => void): void {
     this.#faults++;
-    this.world.timeline.outside(forMs, () => {
+    this.world.timeline.outside(durationMs, () => {
       this.#faults--;
       this.world.say(() => 'a fault ends');
       end();
     });
   }
 
-  /** Stops the server for `forMs`. Afterwards, it has no data. */
-  #empty(forMs: number): void {
+  /** Stops the server for `durationMs`. Afterwards, it has no data. */
+  #empty(durationMs: number): void {
     const storedMessages = this.world.messages.filter((message) =>
       this.#machines.some(({ place }) => place.has(message)),
     );
@@ -377,19 +384,19 @@ class Run {
     for (const { place } of this.#machines) {
       const isFailing = place.troubles.has('fails');
       place.troubles.add('fails');
-      this.#fault(forMs, () => {
+      this.#fault(durationMs, () => {
         if (!isFailing) place.troubles.delete('fails');
       });
     }
   }
 
-  #disturbFlow(index: number, trouble: FlowTrouble, forMs: number): void {
+  #disturbFlow(index: number, trouble: FlowTrouble, durationMs: number): void {
     const machine = this.#machines[index];
     machine?.flowTroubles.add(trouble);
-    this.#fault(forMs, () => machine?.flowTroubles.delete(trouble));
+    this.#fault(durationMs, () => machine?.flowTroubles.delete(trouble));
   }
 
-  #end(index: number, how: 'kill' | 'power failure' | 'stop', forMs: number): void {
+  #end(index: number, how: 'kill' | 'power failure' | 'stop', durationMs: number): void {
     const process = this.#processes[index];
     if (!process?.isAlive || process.isStopped) return;
     const die = () => {
@@ -398,10 +405,10 @@ class Run {
     };
     if (how === 'stop') void process.stop().then(die);
     else die();
-    this.#fault(forMs + (how === 'stop' ? 16_000 : 0), () => this.#start(index));
+    this.#fault(durationMs + (how === 'stop' ? 16_000 : 0), () => this.#start(index));
   }
 
-  #send(planned: PlannedEvent & { what: 'send' }): void {
+  #send(planned: PlannedEvent & { type: 'send' }): void {
     const number = this.#plainCount++;
     const { recipients, retries, retryUncertain } = planned;
     this.#processes[planned.process]?.send({

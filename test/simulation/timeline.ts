@@ -103,8 +103,8 @@ export class Timeline {
   }
 
   /** Advances time without any event. Then all events that have become due happen in random order. */
-  stall(forMs: number): void {
-    this.#nowMs += forMs;
+  stall(durationMs: number): void {
+    this.#nowMs += durationMs;
   }
 
   /** Runs the next event if it is due by `untilMs`. Returns whether there was one. */

@@ -313,7 +313,7 @@ class Exchange {
         }
         if (answer.brings?.length) {
           world.say(() => `${this.#name()} has brought ${answer.brings?.map(({ name }) => name).join(', ')}`);
-          if (arrives) world.reached(answer.brings);
+          if (arrives) world.noteReached(answer.brings);
         }
         this.#end();
         this.#handler.onResponseEnd?.(this.#controller, {});

@@ -80,8 +80,8 @@ export interface Share {
   sends: number;
   deliveries: number;
   /** Deliveries in the current process, and deliveries in dead processes that a slow store might not have counted. */
-  recent: number;
-  uncounted: number;
+  recentDeliveries: number;
+  uncountedDeliveries: number;
   /** True if the flow has the message and has not answered yet. */
   isOut: boolean;
   /** True if the flow took the message, or the library gave it up after the last attempt. */
@@ -92,7 +92,6 @@ export interface Share {
   doneAs?: string;
   /** Time at which the node last received the message, and the deployment in which it did. */
   deliveredAtMs?: number;
-  deliveredIn?: string;
 }
 
 /** An outgoing message at the service. */
@@ -240,13 +239,13 @@ export class World {
    */
   get isKnownToAll(): boolean {
     const { instances, plannedEvents } = this.plan;
-    return instances === 1 && !plannedEvents.some(({ what }) => what === 'store');
+    return instances === 1 && !plannedEvents.some(({ type }) => type === 'store');
   }
 
   /** Notes that a complete answer with these messages has reached a machine. */
-  reached(messages: readonly Message[]): void {
+  noteReached(messages: readonly Message[]): void {
     for (const message of messages) message.reachedAs ??= this.#answers++;
-    this.outgoing?.reached(messages);
+    this.outgoing?.noteReached(messages);
   }
 
   /**
@@ -272,7 +271,7 @@ export class World {
   /** Whether the shared server fails at any time in this run. */
   get hasFailingServer(): boolean {
     const { store, plannedEvents } = this.plan;
-    return store === 'shared' && plannedEvents.some(({ what }) => what === 'store' || what === 'emptied');
+    return store === 'shared' && plannedEvents.some(({ type }) => type === 'store' || type === 'emptied');
   }
 
   kindOf(node: string): NodePlan['kind'] | undefined {
@@ -315,12 +314,12 @@ export class World {
   }
 
   /** Notes that a node has finished a message. */
-  settle(message: Message, node: string, by?: { life: string; era: string }): void {
+  settle(message: Message, node: string, by?: { processLife: string; era: string }): void {
     const share = this.shareOf(message, node);
     share.isOut = false;
     share.isDone = true;
     if (!by) return;
-    Object.assign(share, { doneIn: by.life, doneAs: by.era });
+    Object.assign(share, { doneIn: by.processLife, doneAs: by.era });
     // If one node has not taken a message, all nodes get it again after a redeploy.
     const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneAs === by.era);
     if (isCompleted) message.completedAs ??= by.era;
@@ -332,17 +331,24 @@ export class World {
     message.diedAtMs = this.timeline.nowMs;
     // Only that process knew the state of the message.
     message.completedAs = undefined;
-    const isStoreInTrouble = this.plan.plannedEvents.some(({ what }) => what === 'store');
+    const isStoreInTrouble = this.plan.plannedEvents.some(({ type }) => type === 'store');
     for (const share of message.shares.values()) {
-      if (isStoreInTrouble) share.uncounted += Math.max(0, share.recent - 1);
-      share.recent = 0;
+      if (isStoreInTrouble) share.uncountedDeliveries += Math.max(0, share.recentDeliveries - 1);
+      share.recentDeliveries = 0;
     }
   }
 
   shareOf(message: Message, node: string): Share {
     const existing = message.shares.get(node);
     if (existing) return existing;
-    const share: Share = { sends: 0, deliveries: 0, recent: 0, uncounted: 0, isOut: false, isDone: false };
+    const share: Share = {
+      sends: 0,
+      deliveries: 0,
+      recentDeliveries: 0,
+      uncountedDeliveries: 0,
+      isOut: false,
+      isDone: false,
+    };
     message.shares.set(node, share);
     return share;
   }
