@@ -38,7 +38,7 @@ describe('AccountPlaces', () => {
     fs.readFileSync = readAny;
   };
 
-  /** Enters a node into a place, and returns its former places without the ids of their imports. */
+  /** Records the place (login and store) of a node. Returns its former places without the ids of their imports. */
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);
 

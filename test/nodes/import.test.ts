@@ -157,7 +157,7 @@ describe('an account node whose login or store changes', () => {
     await assertImported(running, 1);
   });
 
-  it('counts as failing until its former Redis server is back', async function () {
+  it('shows that it is failing until its former Redis server is back', async function () {
     this.timeout(40_000);
     const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
     const before = await leave(nodes(redis));
@@ -235,7 +235,7 @@ describe('an account node whose login or store changes', () => {
     assert.equal(await keys(), 1);
   });
 
-  it('leaves a reply request closed if the login changes back on Redis after the answer', async () => {
+  it('keeps an answered reply request closed if a Redis login changes back', async () => {
     await startRedis();
     const fields = { to: 'topic', toType: 'msg', body: 'payload', bodyType: 'msg', messageIdType: 'uuid', wait: '60' };
     const ask = { id: 'ask', type: 'sms-ask', account: 'account', ...fields, waitType: 'num', wires: [['reply'], []] };
@@ -254,7 +254,7 @@ describe('an account node whose login or store changes', () => {
     assert.deepEqual([second?.sms?.isReply, second?.sms?.awaited], [true, undefined]);
   });
 
-  it('notes no place on disk for an account that was only in memory', async () => {
+  it('writes no file of former stores if the account was only in memory', async () => {
     const running = await start(nodes(memory));
     await running.deploy(nodes(memory, { authType: 'basic' }));
     assert.throws(notedPlaces, /ENOENT/);

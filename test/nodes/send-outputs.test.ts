@@ -65,7 +65,7 @@ describe('the outputs of sms-send', () => {
     assert.equal(new Set([list, ...copies.map(({ payload }) => payload)]).size, 3);
   });
 
-  it('leave the list of all recipients out of the copy for a missing answer', () => {
+  it('copy no recipient list if an answer is missing', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     for (const recipient of topic) {

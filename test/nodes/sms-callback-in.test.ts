@@ -193,7 +193,7 @@ describe('sms-callback-in', () => {
     const token = 'a secret+/=&ä';
     const withToken = { credentials: { token } };
 
-    it('is required: 401 without it', async () => {
+    it('is required: a request without it gets 401', async () => {
       const { flow, url } = await start(withToken);
       for (const query of ['', '?token=', '?token=wrong', '?Token=x', `?t=${encodeURIComponent(token)}`]) {
         const { status, text } = await post(url + query, formReply());
@@ -673,7 +673,7 @@ describe('sms-callback-in', () => {
   describe('the node in a separate Node-RED process', () => {
     let nodeRed: NodeRedProcess;
 
-    /** Like {@link nodes}, but for a separate process: sends each received message on. */
+    /** Like {@link nodes}, but for a separate process, in which `echo` sends each received message on. */
     function processNodes(properties: Record<string, unknown> = {}): FlowNode[] {
       const to = { to: handset, toType: 'str', retries: 0, wires: [[], []] };
       const ofTab = { z: 'tab', x: 0, y: 0 };

@@ -154,7 +154,7 @@ describe('sms-feed', () => {
       });
     }
 
-    it('sends an empty list with list, and nothing with each', async () => {
+    it('sends an empty list with output list, and nothing with output each', async () => {
       const flow = await start({}, [feedNode({ id: 'each', output: 'each', wires: [['got2']] }), sink('got2')]);
       flow.send('each');
       await flow.done('each', 1);

@@ -114,7 +114,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('the loop (§4.2, §7.2, §8)', () => {
+  describe('the poll loop (§4.2, §7.2, §8)', () => {
     it('delivers a repeated message twice with dedupe off', async () => {
       const flow = await start({}, [], { dedupe: false });
       receive('a');
@@ -146,7 +146,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('a failing loop', () => {
+  describe('a failing poll loop', () => {
     it('backs off, raises one error per node, and recovers', async () => {
       sim.fault('incoming', { status: 500 }, 2);
       const failing = { fill: 'red', shape: 'ring', text: 'service error' };

@@ -97,7 +97,7 @@ describe('sms-outbox', () => {
   });
 
   describe('a read for an input of sms-outbox', () => {
-    it('sends nothing with each, and [] with list, for an empty list', async () => {
+    it('sends nothing with output each, and [] with list, for an empty list', async () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
       flow.send('list', { topic: 'mine', payload: 'x', kept: 1 });
@@ -121,7 +121,7 @@ describe('sms-outbox', () => {
       assert.deepEqual([message?.sms?.ackId, message?.sms?.from, message?.sms?.body], ['1.1', undefined, 'a']);
     });
 
-    it('sends one copy of the input with all records with list', async () => {
+    it('sends one copy of the input with all records with output list', async () => {
       await sendElsewhere('a');
       await sendElsewhere('b');
       const flow = await start({ output: 'list' });
@@ -276,7 +276,7 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got2').length, 2);
     });
 
-    it('shows the count between its polls', async () => {
+    it('shows the number of messages between its polls', async () => {
       const flow = await start({ interval: '0.1' });
       const shown = () => flow.statuses('outbox').map(({ fill, text }) => `${fill} ${text}`);
       await until(() => shown().length >= 4, 'the badges of two polls');

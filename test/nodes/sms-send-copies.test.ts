@@ -112,7 +112,7 @@ describe('copies of a message that sms-send makes', () => {
           await deployed;
           await until(() => failedOf(flow).includes(topics.at(-1)));
           await sleep(50);
-          // The node sends a slice again if the deploy interrupted it.
+          // The node sends a part of the copies again if the deploy interrupted that part.
           const isKnown = (topic: unknown, index: number) => failedOf(flow).indexOf(topic) === index;
           assert.deepEqual(failedOf(flow).filter(isKnown), topics);
           assert.ok(failedOf(flow).length <= many + 100, String(failedOf(flow).length));

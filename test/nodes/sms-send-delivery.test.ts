@@ -106,7 +106,7 @@ describe('sms-send', () => {
   });
 
   describe('a message with a wrong expire or priority', () => {
-    /** Starts a node with `properties`, and sends it a message with a value. */
+    /** Starts a node with `properties`, and sends it a flow message with `msg.value`. */
     async function sendWith(properties: Record<string, unknown>, value?: unknown): Promise<RunningFlow> {
       const flow = await start({ keep: true, ...properties });
       flow.send('send', { topic: handset, payload: 'hello', value });
@@ -147,7 +147,7 @@ describe('sms-send', () => {
   });
 
   describe('the option once of sms-send', () => {
-    it('repeats the outputs with a mark, and sends nothing', async () => {
+    it('repeats the outputs, marked as duplicate, and sends nothing', async () => {
       const flow = await start({ once: 'key', onceType: 'msg' });
       for (let time = 0; time < 2; time++) {
         flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });

@@ -110,7 +110,7 @@ describe('sms-send', () => {
       assert.equal(typeof _msgid, 'string');
     });
 
-    it('reads a field without a type as the default, or as a string', async () => {
+    it('reads a field without a type as its default type, or as a string', async () => {
       const flow = await start({ to: 'topic', body: 'payload', from: '642100000009' });
       await send(flow, { topic: handset, payload: 'hello' });
       const { to, body, from } = sim.messages[0] ?? assert.fail();
@@ -349,7 +349,7 @@ describe('sms-send', () => {
   });
 
   describe('sms-send (contentType)', () => {
-    it('is UTF-16 with type auto if the body needs it', async () => {
+    it('sends UTF-16 with type auto if the body needs it', async () => {
       const flow = await start({ contentTypeType: 'auto' });
       await send(flow, { payload: 'Δ ł' });
       assert.equal(sim.requests[0]?.params.contentType, 'text/plain; charset=UTF-16');

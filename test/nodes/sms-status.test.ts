@@ -84,7 +84,7 @@ describe('sms-status', () => {
   });
 
   describe('filter', () => {
-    it('sends final and unknown codes with final', async () => {
+    it('sends only final and unknown codes with filter final', async () => {
       const flow = await start({ filter: 'final' });
       for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
       await flow.messages('got', 3);
@@ -93,7 +93,7 @@ describe('sms-status', () => {
     });
   });
 
-  describe('the loop (§4.4, §7.2)', () => {
+  describe('the poll loop (§4.4, §7.2)', () => {
     it('shows connecting, listening and errors, and recovers', async () => {
       const flow = await start();
       await flow.badge('status', listening);

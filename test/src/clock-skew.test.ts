@@ -20,7 +20,7 @@ describe('ClockSkew', () => {
     };
   }
 
-  it('keeps times while the clock is set by less than a minute', async () => {
+  it('does not correct times if the clock is set by less than a minute', async () => {
     const { clock, times, note } = begin();
     const [before, now] = [note(clock.now() - 3 * dayMs), note()];
     await clock.advance(hourMs);
@@ -62,7 +62,7 @@ describe('ClockSkew', () => {
     }
   });
 
-  it('counts the elapsed time of a value that was corrected in between', async () => {
+  it('counts the elapsed time of a value corrected between two clock changes', async () => {
     for (const [firstMs, secondMs] of [
       [dayMs, 5 * dayMs],
       [3 * hourMs, 2 * 365 * dayMs],
@@ -78,7 +78,7 @@ describe('ClockSkew', () => {
     }
   });
 
-  it('keeps times from before the process', async () => {
+  it('does not correct times from before the process started', async () => {
     const { clock, times, note } = begin();
     const before = note(clock.now() - minuteMs);
     await clock.advance(hourMs);
@@ -86,7 +86,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(before), before);
   });
 
-  it('never corrects a time to after the change of the clock', async () => {
+  it('does not correct a time to one later than the clock change', async () => {
     const { clock, times, note, age } = begin();
     let noted = note();
     await clock.advance(10 * hourMs);
@@ -108,7 +108,7 @@ describe('ClockSkew', () => {
     assert.equal(age(own), hourMs);
   });
 
-  it('corrects a future time in the store after an hour', async () => {
+  it('corrects a stored time in the future after an hour', async () => {
     const { clock, times, note } = begin();
     const startedAt = clock.now();
     const ahead = note(startedAt + 1_000 * dayMs);
@@ -118,7 +118,7 @@ describe('ClockSkew', () => {
     assert.equal(times.correct(ahead).at, startedAt);
   });
 
-  it('keeps times of other processes on a shared store', async () => {
+  it('does not correct times of other processes on a shared store', async () => {
     const { clock, times, note } = begin();
     await clock.advance(5 * hourMs);
     const [own, others] = [note(), note(clock.now() + 2 * hourMs)];
@@ -128,7 +128,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(own, true).at, clock.now());
   });
 
-  it('shares known changes among users of one clock', async () => {
+  it('shares detected clock changes among all users of one clock', async () => {
     const { clock, note } = begin();
     const times = ClockSkew.of(clock);
     const noted = note();

@@ -67,7 +67,7 @@ describe('createSystemClock', () => {
     }
   });
 
-  it('ends a delay of an hour after a sleep of two', async () => {
+  it('ends a delay of one hour when the computer wakes after two hours', async () => {
     const clock = create();
     await new Promise<void>((resolve) => {
       clock.after(hourMs, resolve);

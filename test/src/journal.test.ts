@@ -104,7 +104,7 @@ describe('Journal', () => {
       await journal.ready();
     });
 
-    it('connects again immediately', async () => {
+    it('reconnects immediately', async () => {
       server.disconnect();
       await clock.advance(0);
       assert.deepEqual([journal.isOpen, states], [true, ['SMS_STORE', undefined]]);
@@ -150,7 +150,7 @@ describe('Journal', () => {
       assert.deepEqual(result, { isWritten: true, kept: ['1'] });
     });
 
-    it('shares a commit with the steps of its turn, and sees their values', async () => {
+    it('shares a commit with the other steps of its turn, and sees their values', async () => {
       const journal = create();
       await journal.ready();
       const seen: (string | undefined)[] = [];
@@ -190,7 +190,7 @@ describe('Journal', () => {
       assert.deepEqual([decisions, effects, kept(), states], [4, 1, ['1'], []]);
     });
 
-    it('rejects if its effects throw, without a failure of the store', async () => {
+    it('rejects if its effects throw, and does not report a store failure', async () => {
       const journal = create();
       const fault = new TypeError('a fault');
       const results = await Promise.allSettled([
@@ -389,7 +389,7 @@ describe('Journal', () => {
     assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
   });
 
-  it('does not find items again that a waiting step drops after a close during a failure', async () => {
+  it('does not find items again that a step drops while the journal reopens', async () => {
     const notes = new Notes();
     const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
@@ -540,7 +540,7 @@ describe('Journal', () => {
         },
       );
 
-    it('is decided again on the present values after a conflict', async () => {
+    it('is decided again with the current values after a conflict', async () => {
       const journal = create();
       await journal.run(append('key'));
       meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value: 'theirs' })));
@@ -549,7 +549,7 @@ describe('Journal', () => {
       assert.deepEqual(recalls.slice(0, -1), [['key'], ['key'], ['key']]);
     });
 
-    it('reads keys that follow from read values', async () => {
+    it('can read keys that depend on values it has read', async () => {
       const journal = create();
       for (const key of ['first', 'second']) await journal.run(append(key));
       recalls.length = 0;
@@ -607,7 +607,7 @@ describe('Journal', () => {
   });
 
   describe('items that the journal finds when it opens', () => {
-    it('are given to the part that wrote them, unless no part knows them', async () => {
+    it('are passed to the participant that wrote them, unless none knows them', async () => {
       const before = create();
       await before.run(
         step(({ keep: items }) => {
@@ -624,7 +624,7 @@ describe('Journal', () => {
       assert.deepEqual(kept(), ['1', '2', '3']);
     });
 
-    it('reach their part before any step runs', async () => {
+    it('reach their participant before any step runs', async () => {
       let finish = () => {};
       const order: string[] = [];
       const found = async () => {
@@ -664,7 +664,7 @@ describe('Journal', () => {
       assert.equal(disk.pendingWrites.size, 0);
     });
 
-    it('do not include a saved answer after its release', async () => {
+    it('do not include a saved poll answer that was released', async () => {
       const journal = create();
       await journal.ready();
       const hold = journal.saveAhead('text');
@@ -673,7 +673,7 @@ describe('Journal', () => {
       assert.equal(store.disk.pendingWrites.size, 0);
     });
 
-    it('do not keep a failed store from closing', async () => {
+    it('do not prevent a failed store from closing', async () => {
       for (let turns = 0; turns < 30; turns++) {
         const failing = new FailingStore();
         const journal = create(failing);
@@ -814,7 +814,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.mode, store.isOpen], [['1', '2'], 'open', true]);
     });
 
-    it('ends the tries of a failed store, and writes at the next opening', async () => {
+    it('stops retrying a failed store, and writes at the next opening', async () => {
       const journal = create();
       store.failing.add('open');
       await journal.run(keep('1'));
@@ -842,7 +842,7 @@ describe('Journal', () => {
   });
 
   describe('the ids of stored items', () => {
-    it('ascend, also after found items and a change of the clock', async () => {
+    it('ascend, also after older items are found and the clock is changed', async () => {
       const journal = create();
       const ids = [journal.nextId(), journal.nextId()];
       clock.set(-1_000_000);

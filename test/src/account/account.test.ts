@@ -25,7 +25,7 @@ describe('an account', () => {
   const isPolling = joining.isPolling.bind(joining);
   const polls = () => joining.simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
 
-  /** Lets the time of a clock pass while no poll is in flight, until a condition holds. */
+  /** Advances a clock until a condition holds, but only while no poll is in flight. */
   const passUntil = (clock: VirtualClock, isTrue: () => boolean) =>
     until(async () => {
       if (!isTrue() && !isPolling()) await clock.advance(1_000);
@@ -52,7 +52,7 @@ describe('an account', () => {
       assert.equal(polls(), 4);
     });
 
-    it('uses the settings of the member that started polling, then of the next', async () => {
+    it('uses the settings of its first listening member, then those of the next', async () => {
       const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
       const { simulator } = joining;
       simulator.fault('incoming', { status: 204 });
@@ -76,7 +76,7 @@ describe('an account', () => {
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
     });
 
-    it('uses the store of the member that started', () => {
+    it('uses the store of the member that listens first', () => {
       const stores: string[] = [];
       const name = (storeName: string): Partial<AccountSettings> => ({
         storeName,
@@ -145,7 +145,7 @@ describe('an account', () => {
         return { open, used, opener };
       }
 
-      it('have the settings of the first member, and close after the last request', async () => {
+      it('use the settings of the first member, and close after their last request', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -187,7 +187,7 @@ describe('an account', () => {
     });
   });
 
-  it('reports a failure once to each node, and its end to the first', async () => {
+  it('reports a failure once to each node, and the recovery to the first node', async () => {
     await joining.simulator.setOnline(false);
     const clock = new VirtualClock();
     const one = enter({ clock });
@@ -276,7 +276,7 @@ describe('an account', () => {
   });
 
   describe('an account with a store', () => {
-    it('reports the place of unreadable data, and continues', async () => {
+    it('reports where it quarantined unreadable data, and continues', async () => {
       const { disk, changes } = onDisk();
       disk.hold('{"kind":"incoming","records":[{"mess');
       const places: string[] = [];
@@ -335,7 +335,7 @@ describe('an account', () => {
       assert.equal(seen.size, 3);
     });
 
-    it('keeps data in memory without members, in its own process', async () => {
+    it('keeps data in memory while it has no members, but not across processes', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
       const join = (from = process) => from.join(joining.settings({ clock }));
       const one = join();
@@ -399,7 +399,7 @@ describe('an account', () => {
     });
   });
 
-  it('applies the limits of each member, also during its redeploy', async () => {
+  it('applies the limits of each member, also while that member is redeployed', async () => {
     const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
     const node = attachSender(enter({ id: 'first' }));
     const send = async () => {

@@ -34,7 +34,7 @@ async function fill(store: Store, ids: readonly string[], values: Record<string,
   await store.close();
 }
 
-/** Returns the ids of the items and the values by key, without the marks of imports. */
+/** Returns the ids of the items, and the values by key. Leaves out the keys that record imports. */
 async function read(store: Store): Promise<{ ids: string[]; values: Record<string, string> }> {
   await store.open(passive);
   const ids: string[] = [];
@@ -90,7 +90,7 @@ describe('importStore', () => {
     });
   }
 
-  it('keeps items of the new store, and the later of two values', async () => {
+  it('keeps items of the new store, and the later of two values for a key', async () => {
     const [from, to] = [new FailingStore(), new FailingStore()];
     await fill(from, ['1', '2'], { a: remembered('former', 1), b: remembered('former', 3) });
     await fill(to, ['2', '3'], { a: remembered('own', 2), b: remembered('own', 2) });
@@ -155,7 +155,7 @@ describe('importStore', () => {
     });
   }
 
-  it('continues after a kill without items that another instance claimed', async () => {
+  it('resumes after a kill, without the items that another instance claimed', async () => {
     const disks = [new FakeDisk(), new FakeDisk()] as const;
     await fill(new FailingStore(disks[0]), ['1', '2'], {});
     const [from, to] = [new FailingStore(disks[0]), new FailingStore(disks[1])];
@@ -204,7 +204,7 @@ describe('Imports', () => {
 
   const failing = (message: () => string) => () => Promise.reject(new Error(message()));
 
-  it('imports former places in the order in which they were left', async () => {
+  it('imports former stores in the order in which the node left them', async () => {
     const imported: string[] = [];
     const add = (id: string) => former({ id, importInto: async () => void imported.push(id) });
     imports.add(['a', 'b'].map(add));
@@ -212,7 +212,7 @@ describe('Imports', () => {
     assert.deepEqual([imported, done, reopened], [['a', 'b'], ['imported', 'imported'], 1]);
   });
 
-  it('does not import a place that another deployed node uses', async () => {
+  it('does not import a former store that another deployed node uses', async () => {
     let isImported = false;
     const importInto = async () => {
       isImported = true;
@@ -222,7 +222,7 @@ describe('Imports', () => {
     assert.deepEqual([isImported, done], [false, ['skipped']]);
   });
 
-  it('tries again after 10 s and reports a reason once', async () => {
+  it('tries again after 10 s, and reports each reason once', async () => {
     let [tries, reason] = [0, 'ECONNREFUSED'];
     const importInto = () => {
       tries++;
@@ -245,7 +245,7 @@ describe('Imports', () => {
     assert.deepEqual([tries, done, imports.waiting], [3, ['imported'], undefined]);
   });
 
-  it('counts as failing after 2 s while the former store is silent', async () => {
+  it('reports a failure after 2 s if the former store does not answer', async () => {
     let answer = () => {};
     const importInto = () => new Promise<void>((resolve) => (answer = resolve));
     imports.add([former({ importInto })]);
@@ -259,7 +259,7 @@ describe('Imports', () => {
     assert.deepEqual(done, ['imported']);
   });
 
-  it('waits until a copy that has begun is complete', async () => {
+  it('does not time out while it copies data from the former store', async () => {
     let answer = () => {};
     const importInto: Former['importInto'] = ({ onCopying }) => {
       onCopying();
@@ -272,7 +272,7 @@ describe('Imports', () => {
     await finishing;
   });
 
-  it('abandons the import that waits, and continues with the next', async () => {
+  it('abandons a failed import on request, and continues with the next', async () => {
     imports.add([former({ importInto: failing(() => 'ETIMEDOUT') }), former({ id: 'another' })]);
     await assert.rejects(imports.finish(events));
     assert.equal(await imports.forget(), true);
@@ -287,12 +287,12 @@ describe('Imports', () => {
   });
 });
 
-describe('an account that imports two former places', () => {
+describe('an account that imports two former stores', () => {
   const joining = new Joining();
   beforeEach(() => joining.start(15_000));
   afterEach(() => joining.closing.run());
 
-  it('keeps each status and each closed reply request of both, whichever was left last', async () => {
+  it('keeps all statuses and closed reply requests, in either import order', async () => {
     const at = Date.now();
     const alias = '{"aliasOf":"request:a"}';
     const newer = { 'statuses:a': '[["1","RCV"],["2","RCV"]]', 'request:a': '[]', 'request:b': alias };

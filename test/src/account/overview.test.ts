@@ -11,7 +11,7 @@ import { attachSender, Joining, Listener } from './joining';
 describe('the state of an account', () => {
   let disk: FakeDisk;
   let store: FailingStore;
-  /** The last listener. */
+  /** Subscription of the last listening node. */
   let subscription: Subscription;
   let discarded: string[];
 
@@ -54,7 +54,7 @@ describe('the state of an account', () => {
     assert.ok(Object.values(counts).every((count) => count === 0));
   });
 
-  it('has the start of the state of a poll, and its last answer', async () => {
+  it('includes when a poll entered its state, and when it last got an answer', async () => {
     const startedAt = Date.now();
     const membership = enter();
     listen(membership);
@@ -72,7 +72,7 @@ describe('the state of an account', () => {
     assert.deepEqual([poll()?.since, poll()?.lastAnswerAt], [failingSince, answeredAt]);
   });
 
-  it('counts messages and duplicates across a time without members', async () => {
+  it('keeps the counts of messages and duplicates while it has no members', async () => {
     const membership = enter();
     const deliveries = listen(membership, { acknowledge: 'auto' });
     const { messageId } = receive('one');
@@ -204,7 +204,7 @@ describe('the state of an account', () => {
     return sender;
   }
 
-  it('applies an action to all entries of a state, and counts the rest', async () => {
+  it('applies an action to all entries of a state, and counts remaining ones', async () => {
     const membership = enter({ queueLimit: 1_000 });
     await keepWaiting(membership, 401);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
@@ -301,7 +301,7 @@ describe('the state of an account', () => {
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
   });
 
-  it('accepts actions for entries in memory without nodes', async () => {
+  it('accepts actions on entries in memory while no node uses the account', async () => {
     const memory = { storeName: 'memory', createStore: () => new MemoryStore() };
     const first = enter(memory);
     const { node } = await keepWaiting(first, 3);
@@ -316,7 +316,7 @@ describe('the state of an account', () => {
     }
   });
 
-  it('keeps the counts of a login that is used again', async () => {
+  it('keeps the counts of a login after its last member has left', async () => {
     const countOf = async (apiKey: string) => {
       const membership = enter({ authentication: { type: 'bearer', apiKey } });
       attach(membership).sender.node.countRefused();

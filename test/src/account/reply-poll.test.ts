@@ -82,7 +82,7 @@ describe('ReplyPoll', () => {
     assert.deepEqual(told, ['b SMS_SERVICE']);
   });
 
-  it('reports to a node when it is deployed', () => {
+  it('reports the current failure to a node when the node is deployed', () => {
     deployed.delete('a');
     poll.set('a', true);
     fail();

@@ -92,7 +92,7 @@ describe('an account whose service is unreachable', () => {
     assert.ok(tookMs >= 7_000 && tookMs < 7_100, `${tookMs} ms`);
   });
 
-  it('delivers the outcome of a request during which all members left', async () => {
+  it('delivers the outcome of a request if all members leave before the answer', async () => {
     const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
     const one = enterAlone(clock, changes, process);
     let endPoll = () => {};
@@ -162,7 +162,7 @@ describe('an account whose service is unreachable', () => {
       return process;
     }
 
-    /** A member that has another sending node, or none. */
+    /** Ways in which the next member attaches its nodes: none, or a different sending node. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
       ['no sending node', () => {}],
       ['a sending node that stores nothing', (membership) => attachSender(membership, 'other', false)],

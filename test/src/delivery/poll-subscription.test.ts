@@ -120,7 +120,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.outstanding, 0);
     });
 
-    it('redelivers a message that a stopped flow did not get, marked', async () => {
+    it('redelivers a message that a stopped flow missed, marked as redelivered', async () => {
       const bench = createBench({ acknowledge: 'auto' });
       bench.gotThere = false;
       await bench.receive('1');
@@ -164,7 +164,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 1);
     });
 
-    it('redelivers a message after ackTimeout, marked, with another ackId', async () => {
+    it('redelivers after ackTimeout, marked as redelivered, with another ackId', async () => {
       const bench = createBench();
       await bench.receive('1');
       await tick(59_999);
@@ -178,7 +178,7 @@ describe('PollSubscription', () => {
       assert.notEqual(bench.sent[0]?.ackId, bench.sent[1]?.ackId);
     });
 
-    it('starts ackTimeout when the message is in the flow', async () => {
+    it('starts ackTimeout when the message enters the flow', async () => {
       let getThere = () => {};
       let tries = 0;
       const bench = createBench({
@@ -235,7 +235,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 2);
     });
 
-    it('gives up after maxAttempts', async () => {
+    it('stops redelivering a message after maxAttempts', async () => {
       const bench = createBench({ maxAttempts: 3 });
       await bench.receive('by time');
       await tick(60_000);
@@ -382,7 +382,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.lastAckId.split('.')[1], '2');
     });
 
-    it('gives up after maxAttempts across restarts', async () => {
+    it('stops redelivering a message after maxAttempts across restarts', async () => {
       const undelivered: unknown[] = [];
       let sent = 0;
       for (let restart = 0; restart < 7; restart++) {

@@ -116,10 +116,10 @@ describe('Subscribers', () => {
   const ids = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
   for (const [what, called] of [
-    ['polled', false],
-    ['called back with the same body', true],
+    ['from polls', false],
+    ['from callbacks', true],
   ] as const) {
-    it(`delivers 30,000 entries that were ${what} in order, a few hundred per turn`, async function () {
+    it(`delivers 30,000 entries ${what} in order, a few hundred per turn`, async function () {
       this.timeout(120_000);
       const { inbox, store } = createInbox(30_000, { called });
       const node = new Node('a');
@@ -174,7 +174,7 @@ describe('Subscribers', () => {
     assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
   });
 
-  it('reports the place of each slice in its batch of entries', async () => {
+  it('reports which part of its batch each delivery contains', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     inbox.attach('incoming', node);
@@ -268,7 +268,7 @@ describe('Subscribers', () => {
       assert.deepEqual(sent.flat(), ids(2));
     });
 
-    it('are sent once if their node is redeployed between slices', async () => {
+    it('are sent once if their node is redeployed halfway through a batch', async () => {
       for (const isList of [false, true]) {
         const { inbox } = createInbox(0);
         const leaves = receive(inbox, isList, () => leaves.sent.length < 3);
@@ -286,7 +286,7 @@ describe('Subscribers', () => {
     });
   });
 
-  it('delivers each entry of the other nodes once to a redeployed node', async () => {
+  it('delivers each entry once to a node redeployed while others receive it', async () => {
     const { inbox } = createInbox(2_000);
     const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
     stays.onTake = (entries) => {

@@ -133,7 +133,7 @@ describe('Client', () => {
   });
 
   describe('send (§2.2)', () => {
-    it('returns submitted recipients without failed ones as accepted', async () => {
+    it('returns the submitted recipients that did not fail as accepted', async () => {
       const simulator = await start();
       simulator.block('6421555124');
       const delivery = await createClient(simulator.baseUrl).send({
@@ -266,7 +266,7 @@ describe('Client', () => {
       });
     }
 
-    it('are recognised even if the body is endless or broken off', async () => {
+    it('are recognised even if the body is endless or incomplete', async () => {
       for (const [status, code] of [
         [302, 'SMS_SERVICE'],
         [400, 'SMS_BAD_REQUEST'],
@@ -355,7 +355,7 @@ describe('Client', () => {
   });
 
   describe('a fault of the connection', () => {
-    it('is SMS_RESPONSE for garbage or no body in a 200', async () => {
+    it('raises SMS_RESPONSE if a 200 has garbage or no body', async () => {
       const simulator = await start();
       for (const fault of [{ garbage: true }, { empty: true }] as const) {
         for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)

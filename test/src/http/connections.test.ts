@@ -113,7 +113,7 @@ describe('connections', () => {
         const { port } = await startCounting(pair);
         return { baseUrl: `https://127.0.0.1:${port}` };
       },
-      'with such a certificate in a tunnel': async () => {
+      'with a certificate that is not trusted, in a tunnel': async () => {
         const { port } = await startCounting(pair);
         return { baseUrl: `https://127.0.0.1:${port}`, proxy: await startTunnelling() };
       },
@@ -148,14 +148,14 @@ describe('connections', () => {
       for (let time = 0; time < 20; time++) {
         await call({ beforeLeaving });
         await new Promise(setImmediate);
-        // The end of the connection is at the client's socket immediately, but the client has not read it yet.
+        // The end of the connection reaches the client's socket immediately, but the client has not read it yet.
         for (const socket of service.connections) socket.destroy();
         assert.equal((await call({ beforeLeaving })).bytes.toString(), 'ok');
       }
     });
   }
 
-  it('are replaced if the service closes one before the first byte has left', async () => {
+  it('are replaced if the service closes them before the first byte leaves', async () => {
     let requests = 0;
     const service = await startRawService(closing, (_incoming, outgoing) => {
       requests++;
@@ -214,7 +214,7 @@ describe('connections', () => {
     await until(() => formerSockets.every(({ closed }) => closed));
   });
 
-  it('try the address family first that has worked last', async () => {
+  it('first try the address family that worked last', async () => {
     const service = await startRawService(closing, (_incoming, outgoing) => {
       outgoing.setHeader('Connection', 'close').end('ok');
     });

@@ -124,7 +124,7 @@ describe('a request that fails or is stopped', () => {
   });
 
   describe('an answer that arrived while the process was blocked', () => {
-    it('is read although its time is over', async () => {
+    it('is read although the timeout has passed', async () => {
       /** 1: the request has arrived. 2: this process is blocked. 3: the answer has left. */
       const state = new Int32Array(new SharedArrayBuffer(4));
       const worker = new Worker(
@@ -160,7 +160,7 @@ describe('a request that fails or is stopped', () => {
       }
     });
 
-    it('does not send a request whose time is over', async () => {
+    it('is not requested if the timeout passes before the request is sent', async () => {
       const { clock, expire } = createTimeouts();
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {

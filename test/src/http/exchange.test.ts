@@ -81,7 +81,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).retryAfter, '120');
     });
 
-    it('is the final one after informational answers', async () => {
+    it('is the final answer if informational answers come first', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
         outgoing.end('real');
@@ -90,7 +90,7 @@ describe('createExchange', () => {
       assert.deepEqual([answer.statusCode, answer.bytes.toString()], [200, 'real']);
     });
 
-    it('is read up to 8 MiB, and is SMS_RESPONSE beyond', async () => {
+    it('is read up to 8 MiB, and raises SMS_RESPONSE beyond that', async () => {
       const chunk = Buffer.alloc(1024 * 1024, 'x');
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         for (let index = 0; index < 8; index++) outgoing.write(chunk);
@@ -121,7 +121,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).bytes.toString(), 'ok');
     });
 
-    it('ends with the connection if it has no length, but not with a reset', async () => {
+    it('ends when the connection closes if it has no length, but not on a reset', async () => {
       for (const end of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
         const { baseUrl, connections } = await startSocketService(closing, (socket) => {
           socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));

@@ -55,7 +55,7 @@ describe('a proxy', () => {
     assert.ok(proxy.connections.length <= 2, `${proxy.connections.length} connections`);
   });
 
-  it('opens a tunnel with any status of success', async () => {
+  it('opens a tunnel if its answer has any 2xx status', async () => {
     const service = await startEcho(pair);
     for (const status of [200, 201, 204, 299]) {
       const { baseUrl } = await startProxyService(closing, { status });
@@ -63,7 +63,7 @@ describe('a proxy', () => {
     }
   });
 
-  it('is SMS_UNREACHABLE if it refuses a login, with its remedy', async () => {
+  it('raises SMS_UNREACHABLE with a remedy if it refuses the login', async () => {
     const proxy = await startProxyService(closing, { authorization: 'Basic other' });
     const secure = await startEcho(pair);
     const options = { proxy: { url: proxy.baseUrl, ...login }, tls };
@@ -76,7 +76,7 @@ describe('a proxy', () => {
     assert.match(message, /^The proxy .* needs a user name and a password \(HTTP 407/);
   });
 
-  it('is SMS_UNREACHABLE if it cannot be reached, and is named', async () => {
+  it('raises SMS_UNREACHABLE with its name if it cannot be reached', async () => {
     const proxy = { url: `http://127.0.0.1:${await findClosedPort()}` };
     const { baseUrl } = await startEcho();
     await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { proxy });
@@ -112,7 +112,7 @@ describe('a proxy', () => {
     });
   }
 
-  it('is a server without TLS if it answers a tunnel with a page', async () => {
+  it('is reported as a server without TLS if it answers CONNECT with a page', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });
@@ -151,7 +151,7 @@ describe('a proxy', () => {
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
   });
 
-  it('is refused without quoting it if its address is invalid', async () => {
+  it('is refused without quoting its address if the address is invalid', async () => {
     for (const url of ['proxy-secret', 'socks5://pat:proxy-secret@127.0.0.1', 'http://pat:proxy-secret@', '']) {
       const open = () => createConnections({ baseUrl: 'https://sms.example.com', proxy: { url } });
       assert.equal((await failure(Promise.resolve().then(open))).reason, 'proxyInvalid', url);
@@ -193,7 +193,7 @@ describe('a proxy', () => {
       });
     }
 
-    /** As nodes of Node-RED do. */
+    /** Environments, and the proxy that nodes of Node-RED find in them. */
     const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
       ['no proxy of another scheme', { http_proxy: 'http://a.test' }, {}, undefined],
       ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
@@ -218,7 +218,7 @@ describe('a proxy', () => {
     }
   });
 
-  it('is left out by no_proxy as by nodes of Node-RED', () => {
+  it('is not used for hosts in no_proxy, as in nodes of Node-RED', () => {
     for (const [noProxy, baseUrl, isLeftOut] of [
       ['', 'https://sms.example.com', false],
       ['*', 'https://sms.example.com', true],

@@ -60,14 +60,14 @@ describe('createRedactor', () => {
     assert.equal(mask('tokens tokens-of-two short it'), `${mark} ${mark} ${mark} it`);
   });
 
-  it('replaces secrets of 3 to 5 characters only as words', () => {
+  it('replaces secrets of 3 to 5 characters only as whole words', () => {
     for (const secret of ['p4ss1', 'söß', '123', 'pin']) {
       assert.equal(redact(secret, `Bad "${secret}", x${secret} ${secret}9`), `Bad "${mark}", x${secret} ${secret}9`);
     }
     assert.equal(redact('a1', 'a1'), 'a1');
   });
 
-  it('replaces the user name only as a word', () => {
+  it('replaces the user name only as a whole word', () => {
     for (const type of ['form', 'basic'] as const) {
       for (const userId of ['demo', 'demo@example.com', '  someone else  ', '001']) {
         const name = userId.trim();

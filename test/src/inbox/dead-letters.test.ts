@@ -90,14 +90,14 @@ describe('an unhandled message', () => {
     assert.equal(inbox.state.unhandled, 0);
   }
 
-  it('is listed with its node and its time', async () => {
+  it('is listed with its node and the time at which it became unhandled', async () => {
     const { inbox } = await giveUp();
     const { kind, record, node, at, attempts } = inbox.deadLetters.page({ limit: 200 }).items[0] ?? {};
     assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
     assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
   });
 
-  it('is redelivered to its node alone, with attempts from zero', async () => {
+  it('is redelivered only to its node, and its attempts start from zero', async () => {
     const { inbox, sent, id } = await giveUp();
     const other = attach(inbox, 'other');
     await clock.advance(0);
@@ -173,7 +173,7 @@ describe('an unhandled message', () => {
     assert.equal(disk.entries.size, 1);
   });
 
-  it('is written when a failed store is back', async () => {
+  it('is written when the store has recovered from a failure', async () => {
     const inbox = createInbox();
     attach(inbox);
     await receive(inbox, 'hello');
@@ -243,7 +243,7 @@ describe('an unhandled message', () => {
     assert.equal(isIdle, true);
   });
 
-  it('drops the oldest of more than 10,000, and reports that once', async () => {
+  it('is dropped as the oldest of more than 10,000, which is reported once', async () => {
     const inbox = createInbox();
     attach(inbox);
     await clock.advance(0);

@@ -55,7 +55,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('identity by messageId (§2.3)', () => {
-    it('calls a message new once, then repeated (poll) or a duplicate (callback)', () => {
+    it('treats a message as new once, then as repeated or as a duplicate', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
       assert.equal(memory.call({ messageId: '1' }), 'duplicate');
@@ -147,7 +147,7 @@ describe('identity (dedupe)', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('counts as new with another date, and then recognises both retries', () => {
+    it('is new with another date, and then both copies are recognised', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
@@ -206,7 +206,7 @@ describe('identity (dedupe)', () => {
 
   describe('a memory with unreadable values', () => {
     for (const value of ['', 'null', '7', '{', '{}', '[]', '{"polled":1}', '{"messages":{}}', '{"messages":[null]}']) {
-      it(`treats as new: ${value || 'nothing'}`, () => {
+      it(`treats a message as new if its value is ${value || 'empty'}`, () => {
         memory.poll('1');
         for (const remembered of memory.seen.values()) remembered.value = value;
         assert.deepEqual([memory.poll('1'), memory.poll('1')], ['new', 'repeated']);
@@ -258,7 +258,7 @@ describe('identity (dedupe)', () => {
       theirs = new Memory();
     });
 
-    /** Merges both, to judge the next records. */
+    /** Merges both memories, so that the test can judge further records. */
     function merge(): Memory {
       const merged = new Memory();
       for (const [key, mine] of memory.seen) {

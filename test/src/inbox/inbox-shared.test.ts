@@ -58,7 +58,7 @@ class Instance {
     return this.inbox.accept({ kind: 'incoming', via: 'callback', records: [{ ...record, via: 'callback' }], address });
   }
 
-  /** The flow acknowledges everything. */
+  /** Acknowledges everything that the flow has received. */
   async acknowledge(): Promise<void> {
     for (const { entry, taker } of this.given) this.inbox.done(entry, taker);
     await this.inbox.journal.flush();
@@ -185,7 +185,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual(await other.callBack(anonymous as IncomingRecord), ['duplicate']);
     });
 
-    it('does not use the clock of its machine to forget', async () => {
+    it('does not forget messages by the clock of its machine', async () => {
       const [one, other] = [await create(), await create()];
       await one.poll(incoming('m'));
       const name = (await redis.client.keys('sms:*:seen:incoming:*'))[0] ?? '';

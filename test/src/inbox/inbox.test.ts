@@ -823,7 +823,7 @@ describe('Inbox', () => {
   });
 
   describe('Inbox after a crash', () => {
-    /** Leaves messages that are committed and delivered, but still held as pending writes. */
+    /** Leaves messages that are committed and delivered, but whose writes are still pending. */
     async function leaveHeld(): Promise<FakeDisk> {
       const disk = await leaveDelivered();
       disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));

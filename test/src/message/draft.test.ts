@@ -137,7 +137,7 @@ describe('checkDraft (§2.1)', () => {
       }
     });
 
-    it('decides about encoding and parts', () => {
+    it('determines the encoding and the number of parts', () => {
       const body = 'a'.repeat(71);
       assert.deepEqual([check({ body }).encoding, check({ body }).parts], ['GSM-7', 1]);
       const wide = check({ body, contentType: utf16 });

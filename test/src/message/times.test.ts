@@ -77,7 +77,7 @@ describe('the clock changes of every time zone in 2026 and 2027', function () {
     assert.ok(changes.length > 300);
   });
 
-  it('skip times, and the next time that exists applies', () => {
+  it('skip some local times, which then mean the next time that exists', () => {
     const skipping = changes.filter(({ before, after }) => after > before);
     assert.ok(skipping.length > 100);
     for (const { zone, at, before, after } of skipping) {
@@ -90,7 +90,7 @@ describe('the clock changes of every time zone in 2026 and 2027', function () {
     }
   });
 
-  it('show times twice, and the first applies', () => {
+  it('repeat some local times, which then mean the first instant', () => {
     const repeating = changes.filter(({ before, after }) => after < before);
     assert.ok(repeating.length > 100);
     for (const { zone, at, before, after } of repeating) {
@@ -110,7 +110,7 @@ describe('the clock changes of every time zone in 2026 and 2027', function () {
     }
   });
 
-  it('begin quiet hours at the first and end them at the last time', () => {
+  it('begin quiet hours at the first and end them at the last repeated time', () => {
     const known = new Map<string, Set<number>>();
     for (const { zone, at, before, after } of changes) {
       const length = Math.abs(after - before);
@@ -124,7 +124,7 @@ describe('the clock changes of every time zone in 2026 and 2027', function () {
       ] as const) {
         const [fromTime, toTime] = [timeOfDay(from), timeOfDay(to)];
         const hours = quiet(fromTime, toTime, zone);
-        // Most zones change together with others.
+        // Most zones change at the same local times as others, so each walk over the minutes is reused.
         const key = [at, before, after, fromTime, toTime].join();
         const expected =
           known.get(key) ?? quietMinutes({ first: at - 2 * dayMs, last: at + 2 * dayMs, wall, fromTime, toTime });

@@ -53,7 +53,7 @@ describe('DueTimes', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('handles times of both kinds in order, with one timer', async () => {
+  it('handles times by either clock in order, with one timer', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock);

@@ -56,7 +56,7 @@ describe('unknown outcomes', () => {
     });
   }
 
-  it('count evidence from before the outcome was unknown', async () => {
+  it('use evidence from before the outcome became unknown', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({
@@ -99,7 +99,7 @@ describe('unknown outcomes', () => {
     });
   }
 
-  it('use a status for its handset only, and wait for the others', async () => {
+  it('use a status only for its handset, and wait for the other handsets', async () => {
     const { side, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
     await side.pass(1_000);
     observe(side, status('6421555124'));
@@ -195,7 +195,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('share the readings of the feed', async () => {
+  it('share one reading of the feed', async () => {
     const side = new SendingSide({ concurrency: 200 });
     const node = side.attach();
     side.service.otherwise = { takes: true, error: createError('uncertain') };
@@ -239,7 +239,7 @@ describe('unknown outcomes', () => {
       });
     }
 
-    it('show a stored message at a node that is deployed later', async () => {
+    it('show the stored message at a node that is deployed later', async () => {
       const { side, node } = begin({ keep: forever });
       side.attach('another');
       await side.pass(1_000);
@@ -288,7 +288,7 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  it('count evidence from before a crash', async () => {
+  it('use evidence from before a crash', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();

@@ -64,7 +64,7 @@ describe('a message whose account has limits', () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
         sendText(node, key, { to, ...options, ...('once' in options ? { once: key } : undefined), ...more });
 
-      it('raises SMS_LIMIT without recipients, until the window has moved on', async () => {
+      it('raises SMS_LIMIT if all recipients are limited, until the window ends', async () => {
         const { side, node, service } = createSide({ perHandset: 2 });
         const startedAt = side.clock.now();
         for (const key of ['1', '2', '3']) send(node, [a], {}, key);
@@ -186,7 +186,7 @@ describe('a message whose account has limits', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      it('goes to all recipients of an unlimited node, and counts', async () => {
+      it('goes to all recipients if its node is unlimited, and is counted', async () => {
         const { side, node, service } = createSide({ perHandset: 1 });
         send(node, [a], { unlimited: true }, '1');
         send(node, [a], { unlimited: true }, '2');
@@ -198,7 +198,7 @@ describe('a message whose account has limits', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      it('allows 5 of 100 at the same time, and none twice', async () => {
+      it('is refused if 5 of 100 simultaneous messages to its handset were sent', async () => {
         const { side, node, service } = createSide({ perHandset: 5 });
         for (let key = 0; key < 100; key++) send(node, [a], {}, `${key}`);
         await side.pass(0);

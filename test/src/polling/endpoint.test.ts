@@ -163,7 +163,7 @@ describe('Endpoint', () => {
     stopOther();
   });
 
-  it('counts answers without errors', async () => {
+  it('counts only answers without errors', async () => {
     const stop = endpoint.watch(member, new Diary());
     await clock.advance(10);
     assert.equal(endpoint.answers, 1);

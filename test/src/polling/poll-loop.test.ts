@@ -13,7 +13,7 @@ class Bench {
     resolve(outcome: PollOutcome): void;
     reject(error: SmsError): void;
   })[] = [];
-  /** Polls whose answers are held, oldest first. */
+  /** Polls whose answers are saved but not delivered yet, oldest first. */
   readonly held: Bench['pending'] = [];
   /** Callbacks `onSent` of polls that have not left, because there is no connection. */
   readonly unsent: (() => void)[] = [];
@@ -70,7 +70,7 @@ class Bench {
     }
   }
 
-  /** Delivers the oldest held answers. */
+  /** Delivers the oldest saved answers. */
   async handOver(...outcomes: PollOutcome[]): Promise<void> {
     for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
     await settle();
@@ -264,7 +264,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
     });
 
-    it('say listening when the request has left', async () => {
+    it('become listening when the request has left', async () => {
       bench.isConnected = false;
       bench.loop.start();
       assert.deepEqual([bench.names, bench.loop.state.name], [[], 'connecting']);
@@ -360,7 +360,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 1);
     });
 
-    it('ends a wait, and begins again', async () => {
+    it('ends its pause at a stop, and polls immediately when it is started', async () => {
       bench.loop.start();
       await bench.answer('empty');
       bench.loop.stop();
@@ -432,7 +432,7 @@ describe('PollLoop', () => {
   });
 
   describe('PollLoop while an answer waits to be delivered', () => {
-    it('polls again, up to the maximum under way', async () => {
+    it('polls again, until the maximum number of answers wait', async () => {
       bench.loop.start();
       await bench.hold(3);
       assert.equal(bench.polls, 4);
@@ -443,7 +443,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 5);
     });
 
-    it('does not poll ahead if no answer may wait for its delivery', async () => {
+    it('does not poll before the delivery if no answer may wait', async () => {
       bench.ahead = 0;
       bench.loop.start();
       await bench.hold();
@@ -452,7 +452,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
     });
 
-    it('starts further polls, up to the maximum under way', async () => {
+    it('starts further polls, until the maximum number of answers wait', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();
       for (let index = 0; index < 20 && bench.pending.length > 0; index++) await bench.hold();

@@ -16,7 +16,7 @@ const settled = { undelivered: 0, unhandled: 0 };
 /** A node, and the bodies that reached its flow. */
 interface Listener {
   sent: string[];
-  /** Stops it, as a deployment does. */
+  /** Stops the node, as a deployment does. */
   stop(): void;
 }
 
@@ -123,7 +123,7 @@ for (const [name, createStore] of [
       assert.deepEqual([polling.sent, called.sent], [[], ['yes']]);
     });
 
-    it('counts as repeated if the service answers with it again', async () => {
+    it('counts as repeated if the service returns it again', async () => {
       listen(isNew);
       assert.deepEqual(await poll(), ['new']);
       for (const _ of [1, 2]) assert.deepEqual(await poll(), ['repeated']);
@@ -188,7 +188,7 @@ for (const [name, createStore] of [
       });
     }
 
-    it('goes to the callback node that the service called before the release', async () => {
+    it('goes to the callback node called before the awaited outcome was known', async () => {
       const called = serve();
       const before = listen(() => true);
       await poll('held back');

@@ -90,7 +90,7 @@ describe('a polled record that no node receives', () => {
   const unhandledBodies = (inbox: Inbox) =>
     inbox.deadLetters.page({ limit: 200 }).items.map(({ record }) => record.body);
 
-  it('is unhandled, without a node and with its time', async () => {
+  it('becomes an unhandled message with its arrival time and no node', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one', 'two');
     const [item] = inbox.deadLetters.page({ limit: 1 }).items;
@@ -114,7 +114,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual([reported, unhandledBodies(inbox)], [['incoming', 'incoming'], ['three']]);
   });
 
-  it('goes to the next deployed nodes once, in order and unmarked', async () => {
+  it('goes to the next deployed nodes once, in order, not marked redelivered', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one', 'two');
     const nodes = [attach(inbox, 'a'), attach(inbox, 'b')];
@@ -176,7 +176,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual([node.sent, unhandledBodies(inbox)], [[], ['one']]);
   });
 
-  it('is marked if a node received it before', async () => {
+  it('is marked as redelivered if a node received it before', async () => {
     const inbox = createInbox();
     const deaf = attach(inbox, 'deaf', 'incoming', false);
     await receive(inbox, 'one');

@@ -112,7 +112,7 @@ describe('a reply request with answers', () => {
     );
   });
 
-  it('does not end with an unclear reply, and names the last at the end', async () => {
+  it('does not end with an unclear reply, and names the last one when it ends', async () => {
     const { side, node } = await ask();
     for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
     assert.deepEqual(awaitedOf(side), [true, true]);

@@ -33,7 +33,7 @@ describe('the message that a reply or status answers', () => {
     assert.equal(isLastAwaited(side), undefined);
   });
 
-  it('is found by messageId only for a status', async () => {
+  it('is found for a status only by messageId', async () => {
     const { side } = await remember();
     await side.status(handset, 'RCV', 'q1');
     assert.equal(lastSent(side)?.remembered, 1);
@@ -50,7 +50,7 @@ describe('the message that a reply or status answers', () => {
     });
   }
 
-  it('is the latest open reply request, if there is one', async () => {
+  it('is the one with the latest open reply request, if there is one', async () => {
     const { side, node } = await remember('request', { waitMs: hour });
     await side.send(node, 'news', { remember: { value: 'news' } }, 1_000);
     for (const expected of [

@@ -67,7 +67,7 @@ describe('reply requests', () => {
 
   it('end with the first reply of each recipient, or when the time is up', async () => {
     const { side, node } = await ask({ to: ['6421555123', '6421555124'] });
-    assert.deepEqual([node.state?.awaitingReply, side.asking], [2, true]);
+    assert.deepEqual([node.state?.awaitingReply, side.needsReplyPoll], [2, true]);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     await side.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
     assert.deepEqual(answersOf(node), ['6421555123: yes']);
@@ -75,7 +75,7 @@ describe('reply requests', () => {
     assert.equal('reason' in result ? result.reason : result.reply.sent?.body, 'Come?');
     await side.pass(hour);
     assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555124: timeout']);
-    assert.deepEqual([node.state?.awaitingReply, side.asking], [0, false]);
+    assert.deepEqual([node.state?.awaitingReply, side.needsReplyPoll], [0, false]);
     assert.deepEqual(node.answers[1]?.origin, { body: 'Come?' });
     assert.equal(side.outbox.isSettled, true);
   });
@@ -321,7 +321,7 @@ describe('reply requests', () => {
         await fail();
         if (!isBefore) await reply();
         assert.deepEqual([node.ends, answersOf(node)], [['SMS_UNCERTAIN'], []]);
-        // Until a user decides, it is an ordinary message.
+        // Until a user decides, the reply is an ordinary message.
         const received = side.received as IncomingRecord[];
         assert.deepEqual(
           received.map(({ sent, awaited }) => [sent?.messageId, awaited]),

@@ -41,7 +41,10 @@ describe('a report', () => {
 
   it('is sent once when all accepted recipients have a final status', async () => {
     const { side, node } = await begin();
-    assert.deepEqual([side.outbox.admin.state.awaitingReport, side.reporting, side.asking], [1, true, false]);
+    assert.deepEqual(
+      [side.outbox.admin.state.awaitingReport, side.needsStatusPoll, side.needsReplyPoll],
+      [1, true, false],
+    );
     await side.status(first, 'SNT', 'm1');
     await side.status(first, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), []);
@@ -56,12 +59,15 @@ describe('a report', () => {
         origin: { body: 'hello' },
       },
     ]);
-    assert.deepEqual([side.outbox.admin.state.awaitingReport, side.reporting, side.outbox.isSettled], [0, false, true]);
+    assert.deepEqual(
+      [side.outbox.admin.state.awaitingReport, side.needsStatusPoll, side.outbox.isSettled],
+      [0, false, true],
+    );
     assert.equal(side.outbox.hasMessages, false);
     assert.equal(node.state?.awaitingReply, 0);
   });
 
-  it('is undelivered or partly, with code and description', async () => {
+  it('has the result undelivered or partly, with code and description', async () => {
     const { side, node } = await begin();
     await side.send(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
     for (const id of ['m1', 'm2']) await side.status(first, 'EXP', id);
@@ -76,7 +82,7 @@ describe('a report', () => {
     ]);
   });
 
-  it('is unknown with the pending recipients when the time is up', async () => {
+  it('has the result unknown with the pending recipients when the time is up', async () => {
     const { side, node } = await begin();
     await side.status(first, 'RCV', 'm1');
     await side.pass(hour - 200);
@@ -99,7 +105,7 @@ describe('a report', () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, error: createError(error) });
       await side.send(node, 'hello', { messageId: 'm1', reportMs: hour });
-      assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport, side.reporting], [1, 0, false]);
+      assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport, side.needsStatusPoll], [1, 0, false]);
       await side.status('6421555123', 'RCV', 'm1');
       await side.pass(hour);
       assert.deepEqual([reportsOf(node), side.outbox.hasMessages], [[], false]);
@@ -167,7 +173,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
     });
 
-    it('ignores statuses of an earlier message with its messageId', async () => {
+    it('ignores statuses of an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: ['nurses'] });
       await side.status('6421555777', 'RCV', 'm1');
       await side.pass(hour);
@@ -177,7 +183,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(node), ['unknown: 6421555777 |  | nurses', 'unknown:  | EXP 6421555777 | nurses']);
     });
 
-    it('leaves statuses to an earlier message with its messageId', async () => {
+    it('leaves statuses to an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: [first, second] });
       await side.status(first, 'RCV', 'm1');
       await side.send(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
@@ -187,20 +193,20 @@ describe('a report', () => {
   });
 
   describe('a report survives', () => {
-    it('a restart, with statuses from before and after', async () => {
+    it('a restart, and counts statuses from before and after it', async () => {
       const { side, node } = await begin();
       await side.status(first, 'RCV', 'm1');
       const { next, back } = side.crash();
       next.receive();
       await next.pass(100);
-      assert.equal(next.reporting, true);
+      assert.equal(next.needsStatusPoll, true);
       await next.status(second, 'RCV', 'm1');
       assert.deepEqual(reportsOf(node), []);
       assert.deepEqual(reportsOf(back), [`delivered: ${first} ${second} |  | `]);
       assert.deepEqual(back.reports[0]?.flowMessage, JSON.stringify({ payload: 'hello' }));
     });
 
-    it('a restart before it entered the flow, and is then marked', async () => {
+    it('a restart before it enters the flow, and is marked redelivered', async () => {
       const { side, node } = await begin({ to: [first] });
       node.isFlowing = false;
       await side.status(first, 'RCV', 'm1');
@@ -209,7 +215,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
 
-    it('the end of its time until waiting statuses are read', async () => {
+    it('its deadline until the account has read the waiting statuses', async () => {
       const { side, store } = await begin();
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
@@ -229,7 +235,7 @@ describe('a report', () => {
 
   it('is sent in addition to answers to reply requests', async () => {
     const { side, node } = await begin({ waitMs: hour });
-    assert.deepEqual([side.asking, side.reporting], [true, true]);
+    assert.deepEqual([side.needsReplyPoll, side.needsStatusPoll], [true, true]);
     await side.incoming(first, 'yes', { inReplyToId: 'm1' });
     await side.status(first, 'RCV', 'm1');
     await side.status(second, 'EXP', 'm1');

@@ -12,7 +12,7 @@ async function ask(options: Parameters<typeof sendText>[2] = {}) {
 }
 
 describe('reply requests over restarts, redeploys and changes of the clock', () => {
-  it('keep the reply request of a message in flight over a redeploy', async () => {
+  it('survive a redeploy while their message is in flight, and a restart', async () => {
     const { side, node, store } = beginReceiving();
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -43,7 +43,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     return side.restart(copyDisk(store.disk));
   }
 
-  it('deliver a reply after an outcome that is repeated after a crash', async () => {
+  it('deliver a reply only after the outcome, which is repeated after a crash', async () => {
     const next = await restartBeforeOutcome();
     const order: string[] = [];
     const back = next.attach();
@@ -80,18 +80,18 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     );
   });
 
-  it('do not poll for an ended request without its node', async () => {
+  it('do not poll for a request that ended after its node was removed', async () => {
     const { side, node, store } = await ask({ to: ['6421555123', '6421555124'] });
     side.attach('other');
     await Promise.all([node.node.close(), side.pass(0)]);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.deepEqual([side.asking, side.outbox.admin.state.awaitingReply], [true, 1]);
+    assert.deepEqual([side.needsReplyPoll, side.outbox.admin.state.awaitingReply], [true, 1]);
     await side.pass(hour);
-    assert.deepEqual([side.asking, side.outbox.admin.state.awaitingReply], [false, 0]);
+    assert.deepEqual([side.needsReplyPoll, side.outbox.admin.state.awaitingReply], [false, 0]);
     const next = side.restart(copyDisk(store.disk));
     next.attach('other');
     await next.pass(1_000);
-    assert.deepEqual([next.asking, next.outbox.admin.state.awaitingReply], [false, 0]);
+    assert.deepEqual([next.needsReplyPoll, next.outbox.admin.state.awaitingReply], [false, 0]);
     await next.pass(6 * 24 * hour);
     const back = next.attach();
     await next.pass(100);
@@ -149,7 +149,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     assert.deepEqual(answersOf(back), ['6421555123: yes again']);
   });
 
-  it('read waiting replies before it ends overdue requests at the start', async () => {
+  it('end after a restart only when the waiting replies have been read', async () => {
     const { side, store } = await ask({ to: ['6421555123', '6421555124'] });
     const disk = copyDisk(store.disk);
     await side.clock.advance(2 * hour);

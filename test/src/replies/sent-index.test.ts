@@ -30,7 +30,7 @@ describe('the lookup of remembered messages', () => {
   const sentWith = ({ received }: SendingSide) =>
     (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
 
-  it('reads the value of a named message in one step', async () => {
+  it('reads the value of a message found by messageId in one step', async () => {
     const { side, store, node } = begin();
     await side.send(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
     store.takeReadings();

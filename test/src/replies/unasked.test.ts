@@ -17,8 +17,8 @@ const hour = 3_600_000;
 const [a, b] = ['6421555123', '6421555124'] as const;
 const keep = forever;
 
-/** Replies to messages that the service has not accepted, or not yet. */
-describe('handsets without an open reply request', () => {
+/** Replies to messages that the service has not accepted yet, or never accepts. */
+describe('the account, when it matches replies with messages', () => {
   /** The message that the last received message answers, and whether a reply request waited for it. */
   const lastOf = (side: SendingSide) => {
     const { sent, awaited } = side.received.at(-1) as IncomingRecord;
@@ -58,19 +58,19 @@ describe('handsets without an open reply request', () => {
     ['waits for the end of an outage', false, unavailable()],
     ['waits to be sent again', true, createError('uncertain')],
   ] as const) {
-    it(`open no request if a message is discarded that ${name}`, async () => {
+    it(`opens no request for a discarded message that ${name}`, async () => {
       const { side, node, store } = beginReceiving();
       side.service.otherwise = { error };
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
       assert.equal(await side.act('kept', 'discard'), 'done');
       await side.pass(100);
-      assert.deepEqual([side.outbox.admin.state.awaitingReply, side.asking, requestsIn(store)], [0, false, 0]);
+      assert.deepEqual([side.outbox.admin.state.awaitingReply, side.needsReplyPoll, requestsIn(store)], [0, false, 0]);
       await side.incoming(a, 'something else');
       assert.equal(lastOf(side)[1], undefined);
     });
   }
 
-  it('deliver an early reply if its message is discarded', async () => {
+  it('delivers an early reply if its message is discarded', async () => {
     const { side, node } = beginReceiving();
     side.service.otherwise = { error: createError('uncertain') };
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
@@ -80,7 +80,7 @@ describe('handsets without an open reply request', () => {
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
   });
 
-  it('open no request if the node of a waiting message is removed', async () => {
+  it('opens no request if the node of a waiting message is removed', async () => {
     const { side, node, store } = beginReceiving();
     side.attach('other');
     side.service.otherwise = { error: unavailable() };
@@ -91,7 +91,7 @@ describe('handsets without an open reply request', () => {
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, stored: { keep }, 'with a key': { once: 'key' } })) {
-    it(`do not accept a reply from before an unknown outcome (${name})`, async () => {
+    it(`does not accept a reply from before an unknown outcome (${name})`, async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
@@ -105,7 +105,7 @@ describe('handsets without an open reply request', () => {
   }
 
   for (const Store of [FailingStore, FailingServer]) {
-    it(`are known after a crash, in a ${Store.name}`, async () => {
+    it(`matches a reply to a message in flight after a crash (${Store.name})`, async () => {
       const { side, node, store } = beginReceiving(new Store());
       await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       side.service.holdNext();
@@ -121,7 +121,7 @@ describe('handsets without an open reply request', () => {
     });
   }
 
-  it('match the earlier request if the message was refused', async () => {
+  it('matches the earlier request if the later message was refused', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
     const fail = side.service.holdNext({ error: createError('forbidden') });
@@ -134,7 +134,7 @@ describe('handsets without an open reply request', () => {
     assert.deepEqual([node.ends, answersOf(node)], [[`to ${a}`, 'SMS_FORBIDDEN'], [`${a}: yes`]]);
   });
 
-  it('match the earlier message if the later did not reach the handset', async () => {
+  it('matches the earlier message if the later did not reach the handset', async () => {
     for (const messageId of [undefined, 'm2']) {
       const { side, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };
@@ -150,7 +150,7 @@ describe('handsets without an open reply request', () => {
     }
   });
 
-  it('forget a message after the usual time, except open requests', async () => {
+  it('forgets a message after the usual time, except open requests', async () => {
     const { side, node } = beginSending({ sentMs: hour });
     side.receive();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: 60_000 });
@@ -165,7 +165,7 @@ describe('handsets without an open reply request', () => {
     assert.deepEqual(lastOf(side), [undefined, undefined]);
   });
 
-  it('ignore white space around RCV and messageIds', async () => {
+  it('ignores white space around RCV and messageIds', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
     await side.status(a, 'RCV ', 'q1');

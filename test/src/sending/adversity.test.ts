@@ -61,7 +61,7 @@ describe('sending, when several events coincide', () => {
     assert.equal(last.answers.length, 1);
   });
 
-  it('sends a message that expires while it is being marked as leaving', async () => {
+  it('sends a message that expires while the store records its sending', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
     const commit = store.commit.bind(store);

@@ -94,7 +94,7 @@ describe('a user with a waiting message', () => {
     assert.deepEqual([side.service.bodies, node.ends.length], [['fast', 'slow'], 2]);
   });
 
-  it('cannot discard it while it is being marked as leaving', async () => {
+  it('cannot discard it while the store records that it is being sent', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
     const { admin } = side.outbox;
@@ -130,7 +130,7 @@ describe('a user with a waiting message', () => {
     const { failing, ...before } = side.outbox.admin.state;
     assert.equal(failing?.error.code, 'SMS_UNREACHABLE');
     await Promise.all([side.outbox.close(), side.detach(node, 100)]);
-    // The account does not retry, so nothing fails.
+    // The account no longer retries, so its state no longer has `failing`.
     assert.deepEqual(side.outbox.admin.state, before);
     assert.deepEqual([before.kept, before.waiting], [2, 2]);
     assert.deepEqual([await side.act('kept', 'send'), await side.act('kept', 'markSent')], ['unfit', 'unfit']);

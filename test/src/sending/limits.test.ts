@@ -145,7 +145,7 @@ describe('limits of the account (perHandset, perDay)', () => {
   });
 
   for (const value of ['', '{', 'server x:y']) {
-    it(`count from zero if they cannot read ${value || 'nothing'}`, () => {
+    it(`count from zero if the stored value is ${value || 'empty'}`, () => {
       const process = createProcess({ perHandset: 2 });
       process.take(['6421555001']);
       for (const remembered of process.store.values()) remembered.value = value;

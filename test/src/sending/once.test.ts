@@ -85,7 +85,7 @@ describe('the option once', () => {
     assert.ok(turns >= 90, `${turns} turns`);
   });
 
-  it('keeps the keys of nodes apart', async () => {
+  it('treats equal keys of two nodes as different keys', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
     sendText(one, 'hello', once);
@@ -157,7 +157,7 @@ describe('the option once', () => {
     }
   });
 
-  it('remembers a key for its whole time although the clock is set forward', async () => {
+  it('remembers a key for the full time although the clock is set forward', async () => {
     const { store, side, node } = beginSending({ dedupeMs: hourMs });
     const other = side.attach('other');
     for (const one of [node, other]) sendText(one, 'hello', once);
@@ -178,7 +178,7 @@ describe('the option once', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`lasts its full time if the clock goes back years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
+    it(`keeps keys long enough if the clock goes back years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: hourMs });
       side.clock.set(5 * 365 * 24 * hourMs);

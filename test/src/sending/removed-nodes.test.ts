@@ -83,7 +83,7 @@ describe('the time to live of stored messages', () => {
 });
 
 describe('the 7 days of waiting for a removed node', () => {
-  /** Leaves a message whose node is removed for a time before the process stops for another. */
+  /** Leaves a message, whose node is then removed for `goneMs` before the process is down for `downMs`. */
   async function leave(goneMs: number, downMs: number) {
     const store = new FailingStore();
     const side = createSide(new VirtualClock(), store);
@@ -181,6 +181,6 @@ describe('the outcome of a message whose node was removed', () => {
     answer();
     await side.pass(30 * dayMs);
     assert.deepEqual([side.abandoned, store.disk.entries.size, side.outbox.isSettled], [['send', 'send'], 0, true]);
-    assert.equal(side.asking, false);
+    assert.equal(side.needsReplyPoll, false);
   });
 });

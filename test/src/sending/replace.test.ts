@@ -51,7 +51,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second']);
   });
 
-  it('ends the older message that waits again while the store fails', async () => {
+  it('ends the older message if its attempt fails while the store fails', async () => {
     const store = new FailingStore();
     const { side, node } = beginSending({ store });
     const refuse = side.service.holdNext({ takes: false, error: createError('serverError').with({ statusCode: 503 }) });

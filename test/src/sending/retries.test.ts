@@ -101,7 +101,7 @@ describe('a plain message (retries, retryUncertain)', () => {
     assert.deepEqual([tries, node.ends.length], [[1, 2, 3, 4, 5], 2]);
   });
 
-  it('keeps its place when it is tried again', async () => {
+  it('keeps its place in the queue when it is tried again', async () => {
     const { side, node } = begin(['uncertain'], { concurrency: 1, queueLimit: 2 });
     const answer = side.service.holdNext();
     sendText(node, 'again', { retries: 3, retryUncertain: true });

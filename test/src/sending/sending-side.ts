@@ -289,13 +289,13 @@ export class SendingSide {
     });
   }
 
-  /** Whether replies are to be polled. */
-  get asking(): boolean {
+  /** Whether a reply request needs a poll for replies. */
+  get needsReplyPoll(): boolean {
     return this.#asking.incoming.size > 0;
   }
 
-  /** Whether statuses are to be polled. */
-  get reporting(): boolean {
+  /** Whether a report needs a poll for statuses. */
+  get needsStatusPoll(): boolean {
     return this.#asking.status.size > 0;
   }
 

@@ -38,7 +38,7 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual([nodes[0]?.recoveries, nodes[1]?.recoveries, late.recoveries], [['store'], [], []]);
   });
 
-  it('is reported by the first refused message if it was never open', async () => {
+  it('is reported by the first refused message if the store was never open', async () => {
     Object.assign(store, { mayHold: false });
     fail();
     const node = side.attach();

@@ -263,7 +263,7 @@ describe('stored messages', () => {
       assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
     });
 
-    /** Crashes when a number of commits is written: the message, its mark that it leaves, and its outcome. */
+    /** Crashes after 1 to 3 commits: the message, the mark that it is being sent, and its outcome, in this order. */
     async function crashAfter(commits: number) {
       const { store, side, node } = beginSending();
       const commit = store.commit.bind(store);
@@ -284,7 +284,7 @@ describe('stored messages', () => {
       assert.deepEqual([back.ends, bodies], [['to 6421555123'], ['hello']]);
     });
 
-    it('ends a message that was about to leave with SMS_UNCERTAIN, unsent', async () => {
+    it('ends a message that was about to be sent with SMS_UNCERTAIN', async () => {
       const { next, back, bodies } = await crashAfter(2);
       assert.deepEqual([back.ends, bodies, next.outbox.admin.state.uncertain], [['SMS_UNCERTAIN'], [], 1]);
     });

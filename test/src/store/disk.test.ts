@@ -80,7 +80,7 @@ function testDiskStore(engine: Engine): void {
     assert.equal(store.mayHold, true);
   });
 
-  it('can be opened and closed again and again', async () => {
+  it('can be opened and closed repeatedly', async () => {
     const store = createStore();
     for (let index = 0; index < 3; index++) {
       await store.open(events);
@@ -205,7 +205,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('a disk store with a commit that fails but is in the log', () => {
+  describe('a commit that fails but is in the log of a disk store', () => {
     /** Creates a store whose flushed commits fail from now on, but are in the log when the database is reopened. */
     async function createFailing(location: string): Promise<DiskStore> {
       const open = (await engine.load()) ?? assert.fail();

@@ -121,7 +121,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await store.recall(['a', 'b']), [undefined, b]);
   });
 
-  it('counts messages on top of each other, also after a reopening', async () => {
+  it('adds up the messages it counts, also after a reopening', async () => {
     await count('day', createCount(startMs, 2));
     await count('day', createCount(startMs + 5, 1));
     await reopen();
@@ -222,7 +222,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(new Map([...values].sort()), new Map(keys.map((key): [string, string] => [key, key]).sort()));
   });
 
-  it('clears all items, and remembers the mark', async () => {
+  it('clears all items, and stores the value that records an import', async () => {
     const mark = createValue('mark');
     await keep(createItem('1'), createItem('2'));
     await store.clear('imported:x', mark);

@@ -40,7 +40,7 @@ class Commands {
 }
 
 /** The store waits for the answer to each command before it sends the next, so each command is a round trip. */
-describe('round trips to Redis', () => {
+describe('Redis', () => {
   const closing = new Closing();
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
   let commands: Commands;
@@ -79,7 +79,7 @@ describe('round trips to Redis', () => {
     return accepted;
   }
 
-  it('are two for a single message, and one more in the background', async () => {
+  it('needs two round trips for one message, and one more in the background', async () => {
     for (let index = 0; index < messages; index++) await accept(`message ${index}`);
     await inbox.journal.flush();
     const names = await commands.take();
@@ -87,14 +87,14 @@ describe('round trips to Redis', () => {
     assert.equal(taken.length, messages + 1);
   });
 
-  it('are as many for several messages together as for one message', async () => {
+  it('needs as many round trips for several messages together as for one', async () => {
     await accept(...Array.from({ length: messages }, (_, index) => `message ${index}`));
     await inbox.journal.flush();
     assert.deepEqual(await commands.take(), ['mget', 'evalsha', 'evalsha']);
     assert.equal(taken.length, messages + 1);
   });
 
-  it('are one for a known message', async () => {
+  it('needs one round trip for a known message', async () => {
     await accept('message');
     await inbox.journal.flush();
     await commands.take();

@@ -19,7 +19,7 @@ import { testDriver } from './driver-suite';
 const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
 const prefix = `sms:{${key}}:`;
-/** A pause of this process on a busy machine is shorter than `aliveMs`. Tests let signs of life expire instead. */
+/** A pause of this process on a busy machine is shorter than `aliveMs`. Tests let heartbeats expire instead. */
 const timing: RedisTiming = {
   aliveMs: 30_000,
   heartbeatMs: 100,
@@ -143,7 +143,7 @@ for (const program of programs) {
       return { instance: create(proxied, { timing: { ...timing, ...times } }), proxy };
     }
 
-    /** Creates an instance that holds entries and then looks dead to the other instances. */
+    /** Creates an instance that stores entries and then looks dead to the other instances. */
     async function createDead(...entries: Entry[]): Promise<void> {
       const { instance, proxy } = await createBehindProxy();
       await instance.open();
@@ -152,12 +152,12 @@ for (const program of programs) {
       await forgetSigns();
     }
 
-    /** Lets every sign of life expire. */
+    /** Lets every heartbeat expire. */
     async function forgetSigns(): Promise<void> {
       for (const name of await server.client.keys(`${prefix}alive:*`)) await server.client.del(name);
     }
 
-    /** Names of the Redis keys that hold items. */
+    /** Names of the Redis keys that contain items. */
     function inboxes(): Promise<string[]> {
       return server.client.keys(`${prefix}inbox:*`);
     }
@@ -301,7 +301,7 @@ for (const program of programs) {
         });
       }
 
-      it('keeps the items that it was to drop if it can no longer drop them', async () => {
+      it('keeps the items it should drop if the server refuses to drop them', async () => {
         const instance = create(await createUser('gateway'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1'));
@@ -320,7 +320,7 @@ for (const program of programs) {
     describe('data that the server has lost', () => {
       const lose = async () => void (await server.client.del(...(await inboxes())));
 
-      it('stops a commit that depends on it', async () => {
+      it('makes a commit fail that depends on it', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1'));
@@ -349,7 +349,7 @@ for (const program of programs) {
     });
 
     describe('missing items of an instance that is back', () => {
-      /** Creates an instance with two items that was cut off, and lets another instance claim the wanted ones. */
+      /** Creates an instance with two items, cuts its connection, and lets another instance claim the wanted items. */
       async function createTaken(wants: string[], isShortlyBack = false) {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
@@ -421,7 +421,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('leave its items to a live instance', async () => {
+      it('do not claim the items of a live instance', async () => {
         const holder = create();
         await holder.open();
         await holder.keep(entry('1'));
@@ -510,7 +510,7 @@ for (const program of programs) {
         assert.deepEqual(idsOf(...all).sort(), ['1', '3']);
       });
 
-      it('reserve their items again after they were thought dead', async () => {
+      it('keep their unclaimed items if they return after they looked dead', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1', { part: 'outgoing' as 'inbox', subscribers: ['node elsewhere'] }));
@@ -825,14 +825,14 @@ describe('a server other than Redis', () => {
     ['answers like a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
     ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
-    it(`is named if it ${what}, without quoting its answer`, async () => {
+    it(`raises an error without quoting the answer if it ${what}`, async () => {
       const { message } = await openOn(scheme, () => answer);
       assert.match(message, RegExp(`^Redis: ${expected}`));
       assert.doesNotMatch(message, /[^ -~]|RESP|report/);
     });
   }
 
-  it('shows neither the user nor the password if it quotes the commands', async () => {
+  it('shows neither user nor password in the error if it quotes the commands', async () => {
     for (const quote of [
       (sent: string) => `ERR bad input: ${sent}`,
       (sent: string) => `ERR [${encodeURIComponent(sent)}]`,

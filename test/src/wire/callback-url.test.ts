@@ -42,7 +42,7 @@ describe('callback URLs (§6)', () => {
   });
 
   for (const variable of variables) {
-    it(`leaves ${variable} unchanged, also in the form (§6.2)`, () => {
+    it(`keep ${variable} unchanged, also in the form (§6.2)`, () => {
       const url = `https://example.com/cb/${variable}?x=${variable}&y=1`;
       assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
       const mailto = formatCallbackUrl(

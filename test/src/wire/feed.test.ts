@@ -242,7 +242,7 @@ describe('a feed of another server', () => {
     assert.equal(parseAtomEntry('<content/>')?.body, '');
   });
 
-  it('has the summary or description if the content is blank', () => {
+  it('uses the summary or description as the body if the content is blank', () => {
     for (const content of ['<content/>', '<content type="text"> \n</content>', '<content src="x"/>']) {
       assert.equal(parseAtomEntry(`${content}<summary>s</summary>`)?.body, 's');
     }

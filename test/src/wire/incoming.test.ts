@@ -38,7 +38,7 @@ describe('parseIncoming (§2.3)', () => {
     assert.deepEqual([record.inReplyToId, record.isReply], ['default', true]);
   });
 
-  it('reads a UTF-16 body in UTF-8 escapes, or after a mark', () => {
+  it('reads a UTF-16 body in UTF-8 escapes, or after a byte order mark', () => {
     const contentType = '&contentType=text%2Fplain%3B+charset%3DUTF-16';
     assert.equal(parse(`messageId=1&from=2&body=%D0%B9${contentType}`).body, 'й');
     assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).body, 'й');

@@ -54,7 +54,7 @@ describe('parseOutbox (§2.4)', () => {
     assert.equal(records[2]?.n, 1500);
   });
 
-  it('returns a list of recipients always', () => {
+  it('always returns a list of recipients', () => {
     const list = (recipientsList: unknown) => parse([{ messageId: '1', recipientsList }])[0]?.recipientsList;
     assert.deepEqual([undefined, null, 'x', [], [null, 1, 'x', []]].map(list), [[], [], [], [], []]);
     assert.deepEqual(list({ to: 64215551234 }), [{ to: '64215551234' }]);
@@ -73,7 +73,7 @@ describe('parseOutbox (§2.4)', () => {
     }
   });
 
-  it('leaves out entries without a field, unless all are like that', () => {
+  it('leaves out entries without any field, and throws if no entry remains', () => {
     const emptyEntries = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
     assert.deepEqual(parse([...emptyEntries, record]), [record]);
     for (const other of emptyEntries) {

@@ -53,7 +53,7 @@ describe('parseStatuses (§2.5)', () => {
     }
   });
 
-  it('starts a record with each first name', () => {
+  it('starts a record whenever the first field name is repeated', () => {
     const form = 'messageId=1&from=a&statusCode=SNT&messageId=2&from=b&statusCode=RCV&error=e&note=n';
     assert.deepEqual(valuesIn(form, ['messageId', 'from', 'statusCode', 'error', 'note']), [
       ['1', 'a', 'SNT', undefined, undefined],
@@ -61,7 +61,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('reads rows without the first name', () => {
+  it('reads records that lack the first field name', () => {
     const form = 'error=e&messageId=1&statusCode=ERR&messageId=2&statusCode=RCV&error=f&messageId=3&statusCode=EXP';
     assert.deepEqual(valuesIn(form, ['messageId', 'statusCode', 'error']), [
       ['1', 'ERR', 'e'],
@@ -70,7 +70,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('starts a record with each messageId if the first name is unique', () => {
+  it('starts a record at each messageId if the first name is not repeated', () => {
     const form = 'to=5&messageId=1&from=a&messageId=2&from=b&error=x&messageId=3&note=n';
     assert.deepEqual(valuesIn(form, ['messageId', 'to', 'from', 'error', 'note']), [
       ['1', '5', 'a', undefined, undefined],
@@ -79,7 +79,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('starts a record with a name of §2.5 that the record has already', () => {
+  it('starts a record at a field of §2.5 that the current record already has', () => {
     const form = 'to=5&from=a&messageId=1&note=m&note=n&from=b&messageId=2&error=x&to=7&from=c&messageId=3';
     assert.deepEqual(valuesIn(form, ['messageId', 'to', 'from', 'error']), [
       ['1', '5', 'a', undefined],
@@ -88,7 +88,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('makes the n-th record of the n-th values of blocks', () => {
+  it('builds record n from the n-th value of each block', () => {
     const [fields, records] = [
       ['messageId', 'statusCode'],
       [
