@@ -29,7 +29,7 @@ const maxTimerMs = 2 ** 31 - 1;
 
 /** How often the clock checks whether the computer slept while a longer delay runs, in ms. */
 const sleepCheckMs = 5_000;
-/** Smaller differences between two clocks, in ms, do not count as a sleep. */
+/** Minimum difference between the two clocks that counts as a sleep, in ms. */
 const minSleepMs = 500;
 
 /** A delay that includes the time in which the computer sleeps. */
@@ -132,14 +132,14 @@ export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
 export const systemClock: Clock = createSystemClock();
 
 /**
- * Longer than any redeploy in Node-RED, which waits up to 15 s for nodes to close. A node that has not attached by then
- * is no longer part of the flows.
+ * Time in ms after which a redeploy has ended. Node-RED waits up to 15 s for nodes to close. A node that has not
+ * attached by then is no longer part of the flows.
  */
 export const maxDeploymentMs = 20_000;
 
 /** Calls back once if a signal aborts, unless it has already aborted. Returns a function that stops listening. */
 export function onceAborted(signal: AbortSignal, callback: () => void): () => void {
-  // All queued messages can share one signal. Many listeners are then not a leak.
+  // Removes the limit on listeners, because all queued messages can share one signal.
   setMaxListeners(0, signal);
   signal.addEventListener('abort', callback, { once: true });
   return () => signal.removeEventListener('abort', callback);

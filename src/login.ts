@@ -23,7 +23,8 @@ export type Authentication =
 export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): string {
   const text = baseUrl?.trim();
   if (!text) throw new SmsError('baseUrlMissing');
-  // Node-RED replaces a variable only if the value contains nothing else. `URL` would accept the rest as part of a path.
+  // Refuses a variable that Node-RED has not replaced, because the value contains more than the variable. `URL` would
+  // accept it as part of a path.
   if (text.includes('${') || !URL.canParse(text)) throw new SmsError('baseUrlInvalid');
   const url = new URL(text);
   const web = url.protocol === 'https:' || url.protocol === 'http:';
@@ -64,7 +65,7 @@ export function parseAuthentication(
   if (type === 'basic' || type === 'form') {
     const { userId, password } = credentials;
     if (!userId?.trim()) throw new SmsError('userIdMissing');
-    // The first colon ends the user name (RFC 7617).
+    // Refuses a colon, because the first colon ends the user name (RFC 7617).
     if (type === 'basic' && userId.includes(':')) throw new SmsError('userIdColon');
     if (!password?.trim()) throw new SmsError('passwordMissing');
     return { type, userId, password };
@@ -75,7 +76,7 @@ export function parseAuthentication(
   return { type: 'bearer', apiKey };
 }
 
-/** Address and login of a Redis server, under the names of the client. */
+/** Address and login of a Redis server, with the property names of the Redis client. */
 export interface RedisServer {
   host: string;
   port: number;

@@ -27,7 +27,7 @@ export interface Page<Item> {
   next?: string;
 }
 
-/** Returns a page of items, in the order of their keys. Each item has another key. */
+/** Returns a page of items, in the order of their keys. No two items have the same key. */
 export function pageOf<Item>(
   all: Iterable<Item>,
   keyOf: (item: Item) => string,
@@ -60,7 +60,7 @@ export function createSearch(search: string): ((texts: readonly unknown[]) => bo
     });
 }
 
-/** Turns a search for entries into a query. `textsOf` returns the texts of an item in which the search looks. */
+/** Turns a search for entries into a query. `textsOf` returns the texts of an item that the search compares. */
 export function searchIn<Item>(
   { search = '', ...page }: EntryQuery,
   textsOf: (item: Item) => readonly unknown[],

@@ -17,11 +17,14 @@ export interface AccountDataOptions
     Omit<OutboxOptions, 'journal'> {
   storeName: string;
   receives: ReceiveCounts;
-  /** Data of a former login in the same store, while it is imported. The new data opens the store only afterwards. */
+  /**
+   * Earlier data in the same store, if other data has imported it or is importing it. This data opens the store only
+   * after that import.
+   */
   formerData: AccountData | undefined;
 }
 
-/** Once a shared store has been open for this time, it has claimed all items of dead processes. */
+/** Time in ms after which an open shared store has claimed all items of dead processes. */
 const claimedAfterMs = 70_000;
 
 /** Data of an account in one store: an inbox and an outbox on one journal. */
@@ -76,14 +79,17 @@ export class AccountData {
     return this.#successor !== undefined;
   }
 
-  /** The inbox for answers of polls in flight. If other data has imported this data, its inbox. */
+  /**
+   * The inbox that accepts the answers of polls in flight. If other data has imported this data, this is the inbox of
+   * that data.
+   */
   get receiver(): Inbox {
     return this.#successor?.receiver ?? this.inbox;
   }
 
   /**
-   * Whether this data can be forgotten without loss. It cannot if, for example, memory alone holds the opted-out
-   * numbers.
+   * Whether the process can drop this data without loss. It cannot, for example, if the opted-out numbers are only in
+   * memory.
    */
   get isSettled(): boolean {
     return this.isImported || (this.journal.isDurable && this.inbox.isSettled && this.outbox.isSettled);
@@ -110,7 +116,8 @@ export class AccountData {
   }
 
   async close(): Promise<void> {
-    // No account node is deployed. Entries without a node become unhandled only after the store was opened again.
+    // No account node is deployed now. Entries that no node receives become unhandled only after the store is opened
+    // again.
     this.inbox.subscribers.stopWaiting();
     await this.imports.stop();
     await this.journal.close();
@@ -129,12 +136,15 @@ function withTimeOf(store: Store, clock: Clock): Clock {
   };
 }
 
-/** Keeps the later value. Joins opted-out numbers, counts of limits, and changes that do not change the time of a value. */
+/**
+ * Merges two values of one key. Joins opted-out numbers, counts of limits, statuses and reply requests. For any other
+ * key, keeps the later value.
+ */
 const merge: Merge = (key, ownValue, formerValue) => {
   if (key.startsWith(optOutPrefix)) return mergeOptOuts(ownValue, formerValue);
   if (key.startsWith(limitPrefix)) return mergeLimits(ownValue, formerValue);
   if (key.startsWith(statusesPrefix)) return mergeStatuses(ownValue, formerValue);
   if (key.startsWith(requestPrefix)) return mergeRequests(ownValue, formerValue);
-  // If the times are equal, the former value counts, because the account has used the former store last.
+  // If the times are equal, keeps the former value, because the account used the former store last.
   return formerValue.at >= ownValue.at ? formerValue : ownValue;
 };

@@ -41,10 +41,13 @@ const halfReceivedGraceMs = 2_500;
 /** Default time for which a sent message is remembered, in ms. */
 const sentMs = 168 * 3_600_000;
 
-/** The account reads the number of opted-out numbers again after this time, because other instances can change it. */
+/**
+ * Time in ms after which the account reads the number of opted-out numbers again, because other instances can change
+ * it.
+ */
 const optedOutKnownMs = 30_000;
 
-/** Inputs in memory are kept for this time after the last member has left. No redeploy takes longer. */
+/** Time in ms for which the account stays in memory after its last member has left. No redeploy takes longer. */
 const forgetAfterMs = 60_000;
 
 /** The connections, queue, store and polls that all nodes of one login share. */
@@ -63,7 +66,7 @@ export class Account implements EndpointHost, MembershipHost {
   /** Allowed prefixes by id of the sending node. */
   readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
-  /** Data by name of the store. */
+  /** Data, by the name of its store. */
   readonly #byStore = new Map<string, AccountData>();
   /** Data in the current store. */
   data: AccountData | undefined;
@@ -74,7 +77,7 @@ export class Account implements EndpointHost, MembershipHost {
   /** Polls for replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
-  /** Reads on request (contract §3). */
+  /** Queue of the reads that flows request (contract §3). */
   readonly reads: SendQueue;
   #opened: Connections | undefined;
   /** Connections for all clients, opened by the first member. */
@@ -90,11 +93,11 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
   /** Number of running tasks that need the account even if it has no members. */
-  #works = 0;
+  #runningTaskCount = 0;
   /** One promise for each former login. It resolves when the polls in flight of that login have ended. */
   readonly #arrivals = new Set<Promise<void>>();
   #forgetting: Timer | undefined;
-  /** Timer from the first member until all sending nodes of the deployment are attached. */
+  /** Timer that starts when the first member joins. When it ends, all sending nodes of the deployment are attached. */
   #lateness: Timer | undefined;
 
   constructor(options: AccountOptions) {
@@ -205,7 +208,8 @@ export class Account implements EndpointHost, MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
     const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
-    // Stored messages of a node are sent only while the node is deployed.
+    // Does not remove the prefixes when the node closes, because stored messages of a node are sent only while it is
+    // deployed.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
     else this.#prefixes.delete(handler.id);
     this.#listen();
@@ -285,7 +289,7 @@ export class Account implements EndpointHost, MembershipHost {
       onRequestsRest: () => {
         if (isUsed()) for (const poll of Object.values(this.#replyPolls)) poll.rest();
       },
-      // All loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
+      // All poll loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
       dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs,
     });
@@ -356,10 +360,10 @@ export class Account implements EndpointHost, MembershipHost {
   #keepFor(former: Account): void {
     const arrivals = former.lastArrivals();
     this.#arrivals.add(arrivals);
-    this.#works++;
+    this.#runningTaskCount++;
     void arrivals.then(() => {
       this.#arrivals.delete(arrivals);
-      this.#works--;
+      this.#runningTaskCount--;
       if (!this.#isNeeded) void this.#closeWhenIdle();
     });
   }
@@ -369,7 +373,10 @@ export class Account implements EndpointHost, MembershipHost {
     await Promise.all([this.polls.ended(), ...this.#arrivals]);
   }
 
-  /** Finds data in a store that was not imported. Waits first until leaving members have closed. */
+  /**
+   * Returns the data in a store, unless other data has imported it. If `isToClose`, waits first until leaving members
+   * have closed.
+   */
   async findData(storeName: string, isToClose: boolean): Promise<AccountData | undefined> {
     if (isToClose) await this.#leaving;
     const data = this.#byStore.get(storeName);
@@ -418,25 +425,25 @@ export class Account implements EndpointHost, MembershipHost {
     if (first) return;
     this.#lateness?.cancel();
     const { clock } = this;
-    // While another stop waits for its polls, this stop closes nothing, because outcomes still need the store.
-    this.#works++;
+    // Keeps the account open until this stop ends: no other stop may close the store, because outcomes still need it.
+    this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.arrived(clock, Math.min(halfReceivedGraceMs, restMs()));
     // A record that was sent in this turn of the event loop is delivered in the next turn.
     await wait(clock, 0);
-    // Closes the data while the polls end, because Node-RED limits the time of a stop.
+    // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
     await this.data?.outbox.close(restMs());
     await this.data?.journal.flush();
     // Messages in flight still obey the limits of the last member.
     if (!returning) unlimit();
-    this.#works--;
+    this.#runningTaskCount--;
     const isIdle = this.polls.size === 0;
     const closed = this.#closeWhenIdle();
     if (isIdle) await closed;
   }
 
   get #isNeeded(): boolean {
-    return this.members.size > 0 || this.#works > 0;
+    return this.members.size > 0 || this.#runningTaskCount > 0;
   }
 
   async #closeWhenIdle(): Promise<void> {
@@ -446,7 +453,8 @@ export class Account implements EndpointHost, MembershipHost {
     const { data } = this;
     await data?.close();
     if (this.#isNeeded) return;
-    // In a shared store, a new account for this login would not find the items of this account.
+    // Does not drop an account immediately if it has items in a shared store, because a new account for this login
+    // would not find them.
     const isOwn = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!isOwn && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();

@@ -20,7 +20,7 @@ export interface WaitingEntry {
   node: string;
   to?: readonly string[];
   from?: string;
-  /** At most 1,000 characters. Of a reply request, the question. */
+  /** Body of the record or, for a reply request, of the question. At most 1,000 characters. */
   body: string;
   /** Time at which the wait of a reply request ends, in ms. */
   endsAt?: number;
@@ -72,7 +72,7 @@ async function listRequests({ outbox, journal }: AccountData, query: EntryQuery)
   return { items: items.map(format), ...rest };
 }
 
-/** Returns the texts of a record in which a search looks. */
+/** Returns the texts of a record that a search compares. */
 function textsOfRecord({ record }: RecordOfKind): readonly unknown[] {
   const { to, from, body, messageId, inReplyToId } = record as Partial<Record<string, unknown>>;
   return [to, from, body, messageId, inReplyToId];

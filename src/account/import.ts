@@ -40,23 +40,26 @@ export interface ImportOptions {
   onCopying(): void;
 }
 
-/** The new store notes each unfinished import under this prefix and the id of the import. */
+/** Start of the key under which the new store notes an unfinished import. The id of the import follows. */
 const headPrefix = `${unsweptPrefix}import:`;
 const headKey = ({ id }: Head) => headPrefix + id;
 const pagePrefix = `${unsweptPrefix}importPage:`;
 const pageKey = ({ id }: Head, index: number) => `${pagePrefix}${id}:${index}`;
 
-/** The former store notes under this prefix and the id of the import that the import has emptied it. */
+/** Start of the key under which the former store notes that an import has emptied it. The id of the import follows. */
 const markPrefix = 'imported:';
 /**
- * How long the former store keeps that note, in ms. A process killed during an import must restart within this time.
+ * Time for which the former store notes that it was emptied, in ms. A process killed during an import must restart
+ * within this time.
  */
 const markedMs = 30 * 24 * 3_600_000;
 
 /** Interval at which the import checks whether the former store can still claim items of dead processes, in ms. */
 const askAgainMs = 1_000;
 
-/** An unfinished import: `copying` until all pages are staged, then `copied` until the pages are items. */
+/**
+ * An unfinished import. `copying`: not all pages are staged yet. `copied`: all pages are staged, and become items now.
+ */
 interface Head {
   id: string;
   state: 'copying' | 'copied';
@@ -75,7 +78,7 @@ interface Head {
  */
 export async function importStore(options: ImportOptions): Promise<void> {
   const { id, from, to, clock, events, hasAllItems, signal } = options;
-  // Does not open empty stores, because opening a store of this kind would create it.
+  // Does not open the stores if both are empty, because opening them would create them.
   if (from.mayHold === false && to.mayHold === false) return;
   const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
   try {
@@ -114,9 +117,9 @@ async function copyAll(
     signal.throwIfAborted();
     const at = clock.now();
     if (items.length > 0) head.pages++;
-    await write(to, [...remembered.map(([key]) => key)], (changes, own) => {
+    await write(to, [...remembered.map(([key]) => key)], (changes, ownValues) => {
       for (const [key, former] of remembered) {
-        const mine = own.get(key);
+        const mine = ownValues.get(key);
         changes.remember.set(key, mine ? merge(key, mine, former) : former);
       }
       if (items.length > 0) changes.remember.set(pageKey(head, head.pages), stageValue(items, at));
@@ -125,8 +128,8 @@ async function copyAll(
   };
   await stage(pendingWrites, []);
   for await (const { items, remembered } of from.pages()) {
-    // Staged pages of an unfinished import into the former store. In a shared store, they can belong to another
-    // instance.
+    // Includes the items of an unfinished import into the former store. In a shared store, staged pages can belong to
+    // another instance, so they are ignored.
     const staged = from.shared ? [] : remembered.filter(([key]) => key.startsWith(pagePrefix));
     const ownPrefixes = [headPrefix, pagePrefix, markPrefix];
     const values = remembered.filter(([key]) => !ownPrefixes.some((prefix) => key.startsWith(prefix)));
@@ -137,7 +140,7 @@ async function copyAll(
   return head;
 }
 
-/** Turns the items of staged pages that are to be kept into items of the store, and removes the pages. */
+/** Removes the staged pages, and stores those of their items for which `isToKeep` returns true. */
 async function unstage(to: Store, head: Head, isToKeep: (item: Item) => boolean): Promise<void> {
   for (let index = 1; index <= head.pages; index++) {
     const key = pageKey(head, index);
@@ -153,16 +156,16 @@ async function unstage(to: Store, head: Head, isToKeep: (item: Item) => boolean)
 async function write(
   store: Store,
   keys: readonly string[],
-  change: (changes: Changes, own: ReadonlyMap<string, Remembered | undefined>) => void,
+  change: (changes: Changes, ownValues: ReadonlyMap<string, Remembered | undefined>) => void,
 ): Promise<void> {
   for (;;) {
     const values = keys.length > 0 ? await store.recall(keys) : [];
-    const own = new Map(keys.map((key, index) => [key, values[index]]));
+    const ownValues = new Map(keys.map((key, index) => [key, values[index]]));
     const changes = createChanges();
     changes.firm = true;
-    change(changes, own);
+    change(changes, ownValues);
     try {
-      return await store.commit(changes, own);
+      return await store.commit(changes, ownValues);
     } catch (error) {
       if (!(error instanceof StoreConflict)) throw error;
     }
@@ -183,8 +186,8 @@ function stageValue(value: unknown, at: number): Remembered {
 }
 
 /**
- * Turns polled answers that were not committed yet into items that are older than all others. Each try creates the same
- * ids.
+ * Turns polled answers that were saved but not committed into items. Their ids make them older than all other items.
+ * Each try creates the same ids.
  */
 function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }: ImportOptions['events']): Item[] {
   return pendingWrites.flatMap((write, index) => {
@@ -233,7 +236,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
   reopen(): void;
 }
 
-/** Maximum time that the opening of the store waits for a former store that does not answer. */
+/** Maximum time for which opening the store waits until the former store answers, in ms. */
 const patienceMs = 2_000;
 const retryMs = 10_000;
 
@@ -320,7 +323,7 @@ export class Imports {
     const { to, clock, merge } = this.#options;
     const { signal } = this.#stop;
     try {
-      // If another node replaces this one, that node requests the import again.
+      // Skips the import if its node is no longer deployed. A node that replaces it requests the import again.
       if (!former.isWanted()) this.#formers.shift();
       else if (former.isUsed()) {
         await dropUnfinishedImport(to, former.id, events);

@@ -43,7 +43,7 @@ export interface Subscribers {
   callback: CallbackSubscriber;
 }
 
-/** A node's part in a loop. */
+/** Subscription of a node that receives polled records. */
 export interface Subscription {
   /**
    * Acknowledges a record that came back from the flow.
@@ -55,7 +55,7 @@ export interface Subscription {
   close(): void;
 }
 
-/** A node's part in the outbox. */
+/** Subscription of a node that reads the outbox. */
 export interface OutboxSubscription {
   /**
    * Polls the outbox (§4.3) after the current poll. This node and all watching nodes get the records.
@@ -67,11 +67,11 @@ export interface OutboxSubscription {
   close(): void;
 }
 
-/** A node's part in the callbacks. */
+/** Subscription of a node that receives callbacks. */
 export interface CallbackSubscription extends Subscription {
   /**
-   * Resolves when the records of a callback (§6) are stored, or if they already were. The account then owns the
-   * records, and the service does not need to call again.
+   * Stores the records of a callback (§6). Resolves when they are stored, or if they were stored before. The account
+   * then owns the records, and the service does not need to call again.
    *
    * @throws SmsError `SMS_STORE` if they cannot be stored, `SMS_CLOSED` if the subscription is closed
    */
@@ -154,7 +154,8 @@ export interface Membership {
   /**
    * Performs an action on all entries of a state. Returns `unfit` if the action does not fit the state.
    *
-   * @throws SmsError as {@link act}; some of the actions might have been performed before
+   * @throws SmsError `SMS_STORE` if the store is needed and fails; some of the actions might already have been
+   * performed
    */
   actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'>;
   /** Updates the number of opted-out numbers in {@link state}. */
@@ -175,8 +176,8 @@ export interface Membership {
    * Ends the membership. Resolves when all arrived records are stored, at most 8 s after the stop. A poll in flight
    * continues, and the next member gets its answer.
    *
-   * @param returning resolves when a member with the same id would have joined. Until then, the limits of this member
-   * apply.
+   * @param returning resolves when the redeploy has ended, in which a member with the same id might join; until then,
+   * the limits of this member apply
    * @param stoppedAt time at which the flow was stopped, by {@link Clock.elapsed}; absent: now
    */
   leave(returning?: Promise<void>, stoppedAt?: number): Promise<void>;

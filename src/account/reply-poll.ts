@@ -29,7 +29,7 @@ export class ReplyPoll {
    */
   readonly #notices = new Notices();
   #error: SmsError | undefined;
-  /** Whether the service itself has failed since polling last worked, and not only the store. */
+  /** Whether the service itself has failed since polling last worked. False if only the store has failed. */
   #hasServiceFailed = false;
   #unwatch: (() => void) | undefined;
 
@@ -79,7 +79,7 @@ export class ReplyPoll {
         if (this.#error && this.#error.code !== 'SMS_STORE') this.#hasServiceFailed = true;
         this.#report();
       },
-      // Failures are reported per node.
+      // Does nothing, because failures are reported to each node separately.
       onFailing() {},
       onRecovered: () => {
         if (this.#hasServiceFailed) this.#host.onRecovered(this.#nodes.keys());

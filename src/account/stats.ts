@@ -62,7 +62,9 @@ export type EntryState = AccountEntry['state'];
  */
 export type EntryAction = MessageAction | 'deliver';
 
-/** Result of an action: done, the entry no longer exists, or the action is not possible in the state of the entry. */
+/**
+ * Result of an action. `gone`: the entry no longer exists. `unfit`: the state of the entry does not allow the action.
+ */
 export type Decision = 'done' | 'gone' | 'unfit';
 
 /** Result of an action on all entries of a state. */
@@ -112,7 +114,7 @@ export class Stats {
       this.#before = this.counts;
       this.#awaitMidnight();
     };
-    // A day can have 23 or 25 hours.
+    // Does not add 24 hours, because a day can have 23 or 25 hours.
     this.#clock.after(new Date(now).setHours(24, 0, 0, 0) - now, begin, true);
   }
 }

@@ -41,8 +41,8 @@ export interface OptOutPage {
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
 /**
- * Number of last digits that numbers under the same key share. Each change then writes few numbers, and the set of keys
- * is known.
+ * Number of last digits that all numbers under one key share. The list has one key for each ending, so that a change
+ * writes few numbers and all keys are known in advance.
  */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));

@@ -33,7 +33,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
 }
 
 /** A record that the flow has not acknowledged. */
-interface Out extends Given {
+interface Unacknowledged extends Given {
   /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
   /** Ends the time in the flow, or the wait for the next delivery. */
@@ -46,8 +46,9 @@ const firstRetryDelayMs = 250;
 export const maxOutstanding = 100;
 
 /**
- * Delivers records from the inbox to one node, and sends each record into the flow. If the flow must acknowledge,
- * redelivers a record until the flow acknowledges it or no attempts are left. Keeps the order of first deliveries.
+ * Delivers records from the inbox to one node, and sends each record into the flow. If the flow must acknowledge
+ * records, redelivers each record until the flow acknowledges it or no attempts are left. Keeps the order of first
+ * deliveries.
  */
 export class PollSubscription implements InboxSubscriber {
   readonly id: string;
@@ -56,7 +57,7 @@ export class PollSubscription implements InboxSubscriber {
   readonly #channel: Channel;
   readonly #options: PollSubscriptionOptions;
   readonly #onRoom: () => void;
-  readonly #out = new Map<string, Out>();
+  readonly #unacknowledged = new Map<string, Unacknowledged>();
   /** Records that wait until fewer records are unacknowledged, by id. */
   readonly #waiting = new Map<string, Given>();
   #isSending = false;
@@ -79,7 +80,7 @@ export class PollSubscription implements InboxSubscriber {
 
   /** Number of unacknowledged records. */
   get outstanding(): number {
-    return this.#out.size;
+    return this.#unacknowledged.size;
   }
 
   /** Number of further records that can be sent before the flow must acknowledge one. */
@@ -94,8 +95,8 @@ export class PollSubscription implements InboxSubscriber {
   /** Ends the subscription. Unacknowledged records stay in the inbox. */
   detach(): void {
     this.#inbox.detach(this.#channel, this);
-    for (const { timer } of this.#out.values()) timer?.cancel();
-    this.#out.clear();
+    for (const { timer } of this.#unacknowledged.values()) timer?.cancel();
+    this.#unacknowledged.clear();
     this.#waiting.clear();
   }
 
@@ -120,10 +121,10 @@ export class PollSubscription implements InboxSubscriber {
    */
   acknowledge(ackId: string, failed: boolean): boolean {
     const [id = '', attempt] = ackId.split('.');
-    const out = this.#out.get(id);
-    if (!out) return false;
-    if (!failed) this.#end(out, () => this.#inbox.done(out.entry, this));
-    else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
+    const unacknowledged = this.#unacknowledged.get(id);
+    if (!unacknowledged) return false;
+    if (!failed) this.#end(unacknowledged, () => this.#inbox.done(unacknowledged.entry, this));
+    else if (unacknowledged.isInFlow && Number(attempt) === unacknowledged.attempt) this.#fail(unacknowledged);
     return true;
   }
 
@@ -144,9 +145,9 @@ export class PollSubscription implements InboxSubscriber {
       for (const { entry, attempt } of this.#waiting.values()) {
         if (this.isFull) break;
         this.#waiting.delete(entry.id);
-        const out: Out = { entry, attempt, isInFlow: false, timer: undefined };
-        this.#out.set(entry.id, out);
-        this.#send(out);
+        const unacknowledged: Unacknowledged = { entry, attempt, isInFlow: false, timer: undefined };
+        this.#unacknowledged.set(entry.id, unacknowledged);
+        this.#send(unacknowledged);
       }
     } finally {
       this.#isSending = false;
@@ -156,48 +157,56 @@ export class PollSubscription implements InboxSubscriber {
     this.#onRoom();
   }
 
-  #send(out: Out): void {
-    const { entry, attempt } = out;
+  #send(unacknowledged: Unacknowledged): void {
+    const { entry, attempt } = unacknowledged;
     if (attempt > this.#options.maxAttempts) {
-      this.#giveUp(out);
+      this.#giveUp(unacknowledged);
       return;
     }
-    out.isInFlow = true;
-    void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
-      if (!isThere || !out.isInFlow || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
+    unacknowledged.isInFlow = true;
+    void this.#deliver(unacknowledged, `${entry.id}.${attempt}`).then((isThere) => {
+      if (
+        !isThere ||
+        !unacknowledged.isInFlow ||
+        this.#unacknowledged.get(entry.id) !== unacknowledged ||
+        unacknowledged.attempt !== attempt
+      )
+        return;
       // The time to acknowledge starts when the record has entered the flow.
-      out.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () => this.#sendAgain(out));
+      unacknowledged.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () =>
+        this.#sendAgain(unacknowledged),
+      );
     });
   }
 
-  #fail(out: Out): void {
-    out.timer?.cancel();
-    out.isInFlow = false;
-    if (out.attempt >= this.#options.maxAttempts) this.#giveUp(out);
+  #fail(unacknowledged: Unacknowledged): void {
+    unacknowledged.timer?.cancel();
+    unacknowledged.isInFlow = false;
+    if (unacknowledged.attempt >= this.#options.maxAttempts) this.#giveUp(unacknowledged);
     else {
       // Gives the flow time to recover, and doubles that time with each attempt.
-      const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
-      out.timer = this.#inbox.journal.clock.after(delayMs, () => this.#sendAgain(out));
+      const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (unacknowledged.attempt - 1));
+      unacknowledged.timer = this.#inbox.journal.clock.after(delayMs, () => this.#sendAgain(unacknowledged));
     }
   }
 
-  #sendAgain(out: Out): void {
-    out.attempt++;
-    this.#send(out);
+  #sendAgain(unacknowledged: Unacknowledged): void {
+    unacknowledged.attempt++;
+    this.#send(unacknowledged);
   }
 
-  #giveUp(out: Out): void {
-    const { kind, record } = out.entry;
-    this.#end(out, () => {
-      this.#inbox.giveUp(out.entry, this);
+  #giveUp(unacknowledged: Unacknowledged): void {
+    const { kind, record } = unacknowledged.entry;
+    this.#end(unacknowledged, () => {
+      this.#inbox.giveUp(unacknowledged.entry, this);
       this.#options.onUndelivered({ kind, record } as RecordOfKind, this.#options.maxAttempts);
     });
   }
 
   /** Ends the deliveries of a record. */
-  #end(out: Out, then: () => void): void {
-    out.timer?.cancel();
-    this.#out.delete(out.entry.id);
+  #end(unacknowledged: Unacknowledged, then: () => void): void {
+    unacknowledged.timer?.cancel();
+    this.#unacknowledged.delete(unacknowledged.entry.id);
     then();
     this.#sendWaiting();
   }

@@ -11,13 +11,13 @@ import {
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
 /**
- * The position of entries among all entries that arrived together. Used if a node receives these in several turns of
- * the event loop.
+ * Position of the delivered entries in their group: the entries that arrived together. Used if a node receives the
+ * group over several turns of the event loop.
  */
 export interface BatchSlice {
   /** Id of the group: the same for all entries that arrived together, and different from every other group. */
   group: string;
-  /** Number of entries of the group before this slice. */
+  /** Number of entries of the group that the node received before. */
   index: number;
   /** Number of entries in the group. */
   count: number;
@@ -63,13 +63,17 @@ export interface Destination {
 /** Events that the subscribers report, and questions that they ask. */
 export interface SubscribersEvents {
   /**
-   * Called before nodes receive entries whose first attempt is not stored. Without it, an entry that a node received
-   * just before a crash would be redelivered without a mark. Resolves when the attempts are stored.
+   * Called before nodes receive entries whose first attempt is not stored. Resolves when the attempts are stored.
+   * Otherwise, an entry that a node received just before a crash would be redelivered without being marked as
+   * redelivered.
    */
   onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
-  /** Called when every deployed node has received an entry and finished with it. */
+  /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */
   onTaken(pending: Pending): void;
-  /** Called when no node here wants an entry, or the only node that had to receive it again was removed. */
+  /**
+   * Called when a channel has nodes, but no node can receive an entry: no node wants it, or the only node that had to
+   * receive it again was removed.
+   */
   onPassedOver(pending: Pending): void;
   /** Returns whether the account polls a kind, even if no node receives it. */
   isPolled(kind: Kind): boolean;
@@ -146,7 +150,7 @@ export class Subscribers {
     this.#awaitDeployment();
   }
 
-  /** Waits for more nodes, because the store contained entries for nodes that might still be added. */
+  /** Waits for more nodes. Called when the store contained entries, whose nodes might still be added. */
   found(): void {
     this.#awaitDeployment();
     this.giveAll();
@@ -262,7 +266,7 @@ export class Subscribers {
     else for (const resolve of this.#onGiven.splice(0)) resolve();
   }
 
-  /** Returns whether a node can receive an entry whose first attempt is not stored. */
+  /** Returns whether an entry has no stored attempt yet and a node could receive it now. */
   #isUncounted(pending: Pending): boolean {
     const { id, attempts, isHeldBack, channel, address, record } = pending.entry;
     if (attempts > 0 || isHeldBack || this.#entries.get(id) !== pending) return false;
@@ -270,8 +274,8 @@ export class Subscribers {
   }
 
   /**
-   * Queues all entries. Forgets each removed node if another node was added after its removal: the deployment has
-   * ended without this node.
+   * Queues all entries. Forgets a removed node if another node was added after its removal, because the deployment has
+   * then ended without the removed node.
    */
   #queueAll(): void {
     this.#isForAll = false;
@@ -327,7 +331,7 @@ export class Subscribers {
     let isInHand = false;
     for (const [id, holder] of [...pendingFor]) {
       const subscriber = here.get(id);
-      // If all flows are stopped, nodes that still have to receive the entry might return.
+      // If all flows are stopped and a node has acknowledged the entry, waits until its other nodes return.
       const isGone = !subscriber && !away.has(id) && (here.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === holder) isInHand = true;
@@ -344,7 +348,8 @@ export class Subscribers {
     for (const [id, { subscriber }] of away) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // After a restart, a node does not ask again, because the service has already moved its last poll date.
+    // If no node requested the entry, one node that wants it receives it. After a restart, no node requests it again,
+    // because the service has already moved the last poll date.
     return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
   }
 
@@ -367,14 +372,14 @@ function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): bo
   return !record || (subscriber.wants?.(record) ?? true);
 }
 
-/** Adds a batch. Entries that arrived together stay together, without other entries. */
+/** Adds a batch, or joins it with the last batch of the node if all their entries arrived together. */
 function addTo(batches: Batch[], batch: Batch): void {
   const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
   if (open && open.together === batch.together) open.deliveries.push(...batch.deliveries);
   else batches.push(batch);
 }
 
-/** Returns the position of a slice, or `undefined` if it contains all entries that arrived together. */
+/** Returns the position of entries in their group, or `undefined` if they are the whole group. */
 function sliceOf({ index }: Pending, length: number, together: Together | undefined): BatchSlice | undefined {
   if (!together || together.count === length) return undefined;
   const { group, count } = together;

@@ -172,7 +172,7 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const failed = new Map<string, Delivery['failed'][number]>();
   for (const { isError, ...result } of recipients) {
     const item = normaliseRecipient(result.msisdn);
-    // If a recipient occurs twice, the first result counts. The second can add a reason.
+    // If a recipient fails twice, the first result applies. The second result only adds missing facts.
     if (isError) failed.set(item, { ...result, ...failed.get(item) });
   }
   const accepted = message.to.filter((item) => !failed.has(normaliseRecipient(item)));

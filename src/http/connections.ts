@@ -54,7 +54,7 @@ export interface ConnectionsOptions {
   proxy?: ProxyOptions;
   /** Rules for proxies of the environment. */
   proxyRules?: ProxyRules;
-  /** Measures the age of connections and the time of a proxy. Default: the clock of the machine. */
+  /** Measures the age of connections and the timeout of a proxy. Default: the clock of the machine. */
   clock?: Clock;
 }
 
@@ -182,7 +182,8 @@ class WorkingFamily {
 /**
  * Works around two problems of undici 7, before undici attaches to a socket:
  *
- * - After a reset, it treats an answer without a length as complete. It recognises a reset by the error code.
+ * - After a reset, undici treats an answer without a length as complete. It recognises a reset by the error code, so
+ *   the code is replaced.
  * - It decodes status lines as UTF-8, and so loses Latin-1 characters.
  */
 function adaptSocket(socket: Socket): void {

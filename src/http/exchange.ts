@@ -8,7 +8,7 @@ import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
 import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
 
-/** Service, login and connections of requests. */
+/** The service to which requests are sent, with its login and connections. */
 export interface Target {
   /** Base URL of the service, as {@link parseBaseUrl} returns it. */
   baseUrl: string;
@@ -24,8 +24,8 @@ export interface CallOptions {
   /** Called when the headers of the answer have arrived. */
   onAnswer?: (() => void) | undefined;
   /**
-   * Called when the connection is open, before the first byte is sent, and awaited. If it rejects, nothing is sent, and
-   * its reason becomes the error of the call.
+   * Called when the connection is open, before the first byte is sent. The request waits for the returned promise. If
+   * the promise rejects, nothing is sent, and its reason becomes the error of the call.
    */
   beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
@@ -60,8 +60,8 @@ export interface Answer {
 const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
- * Maximum number of connections for one request. If the service closes a kept-alive connection before the first byte is
- * sent, that costs one try.
+ * Maximum number of connections for one request. Another connection is tried if the service closes a kept-alive
+ * connection before the first byte is sent.
  */
 const maxTries = 3;
 
@@ -265,7 +265,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return createUnread('larger than 8 MiB', facts);
   }
 
-  /** Settles the exchange once. A 204 or a refusal counts even if its body could not be read. */
+  /** Settles the exchange once. Resolves with a 204 or a refusal even if its body could not be read. */
   #end(error?: SmsError): void {
     if (this.#isSettled) return;
     this.#isSettled = true;

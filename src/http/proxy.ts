@@ -53,7 +53,7 @@ function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | u
   };
   const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : read(`npm_config_${name}`));
   const scheme = new URL(baseUrl).protocol === 'https:' && !isLegacy ? 'https' : 'http';
-  // `all_proxy` often contains a SOCKS proxy for other programs.
+  // Ignores values that are not HTTP proxies, because `all_proxy` often contains a SOCKS proxy for other programs.
   const general = isLegacy ? undefined : [readNpm('proxy'), read('all_proxy')].find(isHttpProxy);
   const address = readNpm(`${scheme}_proxy`) || read(`${scheme}_proxy`) || general;
   const noProxy = readNpm('no_proxy') || read('no_proxy') || '';

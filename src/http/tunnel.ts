@@ -92,7 +92,7 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, opt
     headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
     agent: false,
     ...socketOptions,
-    // Otherwise Node.js would use the name in the `Host` header.
+    // Otherwise Node.js would use the `Host` header, which names the service instead of the proxy.
     servername: isIP(host) ? '' : host,
   });
 }

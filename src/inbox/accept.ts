@@ -22,7 +22,10 @@ import {
 /** The parts of an inbox that its steps use. */
 export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 
-/** If the store does not answer within this time, records are delivered without being matched. */
+/**
+ * Maximum time for which records wait for the store, in ms. They are then delivered without being matched with sent
+ * messages.
+ */
 const maxMatchWaitMs = 60_000;
 
 const digits = /^\d{1,20}$/;
@@ -35,7 +38,7 @@ export type Arrival = Destination &
      * Collects the new entries, so that the caller can deliver them. Absent: they are delivered to the nodes directly.
      */
     gathered?: Pending[];
-    /** The saved text of the records, until they are stored. */
+    /** Text of the records that was saved ahead. It is removed when the records are stored. */
     savedText?: PendingWrite | undefined;
     /** An earlier process received these records. It might have committed them, or delivered them without the store. */
     isRecovered?: true;
@@ -80,8 +83,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
-        // Otherwise, the text is released with a later step, which is written together with the changes made without the
-        // store.
+        // If the step is not written, a later step removes the saved text. That step is written together with the
+        // changes made without the store.
         if (isWritten) arrival.savedText?.remove();
         else if (arrival.savedText)
           context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedText?.remove() });
@@ -134,8 +137,8 @@ function changeConsent(
 }
 
 /**
- * Matches records that were delivered without the store, once the store works again. Ends their reply requests and
- * reports.
+ * Creates a step that runs when the store works again. It matches records that were delivered without the store, and
+ * ends their reply requests and reports.
  */
 function createLateMatch(candidates: readonly Candidate[]): Step<void> {
   const isUnmatched = ({ identity }: Candidate, readKey: ReadKey) =>
@@ -273,8 +276,8 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
 }
 
 /**
- * Ends a polled entry that every filter leaves out, once the store works. A node that wants the entry might have
- * attached in the meantime.
+ * Ends a polled entry that every filter leaves out, as soon as the store works. Does nothing if a node that wants the
+ * entry has attached in the meantime.
  */
 export function leaveOut(parts: InboxParts, pending: Pending): void {
   const { id } = pending.entry;
@@ -282,15 +285,18 @@ export function leaveOut(parts: InboxParts, pending: Pending): void {
     keys: pending.identity.keys,
     whileFailing: 'postpone',
     decide(readKey, changes) {
-      const isLeft = parts.entries.get(id) === pending && pending.pendingFor.size === 0;
-      return isLeft ? createLeaveOut(parts, pending, latest(pending.entry, changes))(readKey, changes) : () => {};
+      const isStillLeftOut = parts.entries.get(id) === pending && pending.pendingFor.size === 0;
+      return isStillLeftOut
+        ? createLeaveOut(parts, pending, latest(pending.entry, changes))(readKey, changes)
+        : () => {};
     },
   });
 }
 
 /**
  * Creates the decision about a polled entry that every filter leaves out. If the service has called back with a copy,
- * the called node receives the entry. Otherwise, the called node receives a copy that comes later.
+ * the called node receives the entry. Otherwise, the entry is dropped, and a called-back copy that arrives later is
+ * delivered.
  */
 function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
   const { id, record } = entry;
@@ -312,7 +318,7 @@ function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, 
 }
 
 /**
- * Says whether no node receives a polled record, although the record is not unhandled. Either every filter leaves it
+ * Returns whether no node receives a polled record, although the record is not unhandled. Either every filter leaves it
  * out, or a reply request or a report has used it and no node wants it.
  */
 function isLeftOut(
@@ -336,7 +342,7 @@ function createEntry({ journal, subscribers }: InboxParts, id: string, event: Re
     ...event,
     ...(address && { address }),
   };
-  // While a shared store fails, another process might already have delivered the record.
+  // Delivers the record as redelivered, because another process might have delivered it while the shared store failed.
   if (journal.isShared && !journal.isOpen) entry.unsure = true;
   return entry;
 }

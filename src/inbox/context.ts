@@ -43,7 +43,7 @@ export interface InboxParts {
   readonly subscribers: Subscribers;
   /** Matches records with sent messages. Absent: no record answers a message. */
   readonly correlator?: Correlator | undefined;
-  /** Finds the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */
+  /** Returns the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */
   readonly readConsentChange?: ReadConsentChange | undefined;
   /** Called after the list of opted-out numbers has changed. */
   onOptOut?(): void;

@@ -19,7 +19,7 @@ const earliestTime = Date.UTC(2020, 0, 1);
 
 interface Kept {
   item: DeadLetter;
-  /** When the record became unhandled, by {@link Clock.elapsed}. Setting the clock therefore does not make it older. */
+  /** When the record became unhandled, by {@link Clock.elapsed}, so that a clock change does not change its age. */
   since: number;
 }
 
@@ -73,7 +73,8 @@ export class DeadLetters {
       keys: node === '' ? identity.keys : [],
       whileFailing: 'apply',
       decide: (readKey, changes) => {
-        // A callback that was accepted earlier might have replaced the record in the meantime.
+        // Does nothing if the record was removed in the meantime. A callback that was accepted earlier might have
+        // replaced it.
         if (!this.#records.has(id) || changes.drop.has(id)) return () => {};
         const callback = node === '' && !item.address ? recallCallback(identity, readKey) : undefined;
         const record = callback ? createDeadLetter(addressTo(callback, entry), node, item.at) : item;
@@ -193,7 +194,7 @@ export class DeadLetters {
     return {
       whileFailing: 'apply',
       decide: (_, changes) => {
-        // A callback might have replaced the record, or a user might have removed it.
+        // Skips records that a callback has replaced, or that a user has removed.
         const given = found.filter(({ id }) => this.#records.has(id) && !changes.drop.has(id));
         for (const { id, entry } of given) {
           dropItem(changes, id, 'deadLetter');
@@ -251,7 +252,8 @@ function createDeadLetter(
   at: number,
 ): DeadLetter {
   return {
-    // The id depends only on entry and node, because the entry can return if the store did not write its removal.
+    // The id depends only on entry and node, because the entry can be found again if the store did not write its
+    // removal.
     ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
     ...({ kind, record } as RecordOfKind),
     ...(channel === 'callback' && { address }),
@@ -259,7 +261,7 @@ function createDeadLetter(
   };
 }
 
-/** Orders records by the time at which they became unhandled, then by id. */
+/** Returns a key that sorts records by the time at which they became unhandled, then by id. */
 function keyOf({ at, id }: DeadLetter): string {
   return String(at).padStart(16, '0') + id;
 }

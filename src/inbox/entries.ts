@@ -26,7 +26,7 @@ interface EntryItem extends Item {
    * redelivered it.
    */
   address?: Address;
-  /** Attempts of each node, if they differ. `attempts` is then the largest of them. */
+  /** Number of attempts by node, if the numbers differ. `attempts` is then the highest number. */
   attemptsOf?: Readonly<Record<string, number>> | undefined;
   /**
    * The entry might already have been delivered under another id, because the account could not check for duplicates.
@@ -92,7 +92,7 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
     record: { ...entry.record, via: 'callback', query },
     attempts: 0,
     attemptsOf: undefined,
-    // Another node might have received the entry.
+    // Marks the entry if another node might have received it before.
     ...((entry.unsure || entry.attempts > 0) && { unsure: true }),
   } as Entry;
 }
@@ -119,9 +119,9 @@ export class Pending {
   readonly pendingFor = new Map<string, object | undefined>();
   /** Number of nodes that have acknowledged the entry. */
   acknowledgements = 0;
-  /** Number of the first attempt for a node that attaches after the entry arrived or was found. */
+  /** Attempt number of the first delivery to a node that attaches after the entry arrived or was found. */
   firstAttempt: number;
-  /** No node has received the entry yet, but its first attempt is stored. */
+  /** Whether no node has received the entry yet, although its first attempt is stored. */
   isNew = false;
   /** The group with which the entry arrived, and the position of the entry in it. */
   together: Together | undefined;

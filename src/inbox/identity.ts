@@ -50,7 +50,7 @@ interface SeenMessage extends Notes {
   instant: Instant;
   /** Key of the identifier. Absent until a copy with an identifier arrives. */
   id?: string;
-  /** The message was polled without an identifier. */
+  /** Present if the message was polled without an identifier. */
   polled?: true;
 }
 
@@ -111,7 +111,8 @@ export function judge(
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
     const remembered = readKey(key);
-    // A saved answer can be older than the process. Its record was remembered when the answer was committed.
+    // Recognises the records of a saved answer at any age, because an earlier process might have committed the answer
+    // long ago.
     const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
     return isCurrent ? remembered : undefined;
   };
@@ -120,8 +121,8 @@ export function judge(
   const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
   if (id !== undefined && (!seenId || (polled && !seenId.polled)))
     remember.set(id, { at: seenId ? known.at : now, forMs, value: JSON.stringify({ polled }) });
-  // A form callback delivered the message without its date (§6.4). Remembers the date of this copy, for copies without
-  // an identifier.
+  // Continues for a duplicate, because a form callback delivers a message without its date (§6.4). Remembers the date
+  // of this copy, so that copies without an identifier are recognised.
   if (!text || verdict === 'repeated') return verdict ?? 'new';
 
   const knownText = recall(text.key);
@@ -189,7 +190,7 @@ export function noteCallback(
   const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
   if (!wasPolled || seen.callback) return;
   note({ callback }, identity, seen, changes);
-  // The service does not call again.
+  // Flushes the note, because the service does not call again.
   changes.firm = true;
 }
 

@@ -46,7 +46,7 @@ export interface ReceiveCounts {
   unhandled: number;
 }
 
-/** Maximum number of entries. One more callback is refused. */
+/** Maximum number of entries. If it is reached, the next callback is refused. */
 export const maxWaitingForCallback = 20_000;
 
 /** Maximum number of records accepted in one step. */
@@ -122,7 +122,8 @@ export class Inbox {
    * Stores records and delivers the new ones to their nodes. Resolves when they are stored, with verdicts in the order
    * of `records`.
    *
-   * @param onSaved called before the records are stored, once a crash can no longer lose them
+   * @param onSaved called when the answer is saved ahead, so that a crash cannot lose it; the records are stored
+   * afterwards; never called for a callback, or if `saveAhead` saves nothing
    * @throws SmsError for a callback: `SMS_STORE` if the store cannot keep it, or is closed; `SMS_BUSY` if too many
    * entries wait
    */
@@ -173,7 +174,9 @@ export class Inbox {
     return verdicts;
   }
 
-  /** Records that a node has acknowledged an entry. Once every node has, the inbox forgets the entry. */
+  /**
+   * Counts the acknowledgement of an entry by a node. When every node has acknowledged the entry, the inbox forgets it.
+   */
   done(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
@@ -200,7 +203,7 @@ export class Inbox {
     entry.attempts = Math.max(entry.attempts, attempt);
     run(
       createChange((changes) => {
-        // By then, every node might have acknowledged the entry.
+        // Does nothing if every node has acknowledged the entry in the meantime.
         if (!entries.has(id) || changes.drop.has(id)) return;
         const counted = { ...latest(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
         keepItem(changes, counted);
@@ -262,7 +265,7 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
     () => {
       for (const pending of pendings) {
         pending.entry.attempts = 1;
-        // The other entries of its group might have been delivered already.
+        // Removes the entry from its group, because other entries of the group might already have been delivered.
         if (!pending.isNew) pending.together = undefined;
         pending.isNew = true;
       }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { Remembered } from '../store/store';
 
-/** A period in which the clock was not set. Its times are in ms since 1970, as the clock showed them. */
+/** A period between two clock changes. Its times are in ms since 1970, as the clock showed them. */
 interface Stretch {
   from: number;
   until: number;
@@ -12,7 +12,7 @@ interface Stretch {
 /** Smaller changes of the clock are ignored: they barely affect ages. */
 const minSetMs = 60_000;
 
-/** If the clock was not set for this time, it counts as right. */
+/** Time without a clock change after which the clock counts as right, in ms. */
 const trustedAfterMs = 3_600_000;
 
 /** Maximum number of remembered clock changes. */
@@ -73,7 +73,7 @@ export class ClockSkew {
   #correctedTime(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#former) {
-      // Smaller changes of the clock were ignored.
+      // Includes times just outside the period, because smaller clock changes were ignored.
       if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return at + byMs;

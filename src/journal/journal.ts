@@ -46,7 +46,10 @@ const sharedDelaysMs = [0, 250, 1_000];
 /** Maximum time for which a step waits for a failed shared store, in ms from the failure. */
 const sharedGraceMs = 2_000;
 
-/** A failure starts a new outage if the last failure was longer ago, in ms, or if a write succeeded since. */
+/**
+ * Minimum time between two failures of different outages, in ms. After a successful write, any failure starts a new
+ * outage.
+ */
 const newOutageMs = 10_000;
 
 /** Maximum number of steps in one commit. */
@@ -82,7 +85,7 @@ export class Journal {
   #tries = 0;
   /** Time of the last failure of a shared store, in ms of {@link Clock.elapsed}. */
   #lastFailedAt = Number.NEGATIVE_INFINITY;
-  /** While this timer runs, steps that need the store wait for it. */
+  /** While this timer runs, steps that need the store wait until the store works again. */
   #grace: Timer | undefined;
   /** Whether the store should be open. */
   #isWanted = true;
@@ -159,7 +162,10 @@ export class Journal {
     while (this.#working) await this.#working;
   }
 
-  /** Opens the store again, even if it is open. If it is being opened, a close in the meantime takes precedence. */
+  /**
+   * Opens the store again, even if it is open. If it is being opened, opens it again afterwards, unless the journal is
+   * closed in the meantime.
+   */
   reopen(): void {
     this.begin();
     if (canFollow(this.#mode, 'due')) this.#setMode('due');
@@ -187,14 +193,14 @@ export class Journal {
   }
 
   /**
-   * Saves a text synchronously. After a crash, the next process receives it by {@link Participant.replay}, unless it
-   * was released. Returns `undefined` if the store cannot save texts in this way, or the write fails.
+   * Saves a text synchronously. After a crash, the next process receives the text by {@link Participant.replay}, unless
+   * it was removed. Returns `undefined` if the store cannot save texts in this way, or the write fails.
    */
   saveAhead(text: string): PendingWrite | undefined {
     return this.#options.store.saveAhead?.(text);
   }
 
-  /** Runs all postponed steps that need not wait any longer. */
+  /** Requests all postponed steps again. Those that need not wait any longer then run. */
   retakePostponed(): void {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
@@ -295,7 +301,7 @@ export class Journal {
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
   }
 
-  /** Returns whether the store still has an item that was dropped, or that a waiting step drops. */
+  /** Returns whether an item that the store still has was dropped, or will be dropped by a waiting step. */
   #isForgotten({ id, part }: Item): boolean {
     if (this.#writer.isDropped(id)) return true;
     return !this.#isReleased && this.#writer.hasKept(id) && !this.#participants.get(part)?.itemOf?.(id);
@@ -316,7 +322,7 @@ export class Journal {
   }
 
   async #openStore(): Promise<RecoveredState | undefined> {
-    // Items that were claimed before a failure are found by this opening, or by another process.
+    // Forgets items that were claimed before a failure, because this opening or another process finds them.
     const claimed: Item[] = [];
     this.#claimed = claimed;
     try {
@@ -336,7 +342,7 @@ export class Journal {
       };
       await this.#options.prepare?.(events);
       const recovered = await this.#options.store.open(events);
-      // The store might have failed again in the meantime.
+      // Changes nothing if the store has failed again in the meantime.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
       return recovered;
@@ -348,7 +354,7 @@ export class Journal {
 
   /**
    * Handles items that are missing from the store. Usually another process has claimed them, so changes from the time
-   * of the failure must not restore them. After a reset, the store has lost them, so they are kept again.
+   * of the failure must not restore them. After a reset, the store has lost them, so they are stored again.
    */
   #reconcile(missing: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
@@ -371,7 +377,7 @@ export class Journal {
     const remaining = items.filter((item) => !this.#isForgotten(item));
     this.#reconcile(this.#writer.noteFound(items, isOpening), isReset);
     for (const item of items) {
-      // The clock might have been set back since the id was created.
+      // Keeps new ids higher than those of the items, because the clock might have been set back since.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
     }
@@ -384,7 +390,7 @@ export class Journal {
   /** Closes the store. If the store is durable, participants can forget their items. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    // An open store has already received all changes.
+    // An open store has already received all changes, so that participants can forget their items.
     if (this.isOpen && this.isDurable) {
       for (const one of this.#participants.values()) one.releaseAll?.();
       this.#isReleased = true;
@@ -399,7 +405,7 @@ export class Journal {
   /** Requests that a lapsed store is opened again before anything else. Returns whether this can help. */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // Calls that were running when the store lapsed report the lapse too.
+    // Needs no further request. Calls that were running when the store lapsed report the lapse too.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');

@@ -8,7 +8,7 @@ export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
 /** One change of the store. */
 export interface Step<Result> {
-  /** The keys that `decide` always looks at, so that the journal reads them first. Absent: none. */
+  /** The keys that `decide` always reads, so that the journal can read them from the store first. Absent: none. */
   readonly keys?: readonly string[];
   /**
    * Adds the changes of the step, without any other effect. The journal calls it again after it has read a further key,
@@ -20,7 +20,7 @@ export interface Step<Result> {
    */
   decide(readKey: ReadKey, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
-  /** Approximate number of bytes that the step stores, if it is large: a large step ends its commit. Absent: small. */
+  /** Approximate size in bytes. Set it only for a large step, which ends its commit. Absent: small. */
   readonly bytes?: number | undefined;
 }
 

@@ -152,7 +152,8 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // A step that has run stays valid, even if another process changes its keys or reaches its limits.
+    // Drops the conditions of the step: its effects have already run, so it is written even if another process has
+    // changed its keys or reached a limit.
     this.#unsaved.compare.clear();
     for (const [key, count] of this.#unsaved.count) this.#unsaved.count.set(key, { ...count, limits: [] });
   }

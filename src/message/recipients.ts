@@ -7,7 +7,7 @@ const maxRecipients = 5_000;
 const maxItems = 100_000;
 
 const separators = /[\s,;]+/;
-/** Separators between items. Omits white space that can also occur inside a number. */
+/** Separators between items, without the white space that can also occur inside a number. */
 const segmentSeparators = /[,;\r\n]+/;
 const invisibleMarks = /\p{Cf}/gu;
 /** Digits with optional formatting characters, or formatting characters alone. */

@@ -21,7 +21,7 @@ const maxAheadMs = 366 * dayMs;
 /** Numbers below this are seconds since 1970, not milliseconds: as milliseconds they would be before March 1973. */
 const minMilliseconds = 100_000_000_000;
 
-/** Every time zone is closer to UTC than this. */
+/** Maximum offset of a time zone from UTC, in ms. */
 const maxOffsetMs = 15 * hourMs;
 
 /** Maximum number of consecutive quiet periods that {@link nextAllowed} skips. */
@@ -211,7 +211,10 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** Offsets such as `+05:00`, which newer versions of Node.js accept, are not names. */
+/**
+ * Returns whether a time zone with this name exists. Refuses offsets such as `+05:00`, which newer versions of Node.js
+ * accept.
+ */
 function isTimeZone(name: string): boolean {
   if (!/^[a-z]/i.test(name)) return false;
   try {

@@ -16,7 +16,7 @@ export interface SendState {
   /** Messages that wait for their turn or for the service, including stored messages. */
   waiting: number;
   kept: number;
-  /** Stored messages that cannot leave yet, because of their scheduled time or quiet hours. */
+  /** Stored messages that cannot be sent yet, because of their scheduled time or quiet hours. */
   scheduled: number;
   /** Time of the oldest stored message, in ms. */
   oldestKeptAt?: number;
@@ -44,9 +44,9 @@ export const nothingSent: SendState = {
 /** A message about which a user can decide. */
 export interface MessageEntry extends MessageEntryPlace {
   id: string;
-  /** Time at which a scheduled message can leave, in ms since 1970. */
+  /** Time at which a scheduled message can be sent, in ms since 1970. */
   dueAt?: number;
-  /** Time at which it left, in ms. Set only if its outcome is unknown. */
+  /** Time at which the message was sent, in ms. Set only if its outcome is unknown. */
   leftAt?: number;
   node: string;
   to: readonly string[];
@@ -133,7 +133,7 @@ export class Admin {
     const { messages } = this.#options.repository;
     const { item, listing } = messages.find(id) ?? {};
     const entry = listing?.entry;
-    // The account might be searching for evidence, after which the message might wait again.
+    // Not `gone` while the account searches for evidence, because the message might wait again afterwards.
     if (!entry && !(item?.state === 'leaving' && isKept(item))) return 'gone';
     if (!item || !entry || action === 'deliver') return 'unfit';
     return (await this.#decide(item, action, entry.state === 'kept')) ? 'done' : 'unfit';

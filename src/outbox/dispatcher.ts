@@ -23,7 +23,7 @@ const postponedMs = 1_000;
 const urgent = '!';
 
 /**
- * Decides when stored messages leave. Each message waits for its scheduled time, its node, the end of an outage, and
+ * Decides when stored messages are sent. Each message waits for its scheduled time, its node, the end of an outage, and
  * its turn in the queue. During an outage, only one message tries from time to time. The dispatcher ends messages that
  * expire.
  */
@@ -94,7 +94,7 @@ export class Dispatcher implements TurnSource {
     });
   }
 
-  /** Reschedules messages after a change of quiet hours, because they can leave and expire at other times. */
+  /** Reschedules messages after a change of quiet hours, because they can be sent and expire at other times. */
   quietHoursChanged(): void {
     const { clock, repository, rules } = this.#options;
     for (const message of repository.messages.values()) {
@@ -105,7 +105,7 @@ export class Dispatcher implements TurnSource {
     }
   }
 
-  /** Updates the messages of a node that was deployed or removed: they can leave, or wait for the node. */
+  /** Updates the messages of a node that was deployed or removed: they can be sent, or wait for the node. */
   nodeChanged(node: string): void {
     for (const message of this.#options.repository.messages.values()) {
       if (message.item.node !== node || message.place === undefined) continue;
@@ -122,7 +122,7 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** Forgets a message that another step ended or removed. Aborts its request if the request has not left. */
+  /** Forgets a message that another step ended or removed. Aborts its request if the request was not sent yet. */
   release(id: string): void {
     const message = this.#options.repository.messages.find(id);
     if (!message) return;
@@ -131,7 +131,7 @@ export class Dispatcher implements TurnSource {
     message.abort = undefined;
   }
 
-  /** Stops a message. Returns `false` if the message cannot be stopped because it is leaving or has an outcome. */
+  /** Stops a message. Returns `false` if the message cannot be stopped because it is being sent or has an outcome. */
   remove(id: string): boolean {
     const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
@@ -173,7 +173,7 @@ export class Dispatcher implements TurnSource {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
     if (this.#ready.size === 0) {
-      // The next message will show whether the service can be reached.
+      // Without a message, ends the outage. The next message will show whether the service can be reached.
       if (outage.error && outage.delayMs === 0) outage.end();
       return undefined;
     }
@@ -197,7 +197,7 @@ export class Dispatcher implements TurnSource {
     registrations.reportState(node);
   }
 
-  /** Makes a try for a message. Resolves with `false` if the message could not leave, so that no request was sent. */
+  /** Makes a try for a message. Resolves with `false` if the message could not be sent, so that no request was made. */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { repository, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;
@@ -254,7 +254,7 @@ export class Dispatcher implements TurnSource {
     if (item) this.admit(item, item.repeats);
   }
 
-  /** Sets the time at which a message that is not scheduled is no longer paused, or expires. */
+  /** Sets the due time of a message that is not scheduled: the end of its pause, or the time at which it expires. */
   #await({ id, item, phase, pausedUntil = Number.POSITIVE_INFINITY, end }: OutgoingMessage): void {
     const { clock, registrations, repository } = this.#options;
     if (!end || phase === 'scheduled' || repository.isClosed) return;
@@ -283,8 +283,8 @@ export class Dispatcher implements TurnSource {
     const { id, item, end } = message;
     if (!end || message.place === undefined || registrations.leftMs(item.node, end) > 0) return false;
     if (!this.remove(id)) {
-      // A message whose leaving mark is being written might soon wait again. A message that has left will get an
-      // outcome.
+      // Checks a message again later if its state `leaving` is being written, because it might soon wait again. A
+      // message that was sent will get an outcome.
       if (item.state === 'waiting') repository.dueTimes.set(id, clock.elapsed() + postponedMs, this.#onDue);
       return true;
     }
@@ -294,7 +294,7 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** Schedules a message if it cannot leave yet. Returns whether it is scheduled. */
+  /** Schedules a message if it cannot be sent yet. Returns whether it is scheduled. */
   #schedule(message: OutgoingMessage): boolean {
     const { clock, repository, rules, registrations } = this.#options;
     const { id, item } = message;
@@ -309,7 +309,7 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** Adds a message to the messages that are ready to leave, if it can leave. */
+  /** Adds a message to the ready messages, if it waits only for the service and its turn. */
   #queueUp(message: OutgoingMessage, isUrgent = false): void {
     const { repository, registrations } = this.#options;
     const { phase, place, abort, item } = message;

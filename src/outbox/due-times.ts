@@ -4,10 +4,10 @@ import { formatOrder, OrderedMap } from './ordered-map';
 /** Maximum timer delay. Frequent checks are needed because timers do not notice clock changes or machine sleep. */
 const maxDelayMs = 60_000;
 
-/** Maximum number of due ids that are handled in one turn of the event loop. */
+/** Maximum number of due times that are handled in one turn of the event loop. */
 const maxPerTurn = 250;
 
-/** The kinds of time of a {@link Clock}. */
+/** The methods of a {@link Clock} that return a time. */
 const times = ['elapsed', 'now'] as const;
 type Time = (typeof times)[number];
 
@@ -35,7 +35,7 @@ export class DueTimes {
    * Sets the due time of an id, instead of an earlier one. An infinite time is never due.
    *
    * @param onDue called at that time, after the id was removed
-   * @param time the kind of clock time in which `at` is given
+   * @param time the clock method whose time `at` refers to
    */
   set(id: string, at: number, onDue: Due['onDue'], time: Time = 'elapsed'): void {
     this.delete(id);

@@ -4,12 +4,13 @@ import { keysOfOnce } from './once';
 import type { Acceptance } from './transitions';
 
 /**
- * Interval at which a duplicate asks the store again if another instance has the first message, or if that has just
- * ended.
+ * Interval at which a duplicate reads the store again if another instance has the first message, or if the first
+ * message has just ended, in ms.
  */
 const otherInstanceMs = 1_000;
 /**
- * Interval if this process has the first message. It is longer, because the end of that message wakes the duplicate.
+ * Interval if this process has the first message, in ms. It is longer, because the end of the first message wakes the
+ * duplicate.
  */
 const maxSilenceMs = 60_000;
 
@@ -25,11 +26,13 @@ interface Waiting {
 /** The duplicates that wait for one message. */
 interface Line {
   size: number;
-  /** Settles when the last duplicate has its result. They read the store one at a time, in the order of arrival. */
+  /**
+   * Settles when the last duplicate has its result. Duplicates read the store one at a time, in the order of arrival.
+   */
   last: Promise<unknown>;
   /** The awaited message, if it was replaced or withdrawn: its duplicates end with the same outcome. */
   superseded?: { id: string; outcome: StoredOutcome };
-  /** Wakes the duplicate whose turn it is to ask the store. */
+  /** Wakes the duplicate whose turn it is to read the store. */
   wake(): void;
 }
 

@@ -15,7 +15,7 @@ export interface End {
 /** Maximum time for which a message waits for a node that is not deployed, in ms. */
 export const maxAbsenceMs = 7 * 24 * 3_600_000;
 
-/** Returns when a message ends. Its expiry period begins when it can first leave. */
+/** Returns when a message ends. Its expiry period begins when it can first be sent. */
 export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { sendNowAt, ...item } = waiting;
   const skew = ClockSkew.of(clock);
@@ -39,7 +39,7 @@ export function endOfOutcome({ settledAt = 0 }: MessageItem, clock: Clock): End 
   return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + maxAbsenceMs - ageMs };
 }
 
-/** Creates the error of a message that expired before it left. */
+/** Creates the error of a message that expired before it was sent. */
 export function createExpired({ options }: MessageItem): SmsError {
   const expireMs = options.keep?.expireMs ?? 0;
   const minutes = expireMs / 60_000;

@@ -101,7 +101,10 @@ export function releaseCounts(counting: Counting, countedAt: CountTime, readKey:
   }
 }
 
-/** Merges the counts of two logins or stores. Counts of the same time are the same message. */
+/**
+ * Merges the counts of two logins or stores. Counts of the same time belong to the same messages, so the higher count
+ * applies.
+ */
 export function mergeLimits(own: Remembered, imported: Remembered): Remembered {
   const counts = countByTime(own.value);
   for (const [at, number] of countByTime(imported.value)) counts.set(at, Math.max(number, counts.get(at) ?? 0));
@@ -217,7 +220,9 @@ class CountWindow {
     if (this.added > 0) this.#write(changes, [now, this.added], isUnlimited ? [] : limits);
   }
 
-  /** Removes messages that were counted at a time. Older messages than the window count no longer anyway. */
+  /**
+   * Removes the added messages from the count of `countedAt`. Messages older than the window no longer count anyway.
+   */
   writeRemoved(changes: Changes, countedAt: CountTime): void {
     const at = countedAt.now + changeBetween(countedAt.clock, this.#time.clock);
     const isCounted = this.#counted.length > 0 && this.#time.now - at < this.#windowMs;

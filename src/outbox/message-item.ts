@@ -12,7 +12,9 @@ import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } fro
 export type MessageState =
   /** Nothing has been sent yet. */
   | 'waiting'
-  /** The store has noted that the request leaves. Until the outcome is known, the message might have been sent. */
+  /**
+   * The store has noted that the message is being sent. Until the outcome is known, the message might have been sent.
+   */
   | 'leaving'
   /** The outcome is stored, but has not entered the flow yet. */
   | 'settled'
@@ -87,7 +89,7 @@ export interface MessageItem extends Item, CheckedDraft {
   isFlowMessageApart?: true;
   /** Time at which the outbox accepted it, in ms. */
   arrivedAt: number;
-  /** Time at which it last left, in ms. */
+  /** Time at which the message was last sent, in ms. */
   leftAt?: number;
   /** Recipients that the rules withheld at the last check. */
   withheld?: readonly Withheld[] | undefined;

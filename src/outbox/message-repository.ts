@@ -145,7 +145,8 @@ export class MessageRepository {
 
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
-    // The store has written a message although it reported a failure. The node knows that the message was not sent.
+    // Discards a message that the store has written although it reported a failure. The node knows that the message was
+    // not sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
     const found = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
@@ -198,7 +199,7 @@ export class MessageRepository {
   }
 
   /**
-   * Withdraws the message of a node with this `replace` key, unless the message has started to leave.
+   * Withdraws the message of a node with this `replace` key, unless the message is already being sent.
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait
    */
@@ -239,7 +240,7 @@ export class MessageRepository {
   }
 
   /**
-   * Lets a message leave before its scheduled time.
+   * Lets a message be sent before its scheduled time.
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
    */
@@ -257,14 +258,14 @@ export class MessageRepository {
   }
 
   /**
-   * Marks a message as leaving, and counts its recipients. Results in `undefined` if the caller must judge the message
-   * again.
+   * Stores the state `leaving` of a message, and counts its recipients. Results in `undefined` if the caller must judge
+   * the message again.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write the mark of a tracked message: the caller must not send it
+   * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message: the caller must not send it
    * then
    */
   async markLeaving(item: MessageItem): Promise<MessageItem | Stale | undefined> {
-    // A reply can arrive as soon as the first byte is sent.
+    // Adds the message now, because a reply can arrive as soon as the first byte is sent.
     this.inTransit.add(item);
     let marked: MessageItem | Stale | undefined;
     try {

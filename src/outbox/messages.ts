@@ -18,7 +18,7 @@ export const phases = {
   paused: ['waiting'],
   /** A request is being made, but nothing has been sent yet. */
   connecting: ['waiting'],
-  /** The mark that it leaves is being written, or the message has left. */
+  /** The state `leaving` is being written, or the message has been sent. */
   sending: ['leaving'],
   /** The account searches for evidence, because the outcome is unknown. */
   searching: ['leaving'],
@@ -53,13 +53,13 @@ export interface OutgoingMessage {
   place?: string | undefined;
   /** The key under which it waits for its turn. Absent if it does not wait. */
   turn?: string | undefined;
-  /** Time at which a scheduled message can leave, in ms since 1970. */
+  /** Time at which a scheduled message can be sent, in ms since 1970. */
   dueAt?: number | undefined;
   /** Time by {@link Clock.elapsed} until which a paused message waits, in ms. */
   pausedUntil?: number | undefined;
   /** Time at which the message expires. */
   end?: End;
-  /** Aborts a request that has not left. */
+  /** Aborts a request that was not sent yet. */
   abort?: AbortController | undefined;
 }
 
@@ -130,7 +130,7 @@ export class Messages {
     return this.#byNode.get(node)?.counts ?? noMessages;
   }
 
-  /** Returns the time at which the first scheduled message of a node can leave, in ms since 1970. */
+  /** Returns the time at which the first scheduled message of a node can be sent, in ms since 1970. */
   nextAt(node: string): number | undefined {
     return this.#byNode.get(node)?.scheduled.firstValue?.listing.scheduledAt;
   }

@@ -13,7 +13,7 @@ export interface SendFailure {
   nextTryAt?: number;
 }
 
-/** If a message from before the end of an outage fails within this time, the same outage continues. */
+/** Time in ms after the end of an outage. If an older message fails within this time, the same outage continues. */
 const relapseMs = 60_000;
 
 /**
@@ -33,8 +33,9 @@ export class Outage {
   /** Time at which the outage began, by {@link Clock.elapsed} like all times below. */
   #begunAt = 0;
   #failures = 0;
-  /** Earliest times of the next try: by the growing delay, and by the `Retry-After` of the service. */
+  /** Earliest time of the next try, by the growing delay. */
   #dueAt = 0;
+  /** Earliest time of the next try, by the `Retry-After` of the service. */
   #retryAfterAt = 0;
   /** Time at which the last outage ended, or the account closed. */
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -124,8 +125,8 @@ export class Outage {
   }
 
   /**
-   * Notes that the service answered a message. Returns whether this ends the outage. It does not if the message left
-   * before the outage began, or if a user sent it during the `Retry-After` wait.
+   * Notes that the service answered a message. Returns whether this ends the outage. It does not if the message was
+   * sent before the outage began, or if a user sent it during the `Retry-After` wait.
    */
   answered(id: string): boolean {
     if (this.probe !== id || this.#retryAfterMs > 0) return false;

@@ -33,8 +33,9 @@ import {
 import { type MessageSource, Settlement } from './settlement';
 import { type Stale, stale } from './transitions';
 
-/** Delays before a message that is not stored is tried again. The delay doubles up to the maximum. */
+/** First delay before a message that is not stored is tried again, in ms. The delay doubles with each further try. */
 const firstDelayMs = 200;
+/** Maximum delay before a message that is not stored is tried again, in ms. */
 const maxDelayMs = 30_000;
 
 /** Kinds of follow-ups that a message can have. */
@@ -108,8 +109,8 @@ export class Outbox implements Participant {
   }
 
   /**
-   * Whether memory still has inputs of open messages or reply requests. The store keeps only JSON, so it cannot replace
-   * them.
+   * Whether memory still has inputs of open messages or reply requests. The store keeps only JSON, so it cannot restore
+   * these inputs.
    */
   get hasMessages(): boolean {
     return this.#parts.origins.size > 0;
@@ -128,8 +129,8 @@ export class Outbox implements Participant {
     this.#begin();
     this.#nodeChanged(id);
     for (const kind of kinds) this.#reportOpenRequests(id, kind);
-    // Messages of removed nodes expire in this process. If the store is shared, instances that have the node claim them
-    // first.
+    // Also opens an unshared store that might have messages, so that messages of removed nodes expire in this process.
+    // In a shared store, another instance might have the removed node.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     this.replies.nodeAttached(id);
     registrations.greet(registration);
@@ -223,7 +224,7 @@ export class Outbox implements Participant {
     repository.isClosed = false;
     repository.closing = new AbortController();
     dispatcher.open();
-    // Messages that are not stored are still in memory.
+    // Includes messages that are not stored, because they are still in memory.
     const items = [...repository.messages.values()].map(({ item }) => item);
     this.#resume(items, [...repository.followUps.values()]);
   }
@@ -249,13 +250,13 @@ export class Outbox implements Participant {
     if (item.state === 'waiting' && isKept(item)) dispatcher.admit(item);
     // The store had the message only because of its deduplication key. Nothing was sent, so the key becomes free.
     else if (item.state === 'waiting' && !repository.isClosed) await repository.discard(item);
-    // The message has left, and its outcome is unknown.
+    // The message might have been sent, so its outcome is unknown.
     else if (item.state === 'leaving') dispatcher.sendAgain(await settlement.resume(item));
     else if (item.state === 'settled') await settlement.redelivery.deliver(item, true);
     else if (item.state === 'uncertain' && !repository.isClosed) repository.awaitDecision(item);
   }
 
-  /** Notes that a node was deployed, so that its messages can leave, or was removed, so that they wait for it. */
+  /** Notes that a node was deployed, so that its messages can be sent, or was removed, so that they wait for it. */
   #nodeChanged(node: string): void {
     this.#parts.settlement.redelivery.nodeChanged(node);
     this.replies.redelivery.nodeChanged(node);

@@ -69,7 +69,7 @@ export class Reconciliations {
   /** Stops collecting evidence for a message. */
   close(id: string): void {
     this.#opened.delete(id);
-    // The feed is large and private.
+    // Forgets the feed, because it is large and private.
     if (this.#opened.size === 0) this.#reading = undefined;
   }
 

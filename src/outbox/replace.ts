@@ -2,16 +2,16 @@ import { SmsError } from '../errors';
 import { type Changes, digest, foreverMs, parseRememberedValue, type ReadKey } from '../store/store';
 import { type MessageItem, type Outcome, parseOutcome, withMessageId } from './message-item';
 
-/** The latest message with a `replace` key. It waits, or has started to leave. */
+/** The latest message with a `replace` key. It waits, or is being sent. */
 interface Holder {
   id: string;
-  /** The message has started to leave: it cannot be replaced or withdrawn unless it waits again. */
+  /** True if the message is being sent. It cannot be replaced or withdrawn unless it waits again. */
   isLeaving?: true;
   /** True after a reset, or after the message has ended. */
   isWithdrawn?: true;
   /**
-   * The message replaced one that might still wait: one that had started to leave, or one of another instance. The older
-   * message then ends as replaced, even if that is after the end of this message.
+   * True if the message replaced an older message that might wait again, because that message was being sent or belongs
+   * to another instance. The older message then ends as replaced, even after the end of this message.
    */
   hasOvertaken?: true;
 }
@@ -19,7 +19,7 @@ interface Holder {
 /** Why a message is not sent: a newer input has the same key, or a reset withdrew it. */
 export type Superseding = 'replaced' | 'withdrawn';
 
-/** Time for which the key remembers an overtaken message, because its tries end within this time. */
+/** Time for which the key remembers an overtaken message, in ms. The tries of that message end within this time. */
 const overtakenMs = 7 * 24 * 3_600_000;
 
 /** Returns the store key for a `replace` key of a node. */
@@ -59,19 +59,20 @@ export function readSuperseding(item: MessageItem, readKey: ReadKey): Supersedin
   return holder.isWithdrawn ? 'withdrawn' : undefined;
 }
 
-/** Notes that a message has started to leave, or waits again. */
+/** Notes that a message is being sent, or waits again. */
 export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(item);
   if (key === undefined) return;
   const current = readHolder(key, readKey);
-  // While the store fails, the key cannot be read. It then still says that the message is leaving, which is safe.
+  // While the store fails, the key cannot be read. The key then still says that the message is being sent, which is
+  // safe.
   if (!isLeaving && current?.id !== item.id) return;
   const { hasOvertaken } = current ?? {};
   const holder = { id: item.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
   write(key, holder, item.arrivedAt, changes);
 }
 
-/** Notes a reset for a message that another instance has, or that has started to leave. */
+/** Notes a reset for a message that another instance has, or that is being sent. */
 export function noteWithdrawn(key: string, now: number, readKey: ReadKey, changes: Changes): void {
   const holder = readHolder(key, readKey);
   if (holder) write(key, { ...holder, isWithdrawn: true }, now, changes);

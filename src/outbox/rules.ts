@@ -5,7 +5,7 @@ import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type ReadKey } from '../store/store';
 import { applyLimits, type Counting, type Limited, type LimitSettings } from './limits';
 
-/** Options of a node that decide when a message can leave. */
+/** Options of a node that decide when a message can be sent. */
 export interface TimeOptions {
   /**
    * Stores the message until it is sent, or for `expireMs`. If `expireMs` is `undefined`, the message is stored without
@@ -13,7 +13,7 @@ export interface TimeOptions {
    */
   keep?: { expireMs: number | undefined } | undefined;
   /**
-   * Earliest time at which the message can leave, in ms since 1970. Until then, the message is stored as `keep` says.
+   * Earliest time at which the message can be sent, in ms since 1970. Until then, the message is stored as `keep` says.
    */
   at?: { time: number; keep: { expireMs: number | undefined } };
   /** Exempts the message from consent and quiet hours. */
@@ -34,7 +34,7 @@ export interface RuleSettings {
   prefixes: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** A message that is about to leave, with the recipients that no earlier rule has withheld. */
+/** A message that is about to be sent, with the recipients that no earlier rule has withheld. */
 export interface Leaving extends Counting {
   rules: RuleSettings;
   item: Timed & { node: string; options: { unlimited: boolean } };
@@ -54,7 +54,7 @@ export interface Withheld {
 /** The decision of a rule. */
 export interface Verdict {
   withheld: readonly Withheld[];
-  /** Time before which the message cannot leave at all, in ms since 1970. */
+  /** Time before which the message cannot be sent at all, in ms since 1970. */
   notBefore?: number;
 }
 
@@ -62,14 +62,14 @@ export interface Verdict {
  * Decides which recipients must not receive the message, and whether the message must wait. A rule sees only recipients
  * that no earlier rule withheld.
  *
- * @param isLeaving true if the message leaves in this step, false if the rule is asked before the request
+ * @param isLeaving true if the message is sent after this step, false if the rule is asked before the request
  */
 type Rule = (leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving: boolean) => Verdict;
 
 /** Maximum number of scheduled messages. */
 export const maxScheduled = 100_000;
 
-/** The properties of a message that decide when it can leave. */
+/** The properties of a message that decide when it can be sent. */
 interface Timed {
   /** Time at which a user sent it before its scheduled time, in ms. */
   sendNowAt?: number;
@@ -78,7 +78,7 @@ interface Timed {
 }
 
 /**
- * Returns the time at which a message can leave, in ms since 1970: `now`, its scheduled time, or the end of quiet
+ * Returns the time at which a message can be sent, in ms since 1970: `now`, its scheduled time, or the end of quiet
  * hours. Quiet hours do not apply to essential messages. A message that a user sends does not wait.
  */
 export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietHours[]): number {
@@ -89,7 +89,7 @@ export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietH
 }
 
 /**
- * Returns the options of a new message. Sets `keep` for a message with `at` that cannot leave yet. Also sets it if
+ * Returns the options of a new message. Sets `keep` for a message with `at` that cannot be sent yet. Also sets it if
  * quiet hours might begin while the message waits for its turn, or if the message can be replaced.
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
@@ -112,7 +112,7 @@ function outsideOf({ recipients, rules, item }: Omit<Leaving, 'time'>): Withheld
 /** Withholds opted-out numbers, except from essential messages. */
 const consentRule: Rule = (leaving, readKey, changes, isLeaving) => {
   const numbers = askedForConsent(leaving);
-  // Another instance might be adding a number to the list now.
+  // Compares the keys with the store, because another instance might be adding a number to the list now.
   if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
   const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, readKey));
   return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
@@ -147,7 +147,7 @@ function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withh
 /** All rules, in the order in which they decide. A rule does not see recipients that an earlier rule withholds. */
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
-/** Returns whether any rule applies now. If so, each message is marked before it leaves. */
+/** Returns whether any rule applies now. If so, each message is marked before it is sent. */
 export function hasRules({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
@@ -170,7 +170,7 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
     if (recipients.length === 0) break;
     const verdict = rule({ ...leaving, recipients }, readKey, changes, isLeaving);
     withheld.push(...verdict.withheld);
-    // Recipients are counted only if the message can leave.
+    // Recipients are counted only if the message can be sent.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
     const withheldNumbers = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
     if (withheldNumbers.size > 0) recipients = recipients.filter((msisdn) => !withheldNumbers.has(msisdn));
@@ -179,11 +179,12 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
 }
 
 /**
- * Returns whether a message can leave to all its recipients, and counts them if so. The caller later removes the counts
- * of recipients that were not sent to. If the message cannot leave, nothing changes.
+ * Returns whether a message can be sent to all its recipients, and counts them if so. The caller later removes the
+ * counts of recipients that were not sent to. If the message cannot be sent, nothing changes.
  */
 export function passRules(leaving: Leaving, readKey: ReadKey, changes: Changes): boolean {
-  // Without rules, the message can leave because its scheduled time was reached, even if the clock was set back since.
+  // Without rules, the message can be sent because its scheduled time was reached, even if the clock was set back
+  // since.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, readKey, counted, true);
@@ -202,8 +203,8 @@ export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsErr
 }
 
 /**
- * Creates the error of a message that is not stored and cannot leave before `at`, in ms since 1970. The error contains
- * `until` in ISO 8601.
+ * Creates the error of a message that is not stored and cannot be sent before `at`, in ms since 1970. The error
+ * contains `until` in ISO 8601.
  */
 export function createTooEarly(at: number): SmsError {
   const until = new Date(at).toISOString();

@@ -46,7 +46,7 @@ export interface SendHandlerState {
   sending: number;
   /** Number of stored messages that wait. */
   waiting: number;
-  /** Time at which the first scheduled message can leave, in ms since 1970. */
+  /** Time at which the first scheduled message can be sent, in ms since 1970. */
   nextAt?: number;
   /** Number of open reply requests. */
   awaitingReply: number;
@@ -101,7 +101,7 @@ export interface SendingNode {
   /** Sends a message. {@link SendHandler.onOutcome} receives its outcome. */
   send(request: SendRequest): void;
   /**
-   * Withdraws the node's stored message with this `replace` key, unless the message has started to leave.
+   * Withdraws the node's stored message with this `replace` key, unless the message is already being sent.
    *
    * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait
    */
@@ -121,12 +121,12 @@ export interface SenderRegistrationsOptions extends OutboxOptions {
 }
 
 /**
- * Minimum wait for a node that this process has never seen, because it might have been deployed until the process
+ * Minimum wait for a node that this process has never seen, in ms. The node might have been deployed until the process
  * began.
  */
 const minAbsenceMs = 3_600_000;
 
-/** The sending nodes. Reports its activity to each node, and reports a store failure once. */
+/** The sending nodes. Reports to each node the state of its messages, and reports each store failure once. */
 export class SenderRegistrations {
   readonly #options: SenderRegistrationsOptions;
   readonly #byNode = new Map<string, SenderRegistration>();
@@ -179,7 +179,7 @@ export class SenderRegistrations {
   leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock } = this.#options;
     const goneAt = this.#goneAt.get(node);
-    // The node might be about to be deployed.
+    // Waits for the end of the deployment, because the node might be about to be deployed.
     const backAt = (goneAt ?? this.#begunAt) + maxDeploymentMs;
     const minUntil = goneAt === undefined ? this.#begunAt + minAbsenceMs : goneAt + maxAbsenceMs;
     const absentUntil = Math.max(unclaimedAt, minUntil);
@@ -204,7 +204,7 @@ export class SenderRegistrations {
     };
   }
 
-  /** Reports its activity to a node. */
+  /** Reports to a node the state of its messages and the current outage. */
   reportState(node: string): void {
     const registration = this.#byNode.get(node);
     if (!registration) return;
@@ -219,8 +219,9 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports its activity to a new node, and reports a store failure once to each node that needs the store. If no
-   * message can wait, the error of the first refused message reports the failure instead: see `Outbox.#refuse`.
+   * Reports to a new node the state of its messages. Also reports a store failure once to each node that needs the
+   * store. If no message can wait, the error of the first refused message reports the failure instead: see
+   * `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
     const { journal, storeNotices } = this.#options;
@@ -263,14 +264,17 @@ export class SenderRegistrations {
     first?.onRecovered('polling');
   }
 
-  /** Returns whether a node needs the store, which it also does for messages that it stored earlier. */
+  /** Returns whether a node needs the store, for new messages or for messages that it stored earlier. */
   #needsStore({ handler }: SenderRegistration, mayHold = true): boolean {
     const { waiting, awaitingReply } = this.stateOf(handler.id);
     return (handler.usesStore && mayHold) || waiting > 0 || awaitingReply > 0;
   }
 }
 
-/** How long the account follows sent requests after the flow stops, in ms. Docker kills a container after 10 s. */
+/**
+ * How long the account waits for answers to sent requests after the flow stops, in ms. Docker kills a container after
+ * 10 s.
+ */
 export const closeGraceMs = 7_000;
 
 /** The registration of a sending node in the outbox, from its start to its end. */
@@ -278,8 +282,8 @@ export interface SenderRegistration {
   readonly handler: SendHandler;
   /** Messages that the outbox is accepting, or sending without storing them. */
   readonly running: UnderWay;
-  /** Aborts when the node is closed. Messages that have not left by then do not leave. */
+  /** Aborts when the node is closed. No message of the node is sent after that. */
   readonly stopped: AbortSignal;
-  /** Aborts when the account stops following sent requests. */
+  /** Aborts when the account stops waiting for answers to sent requests. */
   readonly givenUp: AbortSignal;
 }

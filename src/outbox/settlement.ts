@@ -96,13 +96,14 @@ export class Settlement {
   }
 
   /**
-   * Makes one try. Asks the rules before the request and again when the message leaves, so that the message goes only
-   * to recipients that no rule withholds by then. If the message must survive the process, writes the mark that it
-   * leaves. Never rejects. The outcome is that of `Client.send`. If no recipient is left, or the message cannot leave
-   * yet, the outcome is the error of the first rule.
+   * Makes one try. Asks the rules before the request and again just before the message is sent, so that the message
+   * goes only to recipients that no rule withholds by then. If the message must survive the process, stores its state
+   * `leaving` first. Never rejects. The outcome is that of `Client.send`. If no recipient is left, or the message
+   * cannot be sent yet, the outcome is the error of the first rule.
    *
-   * @param signal aborts a request that has not left
-   * @returns the outcome and the current message, which might have left; `stale` if another step has moved the message
+   * @param signal aborts a request that was not sent yet
+   * @returns the outcome and the current message, which might have been sent; `stale` if another step has moved the
+   * message
    */
   async attempt(
     item: MessageItem,
@@ -199,7 +200,7 @@ export class Settlement {
   }
 
   /**
-   * Resumes a message that had left when its process ended, so that its outcome is unknown. If there is no client for
+   * Resumes a message that was being sent when its process ended, so that its outcome is unknown. If there is no client for
    * the search, the message waits.
    */
   async resume(item: MessageItem): Promise<MessageItem | undefined> {

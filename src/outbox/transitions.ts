@@ -105,8 +105,8 @@ export interface Moved {
 }
 
 /**
- * Creates a step of a message that starts from one of its states. Steps of a message that is not stored always start,
- * because only one caller handles it.
+ * Creates a step of a message. The step of a stored message starts only from the states in {@link startsFrom}. A step
+ * of a message that is not stored always starts, because only one caller handles it.
  *
  * @param move returns the effect, or the message after the step
  */
@@ -183,7 +183,7 @@ export function accept(
 
 /**
  * waiting → settled: a reset withdraws the node's message that has this `replace` key. Results in the ended message, if
- * this process has it and it has not started to leave.
+ * this process has it and it is not being sent.
  */
 export function withdraw(node: string, replaceKey: string, context: StepContext): Step<Moved | undefined> {
   const key = replaceKeyOf(node, replaceKey);
@@ -280,16 +280,16 @@ export function sendAgain(
     const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
     if (current.state === 'uncertain') {
       // A newer message might have the key by now.
-      const { replaceKey: __, ...options } = again.options;
+      const { replaceKey: _replaceKey, ...options } = again.options;
       again.options = options;
     }
     return returnToWaiting(again, context, { readKey, changes });
   });
 }
 
-/** Puts a message back, or ends it if it was replaced or withdrawn after it started to leave. */
+/** Lets a message wait again, or ends it if it was replaced or withdrawn while it was being sent. */
 function returnToWaiting(item: MessageItem, context: StepContext, { readKey, changes }: Commit): Moved {
-  const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = item;
+  const { outcome: _, settledAt: _settledAt, withheld: _withheld, countedAt, ...rest } = item;
   if (countedAt) releaseCounts({ ...context, item, recipients: submittedOf(item) }, countedAt, readKey, changes);
   const why = readSuperseding(item, readKey) ?? (isReplacedHere(item, context) ? 'replaced' : undefined);
   if (why) return supersede(rest, why, context, { readKey, changes });
@@ -300,8 +300,8 @@ function returnToWaiting(item: MessageItem, context: StepContext, { readKey, cha
 }
 
 /**
- * Returns whether a newer message of this process waits with the same `replace` key. This decides while the store
- * fails, because the key cannot be read then.
+ * Returns whether a newer message of this process waits with the same `replace` key. Needed while the store fails,
+ * because the key cannot be read then.
  */
 function isReplacedHere({ id, node, options }: MessageItem, { current: { messages } }: StepContext): boolean {
   if (options.replaceKey === undefined) return false;
@@ -335,7 +335,8 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
   const { repliedRecipients, ...followUps } = noteEnded({ item, outcome }, context, readKey, changes);
   const ended: MessageItem = { ...item, state: 'settled', outcome: formatOutcome(outcome), settledAt: now };
   if (repliedRecipients.length > 0) ended.repliedRecipients = repliedRecipients;
-  // If a power cut undoes this change, the store has the message as left, with an unknown outcome.
+  // Does not flush the outcome of a message in state `leaving`: if a power cut undoes the change, the outcome is
+  // unknown.
   const settled = keepMessage(ended, now, changes, item.state === 'leaving');
   releaseKey(item, now, readKey, changes);
   forgetEvidence(item, readKey, changes);
@@ -344,7 +345,7 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
 }
 
 /**
- * Lets a message leave before its scheduled time, because a user wants that.
+ * Lets a message be sent before its scheduled time, because a user wants that.
  *
  * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
  */
@@ -385,7 +386,7 @@ export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): Mess
 export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
   // The process already knows the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  // A later commit might remove follow-ups, and the process might be killed before that.
+  // Includes follow-ups that a later commit might remove, because the process might be killed before that commit.
   const wasAsking = followUps.hasOf(item.id);
   const isAsking = () => wasAsking || followUps.hasOf(item.id);
   return createChange((changes) => dropMessage(item, isAsking, changes));

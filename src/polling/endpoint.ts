@@ -84,8 +84,8 @@ export interface EndpointHost {
 }
 
 /**
- * Maximum number of answers that are saved but not flushed, in addition to `parallelPolls`. So a slow disk does not slow
- * down polling. A power cut can lose these answers.
+ * Maximum number of answers that are saved but not flushed, in addition to `parallelPolls`. Because of this, a slow
+ * disk does not slow down polling. A power cut can lose these answers.
  */
 const maxAhead = 2;
 
@@ -109,8 +109,9 @@ export class Endpoint {
   /** Failures that the watchers were notified of. */
   readonly #notices = new Notices<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
-  /** When the current state of the loop began, and when the service last answered, in ms since 1970. */
+  /** When the current state of the loop began, in ms since 1970. */
   #since = 0;
+  /** When the service last answered, in ms since 1970. */
   #lastAnswerAt: number | undefined;
 
   constructor(kind: Kind, host: EndpointHost) {
@@ -250,7 +251,7 @@ export class Endpoint {
     if (state.name !== previous.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
-    // The store can fail and recover while the service still fails.
+    // Notifies of each part separately, because the store can fail and recover while the service still fails.
     const part = failing?.code === 'SMS_STORE' ? 'store' : 'service';
     const isNew = failing !== undefined && this.#notices.note(part);
     const hasRecovered = !failing && state.name !== 'paused' && this.#notices.size > 0;

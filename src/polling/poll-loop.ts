@@ -78,17 +78,19 @@ export class PollLoop {
   /** Polls whose answers are saved, but not stored yet. */
   readonly #storing = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll ahead that found nothing new. Kept until the loop has paused because of it, or a newer poll ends.
+   * Outcome of a poll that found nothing new after the loop had already continued. Kept until the loop has paused
+   * because of it, or a newer poll ends.
    */
   #late: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
   #failure: SmsError | undefined;
   /** Number of consecutive failures. */
   #failures = 0;
-  /** Number of consecutive answers without new records, and of consecutive empty answers that came too fast. */
+  /** Number of consecutive polls that returned only known records. */
   #repeats = 0;
+  /** Number of consecutive empty answers faster than {@link hastyAnswerMs}. */
   #hastyAnswers = 0;
-  /** Functions that each end one wait for a time. */
+  /** Functions that each end one wait of limited time. */
   readonly #pausing = new Set<() => void>();
   /** Functions that each end one wait until the loop resumes. */
   readonly #whilePaused = new Set<() => void>();

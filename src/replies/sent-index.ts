@@ -94,8 +94,8 @@ export function match(
 
 function matchByHandset(sender: string, readKey: ReadKey): Match | undefined {
   const references = parseReferences(readKey(handsetKey(sender)));
-  const openTo = ({ sent, asks }: Reference) => {
-    const open = asks && findRequest(sent, sender, readKey);
+  const openTo = ({ sent, asks: hasRequest }: Reference) => {
+    const open = hasRequest && findRequest(sent, sender, readKey);
     return open?.isPending ? undefined : open;
   };
   const latest = [...references].reverse().find(openTo) ?? references.at(-1);

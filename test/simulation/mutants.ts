@@ -155,32 +155,32 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a record is acknowledged as soon as it is sent',
     'delivery/poll-subscription.ts',
-    '        this.#send(out);\n',
-    '        this.#send(out); this.#inbox.done(entry, this);\n',
+    '        this.#send(unacknowledged);\n',
+    '        this.#send(unacknowledged); this.#inbox.done(entry, this);\n',
   ),
   mutant(
     'an acknowledgement has no effect',
     'delivery/poll-subscription.ts',
-    '() => this.#inbox.done(out.entry, this)',
+    '() => this.#inbox.done(unacknowledged.entry, this)',
     '() => {}',
   ),
   mutant(
     'an error of the flow counts as an acknowledgement',
     'delivery/poll-subscription.ts',
-    'if (!failed) this.#end(out,',
-    'if (failed || !failed) this.#end(out,',
+    'if (!failed) this.#end(unacknowledged,',
+    'if (failed || !failed) this.#end(unacknowledged,',
   ),
   mutant(
     'ackTimeout has no effect',
     'delivery/poll-subscription.ts',
-    'this.#options.ackTimeoutMs, () => this.#sendAgain(out));',
+    'this.#options.ackTimeoutMs, () =>\n        this.#sendAgain(unacknowledged),\n      );',
     'this.#options.ackTimeoutMs, () => {});',
   ),
   mutant(
     'the timer of an acknowledged record keeps running',
     'delivery/poll-subscription.ts',
-    '    out.timer?.cancel();\n    this.#out.delete(out.entry.id);',
-    '    this.#out.delete(out.entry.id);',
+    '    unacknowledged.timer?.cancel();\n    this.#unacknowledged.delete(unacknowledged.entry.id);',
+    '    this.#unacknowledged.delete(unacknowledged.entry.id);',
   ),
   mutant(
     'a record gets one attempt more than maxAttempts',
@@ -191,8 +191,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a record gets one attempt less than maxAttempts',
     'delivery/poll-subscription.ts',
-    'if (out.attempt >= this.#options.maxAttempts) this',
-    'if (out.attempt >= this.#options.maxAttempts - 1) this',
+    'if (unacknowledged.attempt >= this.#options.maxAttempts) this',
+    'if (unacknowledged.attempt >= this.#options.maxAttempts - 1) this',
   ),
   mutant(
     'attempts are not stored',
