@@ -91,7 +91,10 @@ const templates = new Map(
   ),
 );
 
-/** Returns the pattern for the values of a parameter: words, or else numbers, times and dates. */
+/**
+ * Returns the pattern of a parameter's values: any words for `error`, `former` and `detail`, otherwise a number, time
+ * or date.
+ */
 const values = (name: string) => (['error', 'former', 'detail'].includes(name) ? '.+' : '[\\d.:-]+');
 
 const patterns = [...templates].map(([key, template]) => {

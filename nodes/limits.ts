@@ -108,7 +108,7 @@ export function isEnv(value: unknown): boolean {
 const maxKeyLength = 256;
 
 /**
- * Reads the key of a message.
+ * Reads the key of a message from the value of `once` or `replace`.
  *
  * @throws SmsError `SMS_INPUT` with the field
  */

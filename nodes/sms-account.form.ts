@@ -217,7 +217,7 @@ function prepareSharing(node: EditorNode): void {
     requestedData = data;
     show({ same: [], others: [] });
     const ask = () => {
-      // If the user has no permission for the request, the editor's own hint stays.
+      // If the user has no permission for the request, the hint that the editor itself found stays.
       postJson('sms-account/same', data).done((report: SameLoginReport) => data === requestedData && show(report));
     };
     clearTimeout(timer);

@@ -28,8 +28,8 @@ interface Accounts {
 }
 
 /**
- * Accounts by admin server. If the package is removed and installed again, Node-RED loads it again but keeps the first
- * routes.
+ * Accounts by admin server. If the package is removed and installed again, Node-RED calls this module again but keeps
+ * the first routes, so both must use the same accounts.
  */
 const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
 
@@ -127,8 +127,8 @@ function serveOnce(RED: NodeAPI): Accounts {
 }
 
 /**
- * Logs stored messages that expired without their node or were discarded, because the flow receives no outcome for
- * them.
+ * Logs stored messages that were discarded, or that expired while their node did not exist, because the flow receives
+ * no outcome for them.
  */
 function createStoredMessageLog(
   RED: NodeAPI,
@@ -144,7 +144,7 @@ function createStoredMessageLog(
       if (counts.size === 0) setTimeout(logAll, togetherMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
-    // If a message has no node, the account logs it.
+    // If a message has no node, the log names the account node.
     onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id || node.id })),
   };
 }

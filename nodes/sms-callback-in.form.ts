@@ -71,7 +71,7 @@ RED.nodes.registerType('sms-callback-in', {
 
 const pathTaken = 'sms-account.errors.callbackPathTaken';
 
-/** Whether another node of the workspace has a path. */
+/** Whether another node of the workspace has the path `value`. */
 function isTaken(node: EditorNode, value: string): boolean {
   const path = parsePath(value);
   if (path === undefined || isEnv(value)) return false;

@@ -41,7 +41,7 @@ export = (RED: NodeAPI) => {
     let subscription: CallbackSubscription | undefined;
     let path: string | undefined;
     let unmount = () => {};
-    /** Why the node accepts no callback now. */
+    /** Reason why the node accepts no callback now. */
     let problem: SmsError | undefined;
     /** Whether the badge shows why a callback was refused, instead of the path. */
     let showsError = false;
@@ -77,8 +77,8 @@ export = (RED: NodeAPI) => {
         return { status: 200, text: 'OK' };
       } catch (error) {
         if (asSmsError(error).code === 'SMS_CLOSED') return notNow('The flows are being deployed.');
-        // Raises the error only once, until a callback is stored again. If there is no account, the start already
-        // reported that.
+        // Raises one error until a callback is stored again. If there is no account, the node already reported that
+        // when it started.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
@@ -104,7 +104,7 @@ export = (RED: NodeAPI) => {
         unmount = mountCallbackRoute(RED, { path, token: parseToken(address.token), handle });
         this.status(badges.at(path));
       } catch (error) {
-        // Until the node has read its token, it refuses every request.
+        // Refuses every request, because the node could not read its token.
         const keepOut = async () => notNow('The token of this callback is not known.');
         unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
         problem = asSmsError(error);
@@ -149,7 +149,7 @@ function notNow(text: string): CallbackAnswer {
   return { status: 503, text };
 }
 
-/** Returns the token, or the name of an environment variable that is not set. */
+/** Returns the token. If it is an environment variable that is not set, returns `${NAME}`. */
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
   const { token } = node.credentials ?? {};
   if (!isBlank(token)) return token;

@@ -16,7 +16,7 @@ import * as tab from './sidebar/tab';
 /** Text of `forms/function-types.d.ts`. The build puts it here. */
 declare const functionTypes: string;
 
-/** The editor plugin, which loads once. Its keys are the names under which the forms import its modules. */
+/** The editor plugin, which loads once. The keys of `modules` are the paths from which the forms import the modules. */
 RED.plugins.registerPlugin('sms-editor', {
   modules: {
     '../src/login': login,
@@ -35,7 +35,8 @@ RED.plugins.registerPlugin('sms-editor', {
   },
   onadd() {
     translateBadges();
-    // Node-RED has no interface for types. Monaco has one, which moved in the version of Node-RED 5.
+    // Adds the types to the code editor Monaco itself, because Node-RED has no interface for types. In Node-RED 5,
+    // Monaco offers this in another place.
     const typescript = window.monaco?.typescript ?? window.monaco?.languages.typescript;
     typescript?.javascriptDefaults.addExtraLib(functionTypes, 'file://types/sms/index.d.ts');
   },

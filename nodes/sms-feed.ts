@@ -27,7 +27,7 @@ export = (RED: NodeAPI) => {
     let loop: PollLoop | undefined;
 
     /**
-     * Parses all settings. Each read does this too, so that its badge does not hide a configuration error of the start.
+     * Parses all settings. Each read does this too, so that it shows a configuration error again instead of hiding it.
      */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
@@ -87,7 +87,7 @@ export = (RED: NodeAPI) => {
           this.send([await read({})]);
           return 'empty' as const;
         } catch (error) {
-          // Because each try shows the reading badge, each failed try shows its error.
+          // Shows the error after each failed try, because each try starts with the badge *reading*.
           this.status(badges.error(error));
           throw error;
         }

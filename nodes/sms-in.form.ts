@@ -42,10 +42,10 @@ RED.nodes.registerType('sms-in', {
   },
   onadd: chooseOnlyAccount,
   onpaletteadd() {
-    RED.events.on('nodes:add', offerAnswer);
+    RED.events.on('nodes:add', suggestSendNode);
   },
   onpaletteremove() {
-    RED.events.off('nodes:add', offerAnswer);
+    RED.events.off('nodes:add', suggestSendNode);
   },
   oneditprepare() {
     fillDefaults(this);
@@ -59,8 +59,11 @@ RED.nodes.registerType('sms-in', {
   },
 });
 
-/** Suggests an sms-send node after a node that a user dragged from the palette. The user writes its body. */
-function offerAnswer(node: EditorNode, how?: { source?: string }): void {
+/**
+ * Suggests an sms-send node after an sms-in node that a user has dragged from the palette. Its body is text that the
+ * user writes.
+ */
+function suggestSendNode(node: EditorNode, how?: { source?: string }): void {
   if (node.type !== 'sms-in' || how?.source !== 'palette') return;
   const answer = { id: RED.nodes.id(), type: 'sms-send', account: node.account, bodyType: 'str', body: '' };
   // Runs after this event, because the editor places and selects the node afterwards.

@@ -23,8 +23,9 @@ export = (RED: NodeAPI) => {
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
-    /** The last requested poll, and a requested poll that has not started. */
+    /** Resolves when the last requested poll has ended. The next poll starts then. */
     let last: Promise<unknown> = Promise.resolve();
+    /** The poll that has not started, and the inputs that share it. */
     let waiting: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
     const stop = new AbortController();
     /** Number of records of the last poll. */
@@ -36,7 +37,8 @@ export = (RED: NodeAPI) => {
     };
 
     /**
-     * Sends records into the flow. If inputs triggered the poll, the flow messages are copies of each of these inputs.
+     * Sends records into the flow. If inputs triggered the poll, the flow gets a copy of each of these inputs with the
+     * records.
      */
     const send = ({ records, context, slice }: OutboxBatch): Promise<boolean> => {
       const triggers = (context ?? [{}]) as SmsMessage[];
@@ -73,7 +75,9 @@ export = (RED: NodeAPI) => {
       });
     };
 
-    /** Polls after the current poll has ended. All inputs that wait then share the next poll and get its records. */
+    /**
+     * Polls after the current poll has ended. Inputs that arrive before this poll starts share it and get its records.
+     */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
       if (waiting) {
         waiting.inputs.push(message);
@@ -136,7 +140,7 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return { ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) };
 }
 
-/** @param first `msg.parts` values of the first record in the slice */
+/** @param first `msg.parts` values of the first of these records */
 function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],

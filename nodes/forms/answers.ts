@@ -8,7 +8,10 @@ export function checkAnswers(value: unknown): Verdict {
   return attempt(() => parseAnswers(typeof value === 'string' && value !== '' ? JSON.parse(value) : value));
 }
 
-/** Returns the label of the output for answers: their values (in an open form, unsaved ones), or the word *answer* if every reply counts. */
+/**
+ * Returns the label of the output for answers: the values of the answers, also of unsaved ones in an open form. Without
+ * answers, every reply counts, and the label is the word *answer*.
+ */
 export function labelAnswers(node: EditorNode): string {
   const value = valueIn(node, 'answers');
   const answers: unknown = typeof value === 'string' && value !== '' ? JSON.parse(value) : value;
@@ -34,7 +37,7 @@ export function prepareAnswers(node: EditorNode): void {
           .val(content)
           .on('input change', update);
       row.addClass('sms-answer').append(input('value', value), input('words', words.join(', ')));
-      // Node-RED adds its button without a name after this call.
+      // Names the delete button later, because Node-RED adds it after this call and without a name for screen readers.
       const name = `${RED._('common.label.delete')}: ${text('sms-ask.label.addAnswer')}`;
       setTimeout(() => row.siblings('.red-ui-editableList-item-remove').attr({ role: 'button', 'aria-label': name }));
       update();
@@ -50,7 +53,7 @@ export function prepareAnswers(node: EditorNode): void {
   update();
 }
 
-/** Reads the answers of the open form. If an answer has no words, its value counts as its word. */
+/** Reads the answers of the open form. An answer without words gets its value as its only word. */
 export function readAnswers(): AnswerChoice[] {
   return [...$('#sms-answers').editableList('items')].flatMap((element) => {
     const row = $(element);

@@ -2,14 +2,15 @@ import { translateBadge } from '../badge-words';
 import { text } from './shared';
 
 /**
- * Translates the badges of this package when they arrive. Node-RED itself can translate only words without parameters
- * from the catalog of the node's own type.
+ * Translates the badges of this package when they arrive. Node-RED itself can translate only badges that have no
+ * parameters and whose words are in the catalog of the node's own type.
  */
 export function translateBadges(): void {
   RED.comms.subscribe('status/#', (topic, status) => {
     const node = RED.nodes.node(topic.slice('status/'.length));
     if (!node?.type.startsWith('sms-') || typeof status?.text !== 'string') return;
-    // The editor draws this same object, either before or after this listener runs.
+    // Changes the object that the editor draws, and redraws it, because the editor might have drawn it before this
+    // listener runs.
     status.text = translateBadge(status.text, (key, params) => text(`sms-account.${key}`, params));
     RED.view.redrawStatus(node);
   });

@@ -3,9 +3,7 @@ import { isEnv } from '../limits';
 import type { EditorNode } from './editor';
 import { text, typeIn, valueIn } from './shared';
 
-/**
- * If a text has more characters outside the GSM alphabet than this, it uses another alphabet and needs no explanation.
- */
+/** Maximum number of characters outside the GSM alphabet that the line below the body names. */
 const maxNamed = 6;
 
 /** Prepares the area for a text or a template, and the counter below it. */
@@ -68,10 +66,7 @@ function describe(node: EditorNode, written: string, isTemplate: boolean): strin
   return words.join(' · ');
 }
 
-/**
- * Formats a count such as *5
- * 160 · GSM · 1 part*.
- */
+/** Formats a count such as *5 / 160 · GSM · 1 part*. */
 function count(body: string, encoding?: Encoding): string {
   const measure = measureText(body, encoding);
   return text('sms-send.measure.counted', {

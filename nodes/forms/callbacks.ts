@@ -3,7 +3,7 @@ import type { EditorNode, TypedInputType } from './editor';
 import { checkCallbackUrl, checkMail, type Mail, type Verdict } from './rules';
 import { checkTyped, fromFlow, runsBeside, text, toValidationResult, typeIn } from './shared';
 
-/** The callback properties. Each value is the property that holds the chosen sms-callback-in node. */
+/** The callback properties, each with the property that holds the id of the chosen sms-callback-in node. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
 type CallbackProperty = keyof typeof references;
@@ -41,8 +41,8 @@ function canReach(node: EditorNode, target: EditorNode): boolean {
 }
 
 /**
- * Returns the types of the TypedInputs for callbacks. The fields for a node and for an e-mail are below the
- * TypedInputs.
+ * Returns the types of the TypedInputs for callbacks. The fields to choose a node or to enter an e-mail are separate,
+ * below the TypedInputs.
  */
 export function callbackTypes(): Record<CallbackProperty, (string | TypedInputType)[]> {
   const address = { value: 'str', label: text('sms-send.type.address'), icon: 'fa fa-globe' };

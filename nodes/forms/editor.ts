@@ -1,16 +1,21 @@
 /** A property of a form, as `registerType` declares it. */
 export interface PropertyDefinition {
   value?: string | number | boolean | readonly unknown[];
-  /** Type of the configuration node that the property names. */
+  /** Type of the configuration node whose id the property holds. */
   type?: string;
   required?: boolean;
   /** Name of the property in Node-RED's message about a missing value. */
   label?: string;
-  /** Returns true or the reason. Node-RED accepts a reason only from a function with two parameters. */
+  /**
+   * Returns true, or the reason why the value is invalid. Node-RED accepts a reason only from a function with two
+   * parameters.
+   */
   validate?(this: EditorNode, value: unknown, options: object): true | string;
 }
 
-/** A credential of a form. `type` decides whether Node-RED sends the value back to the editor. */
+/**
+ * A credential of a form. Node-RED sends the saved value of a `text` back to the editor, but not that of a `password`.
+ */
 export interface CredentialDefinition extends Omit<PropertyDefinition, 'value' | 'type'> {
   type: 'text' | 'password';
 }
@@ -37,8 +42,9 @@ export interface NodeDefinition {
   onadd?(this: EditorNode): void;
   oneditprepare?(this: EditorNode): void;
   oneditsave?(this: EditorNode): void;
-  /** Called when the type becomes usable in the editor, and when it is removed. */
+  /** Called when the type becomes usable in the editor. */
   onpaletteadd?(): void;
+  /** Called when the type is removed from the editor. */
   onpaletteremove?(): void;
 }
 
@@ -92,8 +98,9 @@ interface Flow {
 /** A tab of the sidebar. */
 interface SidebarTab {
   id: string;
-  /** Text on the tab, and its name in menus. */
+  /** Text on the tab. */
   label: string;
+  /** Name of the tab in menus. */
   name: string;
   iconClass: string;
   content: HTMLElement;

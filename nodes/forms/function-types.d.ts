@@ -4,7 +4,7 @@
 interface SmsRecord {
   /** Identifier of the message or of the status update. */
   messageId?: string;
-  /** The message that was answered, or that the status is about. */
+  /** Identifier of the message that this record answers or whose status it reports. */
   inReplyToId?: string;
   /** Number of the handset. */
   from?: string;
@@ -60,9 +60,9 @@ interface SmsRecord {
   parts?: number;
   /** Number of replaced characters. */
   replacements?: number;
-  /** Whether an earlier message had the same key of *Send once per*. Nothing was sent. */
+  /** True if an earlier message had the same key of *Send once per*, so that nothing was sent. */
   duplicate?: boolean;
-  /** The evidence for the outcome, if it was unknown. */
+  /** The evidence that decided the outcome, if it was unknown. */
   resolvedBy?: 'status' | 'reply' | 'outbox' | 'feed' | 'person';
 
   /** The recipient that failed or did not answer. */
@@ -117,9 +117,9 @@ interface SmsErrorRecord {
   /** The property at fault. */
   field?: string;
   messageId?: string;
-  /** Number of stored messages that wait. With it, the error reports an outage, not an outcome. */
+  /** Number of stored messages that wait. If it is set, the error reports an outage and not an outcome. */
   waiting?: number;
-  /** Sources without evidence for an unknown outcome. */
+  /** Sources that were searched for an unknown outcome without finding evidence. */
   searched?: readonly string[];
   /** End of the quiet hours, ISO 8601. */
   until?: string;

@@ -20,7 +20,7 @@ export interface Refusal {
 /** The result of a check. `undefined`: the value is valid. */
 export type Verdict = Refusal | undefined;
 
-/** Catalog keys for errors whose usual text does not fit in a form. */
+/** Catalog keys for errors whose usual text is not suitable for a form. */
 const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   baseUrlMissing: 'sms-account.form.baseUrlMissing',
   baseUrlInvalid: 'sms-account.form.baseUrlInvalid',
@@ -63,10 +63,10 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
-/** The path of a single call (§3, §4), which follows the base URL. */
+/** Path of a call to the service (§3, §4). In the address of a call, it follows the base URL. */
 const call = /\/api\/\d\/sms\//;
 
-/** Finds the base URL in an address of a single call, or in an address without a scheme. */
+/** Finds the base URL in the address of a call to the service, or in an address without a scheme. */
 export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
   const typedUrl = String(value ?? '').trim();
   const hasScheme = typedUrl.includes('://');
@@ -82,7 +82,10 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
   return { url, key: end < 0 ? 'sms-account.form.baseUrlScheme' : 'sms-account.form.baseUrlCall' };
 }
 
-/** Checks one of the two times of quiet hours. The check of the other field reports errors of the other time. */
+/**
+ * Checks one of the two times of quiet hours. Ignores errors of the other time, because the check of its field reports
+ * them.
+ */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
   const own = judge(value, (text) => parseTimeOfDay(setting, text));
   const isOtherKnown = !isEnv(other) && attempt(() => parseTimeOfDay(setting, other)) === undefined;
@@ -110,7 +113,7 @@ export function adviseRecipients(value: string): Verdict {
   return undefined;
 }
 
-/** Checks a fixed body. The fields of the limits check the limits themselves. */
+/** Checks a fixed body. Ignores an invalid limit, because the field of the limit reports it. */
 export function checkText(
   body: string,
   contentType: unknown,

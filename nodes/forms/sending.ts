@@ -24,7 +24,10 @@ export type Types = readonly (string | TypedInputType)[];
 
 const { expire, priority } = limits['sms-send'];
 
-/** Creates a `validate` for a property. Only values of the type `fixedType` can be checked before a message arrives. */
+/**
+ * Creates a `validate` for a property. Calls `check` only for the type `fixedType`, because values of other types are
+ * known only when a message arrives.
+ */
 export function fixed(
   property: string,
   fixedType: string,
@@ -75,17 +78,17 @@ function checkBody(body: string, node: EditorNode): Verdict {
   });
 }
 
-/** Creates a type for a choice without a value, such as *no key*. */
+/** Creates a TypedInput type for a choice without a value, such as *no key*. */
 export function choice(value: string, key: string, icon = 'fa fa-ban'): TypedInputType {
   return { value, label: text(key), icon, hasValue: false };
 }
 
-/** Creates the type `template` for a field with one line. */
+/** Creates the TypedInput type `template` for a field with one line. */
 export function templateWithValue(): TypedInputType {
   return { value: 'template', label: text('sms-send.type.template'), icon: 'fa fa-file-text-o' };
 }
 
-/** Creates the type of a number with its unit. */
+/** Creates the TypedInput type for a number of minutes or hours. */
 export function unit(key: 'minutes' | 'hours'): TypedInputType {
   return { value: 'num', label: text(`sms-send.type.${key}`) };
 }
@@ -104,7 +107,8 @@ export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<strin
   const template = choice('template', 'sms-send.type.template', 'fa fa-file-text-o');
   const types: Record<string, Types> = {
     to: [message, 'str', ...elsewhere],
-    // A text can have several lines, and the single line of a TypedInput would lose them. So it has a separate area.
+    // Has a separate text area, because a body can have several lines, which the single line of a TypedInput would
+    // lose.
     body: [message, template, written, ...elsewhere],
     from: ['str', ...fromFlow],
     messageId: [
@@ -174,13 +178,13 @@ function updateRows(node: EditorNode): void {
   $('#sms-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
 }
 
-/** Whether the user types the value of a type into the field: text or a number. */
+/** Whether a type is text or a number, so that the user types its value into the field. */
 function isWritten(type: string | TypedInputType): boolean {
   const name = typeof type === 'string' ? type : type.value;
   return name === 'num' || name === 'str';
 }
 
-/** The property name that a field usually needs when a user first chooses a flow message property. */
+/** Property names that fields offer when a user first chooses a property of the flow message. */
 const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', replace: 'id', at: 'at' };
 
 /** The number that a field without a default offers when a user chooses a number. */

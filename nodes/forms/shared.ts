@@ -39,7 +39,7 @@ export function postJson(url: string, data: string): JQuery.jqXHR {
 
 const maxNames = 5;
 
-/** Lists only the first names, because there can be hundreds. */
+/** Lists at most five of the names, because there can be hundreds. */
 export function listNames(names: readonly string[]): string {
   return names.slice(0, maxNames).join(', ') + (names.length > maxNames ? ' …' : '');
 }
@@ -62,7 +62,7 @@ export function numberIn(range: Range): (value: unknown, options: object) => tru
   return (value, _options) => toValidationResult(checkNumber(value, range));
 }
 
-/** Returns true, or the reason why a value of a type cannot be evaluated. Fixed text is always right. */
+/** Returns true, or the reason why a value of a type cannot be evaluated. Fixed text is always valid. */
 export function checkTyped(value: unknown, type: string): true | string {
   if (value === undefined) return true;
   if (['num', 'bool', 'json'].includes(type)) {
@@ -94,7 +94,9 @@ export function valueIn(node: EditorNode, property: string): unknown {
   return field.attr('type') === 'checkbox' ? field.prop('checked') : field.val();
 }
 
-/** Returns the default of a property that a flow does not have, or blank if the flow has another type for it. */
+/**
+ * Returns the default of a property that a saved node lacks. Blank if the node has another type than the default type.
+ */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
   const type = node[`${property}Type`];
@@ -114,8 +116,8 @@ function findField(form: JQuery, prefix: string, property: string): JQuery {
 }
 
 /**
- * Whether `other` runs if `node` runs. It runs unless it or its flow is disabled. If both are in the same flow, that
- * flow does not count.
+ * Whether `other` runs if `node` runs: neither `other` nor its flow is disabled. If both nodes are in one flow, it does
+ * not matter whether that flow is disabled.
  */
 export function runsBeside(node: EditorNode, other: EditorNode): boolean {
   return !other.d && (other.z === node.z || !RED.nodes.workspace(other.z)?.disabled);
@@ -204,7 +206,7 @@ function prepareField(
     // The button that chooses the type has the name of the field too, because a field can consist of only this button.
     const chooser = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-type-select');
     chooser.attr({ id: `${id}-chooser`, 'aria-labelledby': `${id}-label ${id}-chooser` });
-    // The TypedInput itself updates its value only on key events.
+    // Updates the value on each input, because the TypedInput itself does so only on key events.
     visible.on('input', () => input.val(input.typedInput('value')));
   }
   const field = input.closest('.sms-field');
@@ -219,7 +221,7 @@ function prepareField(
     if (element.id === '') element.id = `${id}-about-${index}`;
   }
   return () => {
-    // A blank number means the default, but a blank property name has no meaning.
+    // Shows the default only in a blank field for a number. A blank property name does not mean the default.
     if (byDefault !== undefined && visible[0] !== input[0]) {
       visible.attr('placeholder', fromFlow.includes(typeIn(node, property)) ? '' : byDefault);
     }
@@ -259,7 +261,7 @@ function prepareUnits(form: JQuery): void {
     for (const element of form.find('.sms-unit')) {
       const number = $(element).prev('input');
       const shownNumber = String(number.val() || number.attr('placeholder'));
-      // Unknown numbers use the plural.
+      // Uses the plural if the number is not known, e.g. for `${NAME}`.
       const count = shownNumber.trim() === '' || Number.isNaN(Number(shownNumber)) ? 5 : Number(shownNumber);
       $(element).text(text(`sms-account.unit.${element.dataset.smsUnit}`, { count }));
     }
@@ -285,7 +287,10 @@ function prepareOutputs(node: EditorNode, form: JQuery): void {
   update();
 }
 
-/** Makes the buttons beside a configuration node reachable by keyboard, and names them, because they are only links. */
+/**
+ * Makes the buttons beside a configuration node accessible by keyboard and by name, because the editor creates them as
+ * plain links.
+ */
 function prepareButtons(form: JQuery): void {
   const buttons = form.find('a.red-ui-button[id*="-btn-"]');
   for (const element of buttons) {
@@ -314,7 +319,7 @@ export function prepareAcknowledge(): void {
 }
 
 /**
- * Prepares the choice between an interval and the input, which is saved as an interval of 0.
+ * Prepares the choice of the trigger: an interval, or the input of the node. The input is saved as an interval of 0.
  *
  * @param offeredSeconds interval that the form offers when a user chooses *at an interval of*
  */

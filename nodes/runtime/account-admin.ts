@@ -127,7 +127,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  // For the sidebar: entries that no user has to decide about.
+  // Serves entries to the sidebar that need no decision of a user.
   httpAdmin.get(
     '/sms-account/:id/waiting',
     mayWrite,
@@ -217,7 +217,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   }
 }
 
-/** Resolves with an HTTP status or a JSON body, or with undefined if it has answered itself. Can reject. */
+/** Resolves with an HTTP status or a JSON body, or with undefined if it has already written the answer. Can reject. */
 type Handle = (node: UsableNode, request: Request, response: Response) => Promise<number | object | undefined>;
 
 /** Updates the counts that are read from the store. Never rejects. */
@@ -267,8 +267,8 @@ function oneOf<T extends string>(choices: readonly T[], value: unknown): T | und
 }
 
 /** Reads the page that a request asks for. An invalid limit means the maximum. */
-function parseQuery({ limit: requested, after, search }: Request['query']): EntryQuery {
-  const limit = Math.floor(Number(requested ?? maxEntries));
+function parseQuery({ limit: requestedLimit, after, search }: Request['query']): EntryQuery {
+  const limit = Math.floor(Number(requestedLimit ?? maxEntries));
   return {
     limit: limit >= 1 ? Math.min(limit, maxEntries) : maxEntries,
     after: typeof after === 'string' ? after : undefined,
@@ -309,8 +309,8 @@ async function changeOptOuts(membership: Membership, body: unknown): Promise<num
 }
 
 /**
- * Whether a value is text or a whole number. Other numbers are refused, because their sign or decimal point would count
- * as formatting.
+ * Whether a value is text or a positive whole number. Other numbers are refused, because parsing would ignore their
+ * sign or decimal point as formatting.
  */
 function isNumberLike(one: unknown): boolean {
   return typeof one === 'string' || (Number.isInteger(one) && Number(one) > 0);
@@ -325,7 +325,8 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
-  // The sidebar shows one card for all nodes of the account.
+  // Reports only the first node whose settings do not apply, because the sidebar shows one card for all nodes of the
+  // account.
   const [connection] = ids.flatMap((id) => {
     const one = nodes.get(id);
     return (one && isUsable(one) && formatConnection(nodes, one)) || [];

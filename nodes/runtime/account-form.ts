@@ -25,7 +25,7 @@ type DeployedNode = Parameters<Parameters<NodeAPI['nodes']['eachNode']>[0]>[0];
 
 type SavedAccount = DeployedNode & { baseUrl?: unknown };
 
-/** Serves the admin routes that use the current values in the form of an account. */
+/** Serves the admin routes that the form of an account calls with its current values. */
 export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
   const mayWrite = RED.auth.needsPermission('sms-account.write');
 
@@ -51,7 +51,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
           report.others.push(id);
           continue;
         }
-        // A node that uses the connection settings of another node does not determine them.
+        // If this node uses the connection settings of another node, its own settings make no difference.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });
       }
@@ -91,7 +91,7 @@ function parseForm(body: unknown): ConnectionForm {
 
 /** @throws SmsError `SMS_CONFIG` */
 function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
-  // Uses saved credentials only of account nodes.
+  // Finds only account nodes, so that a request cannot use the saved credentials of other nodes.
   const savedAccount = findNode(RED, ({ id, type }) => id === form.id && type === 'sms-account');
   const config: ConnectionConfig = {};
   for (const name of connectionFields) {

@@ -67,8 +67,8 @@ export class AccountNodes {
   }
 
   /**
-   * Removes a closed node. If it is deployed again when the flows have started, it keeps its position. This check is
-   * necessary because Node-RED does not say whether a node in a subflow was removed.
+   * Removes a closed node. If it is deployed again by the time the flows have started, it keeps its position. The
+   * removal waits for that time because Node-RED does not report whether a node in a subflow was removed.
    */
   remove(node: AccountNode): void {
     if (this.#places.get(node.id) === node) this.#places.set(node.id, undefined);

@@ -7,19 +7,22 @@ import type { NodeStores } from './account-settings';
 import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
-/** Format of a persistent place in the file. A former place also has the id of its import. */
+/**
+ * Format of a place in the file: the key of a login, and the name of a store that is not in memory. In a former place,
+ * the id of its import follows.
+ */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
-/** End of the name of a place in memory. */
+/** End of a place whose store is in memory. */
 const inMemory = ' memory';
 
-/** Separates a former place from the id of its import. */
+/** Separates a former place (see {@link AccountPlaces}) from the id of its import. */
 const importing = ' import ';
 const placeOf = (noted: string) => noted.split(importing)[0] ?? '';
 
 /**
- * Remembers the places where account nodes kept their data. A place is a login and a store: the key of the login, and
- * {@link NodeStores.place}. A file keeps the places across restarts.
+ * Remembers the places where account nodes kept their data. A place is the key of a login and the name of a store
+ * ({@link NodeStores.place}). A file keeps the places across restarts.
  */
 export class AccountPlaces {
   /** Places by node. The current place is the last. */
@@ -57,8 +60,8 @@ export class AccountPlaces {
   }
 
   /**
-   * Returns the places of a node. The file might have been unreadable for a moment, so its places precede those in
-   * memory.
+   * Returns the places of a node: first those that only the file has, then those in memory. Memory lacks some if the
+   * file was unreadable when a place was noted.
    */
   #of(node: string, file: string | undefined): string[] {
     const placesInMemory = this.#places.get(node) ?? [];

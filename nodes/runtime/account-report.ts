@@ -8,7 +8,7 @@ export interface AccountsReport {
   accounts: RunningAccount[];
 }
 
-/** A deployed account. Nodes that count as one account appear once. */
+/** A deployed account. Nodes of the same account share one entry. */
 export interface RunningAccount {
   /** Ids of the account nodes. The first node represents the account. */
   ids: string[];
@@ -105,7 +105,7 @@ export interface EntriesReport {
   next?: string;
 }
 
-/** Names of the lists of entries that wait: received records for a flow, and open reply requests. */
+/** Names of the lists of waiting entries: received records that wait for a flow, and open reply requests. */
 export type WaitingName = 'undelivered' | 'awaitingReply';
 
 /** A page of the entries that wait. */
@@ -117,11 +117,11 @@ export interface WaitingReport {
 
 /** A received record that waits for a flow, or an open reply request. Times are ISO 8601. */
 export interface WaitingEntryReport extends Pick<EntryReport, 'id' | 'node' | 'to' | 'from' | 'body'> {
-  /** Absent: the wait of a reply request has not begun. */
+  /** Time of arrival, or start of the wait for a reply. Absent if this wait has not begun. */
   at?: string | undefined;
   /** End of the wait of a reply request. */
   endsAt?: string | undefined;
-  /** Last reply that was not an answer. */
+  /** Last reply that matched none of the answers. */
   unclear?: string;
 }
 
@@ -135,7 +135,7 @@ export interface DecidedReport {
 /** A page of opted-out numbers, the latest first. */
 export interface OptOutsReport {
   optouts: { msisdn: string; at: string; via: 'message' | 'person' }[];
-  /** Number of opted-out numbers on all pages. If there is a search, only matching numbers count. */
+  /** Number of opted-out phone numbers on all pages. In a search, only matching phone numbers count. */
   total: number;
   next?: string;
 }
@@ -150,9 +150,9 @@ export interface EntryReport {
   id: string;
   state: EntryStateName;
   at: string;
-  /** Earliest time at which it can be sent. */
+  /** Earliest time at which the message can be sent. */
   dueAt?: string | undefined;
-  /** Time at which it was sent, while its outcome is unknown. */
+  /** Time at which the message was sent. Set only while its outcome is unknown. */
   leftAt?: string | undefined;
   node: string;
   to?: readonly string[];
@@ -163,7 +163,7 @@ export interface EntryReport {
   error?: ErrorReport;
 }
 
-/** Topic under which the runtime tells editors about changes. */
+/** Topic under which the runtime notifies editors of changes. */
 export const changedTopic = 'sms-account/changed';
 
 /**

@@ -64,7 +64,7 @@ interface ProxyNode extends Node<{ username?: unknown; password?: unknown }> {
   noproxy?: string[];
 }
 
-/** Settings for a single call. */
+/** Account settings that one call to the service needs. */
 export type ConnectionSettings = Pick<
   AccountSettings,
   'baseUrl' | 'authentication' | 'method' | 'timeoutMs' | 'tls' | 'proxy' | 'proxyRules'
@@ -231,7 +231,7 @@ function parseRedis(redisUrl: unknown): { url: string; place: string } {
   return { url, place: `redis ${digest(JSON.stringify([host, port, db]))}` };
 }
 
-/** Reads the URL of a Redis server that is not the current store. */
+/** Reads the URL of a Redis server that is not the current store. Returns `undefined` if the URL is invalid. */
 function findRedis(redisUrl: unknown): ReturnType<typeof parseRedis> | undefined {
   try {
     return parseRedis(redisUrl);

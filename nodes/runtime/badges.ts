@@ -45,7 +45,7 @@ export const badges = {
   paused: (n: number) => badge(['blue', 'ring'], 'status.paused', { n }),
   sending: (n: number) => badge(['blue', 'dot'], 'status.sending', { n }),
   waitingMessages: (n: number) => badge(['blue', 'ring'], 'status.waitingMessages', { n }),
-  /** @param next when the first of them can be sent, in ms since 1970; shown by the clock of the server */
+  /** @param next time at which the first waiting message can be sent, in ms since 1970 */
   waitingUntil: (n: number, next: number) =>
     badge(['blue', 'ring'], 'status.waitingUntil', { n, next: formatUntil(next) }),
   awaitingReply: (n: number) => badge(['blue', 'ring'], 'status.awaitingReply', { n }),
@@ -63,8 +63,8 @@ export const badges = {
 } as const;
 
 /**
- * Formats an end by the clock of the server, rounded up to a full minute. Within a day, a time; within eleven months,
- * month and day; otherwise, a full date.
+ * Formats an end in the time zone of the server, rounded up to a full minute. The result is a time for an end within a
+ * day, month and day within eleven months, and otherwise a full date.
  */
 function formatUntil(until: number): string {
   const end = nextMinute(until);
@@ -85,7 +85,7 @@ export function showPollState(node: Node, state: PollState): void {
   else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(state.seconds));
   else if (state.name === 'paused') node.status(badges.paused(state.unacknowledged));
   else if (state.name === 'connecting') node.status(badges.connecting());
-  // Shows no wait of 0 s, because it is too short to read.
+  // A wait of 0 s also shows *listening*, because it is too short to read.
   else node.status(badges.listening());
 }
 

@@ -26,7 +26,8 @@ export function isCallbackNode(node: Node | null): node is CallbackNode {
  */
 export function parseCallbackPath(value: unknown): string | undefined {
   const path = parsePath(parseText('path', value));
-  // Reads the rest of the path, because Node-RED does not replace a variable after a leading slash.
+  // Also refuses an unset variable after the leading slash, because Node-RED does not replace a variable
+  // there.
   parseText('path', path?.slice(1));
   return path;
 }
@@ -69,8 +70,8 @@ interface Claim {
 }
 
 /**
- * The nodes of each path. The node that was deployed first serves the path. If it is removed, the next node serves the
- * path.
+ * The callback nodes of each path. The node that was deployed first serves the path. If it is removed, the next node
+ * serves the path.
  */
 export class CallbackPaths {
   readonly #RED: NodeAPI;
@@ -107,7 +108,7 @@ export class CallbackPaths {
     if (claims[0]?.id !== id) throw new SmsError('callbackPathTaken', { params: { path } });
   }
 
-  /** Unmounts a closed node. If it is deployed again before the flows have started, it keeps its position. */
+  /** Notes that a node is closed. If it is deployed again before the flows have started, it keeps its position. */
   release(path: string | undefined, id: string): void {
     const own = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
     if (own) own.mount = undefined;

@@ -60,7 +60,7 @@ export function putError(
   return translated;
 }
 
-/** Reports a failure that no input caused, such as that of a poll, to the Catch node. */
+/** Reports a failure that no input caused, such as a failed poll, to the Catch node. */
 export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
   const message: SmsMessage = {};
   const translated = putError(RED, node, message, { error });
@@ -78,7 +78,10 @@ function logCause(RED: NodeAPI, node: Node, { reason, cause }: SmsError): void {
   if (reason === 'unexpected') node.warn(translate(RED, 'log.cause', { cause: describeCause(cause) }));
 }
 
-/** Describes an error by its name and place. Omits its message, which can contain a credential or a body. */
+/**
+ * Describes an error by its name and the first lines of its stack. Omits its message, which can contain a credential or
+ * a body.
+ */
 function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return typeof cause;
   const { name, message, stack = '' } = cause;

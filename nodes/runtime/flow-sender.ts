@@ -24,8 +24,8 @@ interface Batch {
 /**
  * Sends flow messages and ensures that they arrive.
  *
- * Node-RED silently drops a flow message to a node that is being replaced. So a flow message to such a node waits for
- * the new node. A flow message that such a node has not handled yet is sent again.
+ * Node-RED silently drops a flow message to a node that is being replaced. So the flow message waits for the new node.
+ * If a node is replaced before it has handled a flow message, the flow message is sent again to the new node.
  */
 export class FlowSender {
   readonly #RED: NodeAPI;
@@ -67,8 +67,8 @@ export class FlowSender {
   }
 
   /**
-   * Sends flow messages one after another, and removes those that arrived from the list. Resolves with `false` if some
-   * remain.
+   * Sends flow messages one after another. Removes each from the list when it has arrived. Resolves with `false` if
+   * some remain.
    */
   async sendEach(creates: (() => Outputs)[]): Promise<boolean> {
     for (let create = creates[0]; create; create = creates[0]) {

@@ -59,10 +59,10 @@ export class Flows {
 
   /** Calls back once when the flows have started. Returns a function that cancels the callback. */
   onceStarted(callback: () => void): () => void {
-    // If two callers pass the same function, both calls count.
-    const turn = () => callback();
-    this.#turns.add(turn);
-    return () => this.#turns.delete(turn);
+    // Wraps the function, so that it is called for each caller if several callers pass the same one.
+    const uniqueCallback = () => callback();
+    this.#turns.add(uniqueCallback);
+    return () => this.#turns.delete(uniqueCallback);
   }
 
   /** Calls back at the next start of the flows. A function that is passed several times is called once. */

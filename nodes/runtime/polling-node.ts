@@ -26,7 +26,10 @@ export interface PollingConfig extends ReceivingConfig {
 /** The kind and the filters of a polling node. */
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
-  /** The records that pass for each choice of the property `filter`. The first choice is the default. */
+  /**
+   * Functions that say whether a record passes, by the choices of the property `filter`. The first choice is the
+   * default.
+   */
   filters: Readonly<Record<string, NonNullable<Subscribers[K]['wants']>>>;
 }
 
@@ -79,7 +82,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // A message that was sent in this turn of the event loop is delivered in the next turn.
+    // Ends in the next turn of the event loop, in which Node-RED delivers the messages that were sent in this turn.
     setImmediate(done);
   });
 }

@@ -2,12 +2,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * Maximum time that a stop waits for inputs whose properties are being read, and that an input waits for earlier
- * inputs. After that, requests in flight get 10 s. Node-RED waits at most 15 s in total.
+ * Maximum wait, in ms, of a stop for inputs whose properties are being read, and of an input for earlier inputs. After
+ * this wait of a stop, requests in flight get another 10 s, because Node-RED waits at most 15 s for a stop.
  */
 const patienceMs = 4_000;
 
-/** Reads the properties of inputs in order. A slow context store can delay this. */
+/** Keeps inputs in order while their properties are read, which can take long with a slow context store. */
 export class Readings {
   readonly #stops = new Set<() => void>();
   #onRead = () => {};

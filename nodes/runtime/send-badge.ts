@@ -6,8 +6,8 @@ import { badges, endBadge } from './badges';
 const badgeIntervalMs = 20;
 
 /**
- * How long the previous outcome stays hidden after the last message has ended. The outcome of that message must be
- * stored first.
+ * Time for which the badge hides the previous outcome after the last message has ended. The node shows the new outcome
+ * only after it is stored.
  */
 const outcomeFollowsMs = 250;
 

@@ -85,7 +85,10 @@ export interface AccountFacts {
   timeZone: string;
 }
 
-/** Placeholder for the recipient of a message `again`. The handset is known only when its unclear reply arrives. */
+/**
+ * Placeholder for the recipient of the second message (option `again`), who is known only when an unclear reply
+ * arrives.
+ */
 const handsetPlaceholder = 'handset';
 
 const maxRememberedBytes = 64 * 1024;
@@ -102,7 +105,10 @@ export class SendFields {
   /** Fields whose values can differ for each message. */
   readonly #variables: readonly TypedInput<Field>[];
   readonly #typed: ReadonlySet<Field>;
-  /** A fixed text such as `${NAME}` whose variable is not set. Sending this text or key would be a mistake. */
+  /**
+   * A field whose fixed text is `${NAME}` although the variable is not set. Each input then fails, because `${NAME}`
+   * must not be sent as text or used as a key.
+   */
   readonly #unset: TypedInput<Field> | undefined;
   readonly #isAutomatic: boolean;
   #settings: FixedSettings | undefined;
@@ -122,7 +128,7 @@ export class SendFields {
   }
 
   /**
-   * Whether messages of the node might have to outlive the process.
+   * Whether messages of the node might have to be stored beyond the end of the process.
    *
    * @throws SmsError `SMS_CONFIG`
    */
@@ -164,7 +170,7 @@ export class SendFields {
     for (const input of this.#variables) {
       values[input.field] = await this.#evaluate(input, message);
     }
-    // If the content type comes from the input, these two names are not valid content types.
+    // These two names are choices in the form and not content types, so an input cannot set them.
     if (!this.#isAutomatic && /^(?:auto|gsm)$/.test(String(values.contentType))) {
       throw new SmsError('contentType', { field: 'contentType' });
     }
@@ -209,7 +215,7 @@ export class SendFields {
     return parseKey('replace', input ? await this.#evaluate(input, message) : this.#constants.replace);
   }
 
-  /** Reads the wait, and the message that follows an unclear reply. */
+  /** Reads how long to wait for a reply, and the second message (option `again`) that follows an unclear reply. */
   #readAsk(values: Values, maxLength: number | undefined): Pick<SendOptions, 'waitMs' | 'again'> {
     const { wait, again } = values;
     const range = limits['sms-ask'].wait;
@@ -277,10 +283,11 @@ function readField(
 ): TypedInput<Field> {
   const savedValue = config[field] ?? undefined;
   const savedType = config[`${field}Type`];
-  // In a manually written flow, a value can have no type. Its type is then that of the default, or else text.
+  // If a manually written flow has a value without a type, the type is the default type if the value is blank or the
+  // default, and otherwise text.
   const defaultType = savedValue === undefined || savedValue === '' || savedValue === value ? type : 'str';
   const chosenType = typeof savedType === 'string' && savedType !== '' ? savedType : defaultType;
-  // A property name must not be used as text.
+  // Uses the default value only with its own type, because it can be a property name, which must not be sent as text.
   return { field, value: savedValue ?? (chosenType === type ? value : ''), type: chosenType };
 }
 
@@ -307,7 +314,7 @@ function parseRemembered(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-/** @throws SmsError `SMS_INPUT` with the field if the value is not a number of the range */
+/** @throws SmsError `SMS_INPUT` with the field if the value is not a number within the range */
 function parseInput(field: 'wait' | 'report' | 'priority' | 'expire', value: unknown, range: Range): number {
   if (isInRange(value, range)) return Number(value);
   const { min, max, whole } = range;

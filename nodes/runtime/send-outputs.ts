@@ -14,12 +14,15 @@ export type SentEvent = OutcomeEvent & { outcome: Sent };
  */
 const sliceSize = 100;
 
-/** Properties that each copy has for itself. In the input, they can contain the list of all recipients. */
+/**
+ * Properties that are not copied from the input but set separately on each copy. In the input, they can contain the
+ * list of all recipients.
+ */
 const perCopy = ['topic', 'sms'];
 
 /**
  * Creates the outputs of `sms-send`: the input at output 1 if a recipient was accepted, and a copy at output 2 for each
- * failed recipient. The copies form slices. Each slice is created when it is sent.
+ * failed recipient. Returns functions that each create up to 100 copies when they are sent.
  */
 export function createOutputs(RED: NodeAPI, message: SmsMessage, event: SentEvent): (() => SendOutputs)[] {
   const outcome = translateWithheld(RED, event.outcome);
@@ -46,7 +49,7 @@ function createRecord({ encoding, parts, replacements, ...event }: SentEvent, ou
   return withMarks(sms, event);
 }
 
-/** Returns a record without absent fields, and with the flags of the event. */
+/** Returns a record without absent fields, and with the flags `redelivered` and `duplicate` of the event. */
 function withMarks(record: object, { redelivered, duplicate }: { redelivered: boolean; duplicate?: boolean }): object {
   const marked = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
   return Object.fromEntries(Object.entries(marked).filter(([, value]) => value !== undefined));
@@ -61,7 +64,7 @@ function prepareFailures(
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
   const { sms: before } = message;
-  // A node after output 1 can change the input before the last copy is created.
+  // Copies the input first, because a node after output 1 can change it before the last copy is created.
   const { parts, ...whole } = copyMessage(RED, message, perCopy);
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, whole);

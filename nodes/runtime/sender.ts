@@ -41,7 +41,7 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
 
 /** Data that the node attaches to a message. The account returns the data with the outcome. */
 interface Origin extends Input {
-  /** A copy of the original input, if its follow-ups need one. */
+  /** A copy of the original input for the follow-ups (answers or report), if there are any. */
   copy: SmsMessage | undefined;
   /** Writes the time since the input as a metric. */
   logDuration: () => void;
@@ -128,7 +128,8 @@ class Sender {
 
   /** @throws SmsError `SMS_CONFIG` */
   #attach(): { account: UsableAccount; sending: SendingNode } {
-    // Node-RED no longer finds an account node that is being stopped together with this node.
+    // Keeps the account while this node is being stopped, because Node-RED no longer finds an account node that is
+    // stopped too.
     if (!this.#account || !this.#lateErrors) this.#account = getAccount(this.#RED, this.#config.account);
     const [RED, node, account] = [this.#RED, this.#node, this.#account];
     this.#sending ??= account.membership.attachSender({
@@ -196,7 +197,10 @@ class Sender {
     return createOutputs(this.#RED, this.#messageOf(event), event);
   }
 
-  /** Sends an outcome that is not stored and did not enter the flow. The newly deployed node sends it. */
+  /**
+   * Handles an outcome that is not stored and did not enter the flow: raises an error, or lets the newly deployed node
+   * send the outputs.
+   */
   #onMissed(event: OutcomeEvent): void {
     const { outcome } = event;
     const { isRaised, unsent = [] } = event.origin as Origin;
@@ -273,7 +277,7 @@ class Sender {
 }
 
 /**
- * Returns a `done` that acts only once. An outcome that a stopping flow missed is delivered again and calls `done`
+ * Returns a `done` that acts only once, because an outcome that a stopping flow missed is redelivered and calls `done`
  * again.
  */
 function callOnce(done: Input['done']): Input['done'] {

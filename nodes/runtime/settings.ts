@@ -51,9 +51,9 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 }
 
 /**
- * Reads text of a node's configuration or credentials. Blank: `undefined`. A variable of a flow can be a number or a
- * flag. If a variable is not set, Node-RED leaves `${NAME}`. This is refused, because it would be a secret that anyone
- * can guess.
+ * Reads text of a node's configuration or credentials. Blank: `undefined`. Numbers and flags are accepted, because a
+ * variable of a flow can be one. If a variable is not set, Node-RED leaves `${NAME}`. This is refused, because it would
+ * be a secret that anyone can guess.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */
@@ -109,7 +109,7 @@ const quotedProperties = ['value', 'value2', 'exp'];
 
 /** Returns the reason in one line. Omits quoted values, because the reason is logged. */
 function describeFailure(error: unknown): string | undefined {
-  // Some context stores report a string.
+  // Some context stores report an error as a string instead of an Error.
   const { message, code, ...rest }: Record<string, unknown> =
     typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;

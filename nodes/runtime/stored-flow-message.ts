@@ -5,15 +5,19 @@ import { ackIdOf } from './messages';
 /** Maximum size, in bytes. A larger flow message is stored without its content. */
 const maxBytes = 256 * 1024;
 
-/** Marks a Buffer or a Date in JSON. If a property of the flow message has this name, a `$` is added to it. */
+/**
+ * Property name that identifies a Buffer or a Date in JSON. A property of the flow message with this name is stored
+ * with one more `$` in front.
+ */
 const mark = '$sms';
 
 /** Properties of open connections, which are not stored. */
 const unkept = new Set(['req', 'res']);
 
 /**
- * Formats a flow message for another process. Includes each property that JSON can represent, and Buffers and Dates.
- * Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic` and the `ackId`.
+ * Formats a flow message as JSON that a later process can read. Includes each property that JSON can represent, and
+ * Buffers and Dates. Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic`
+ * and the `ackId`.
  */
 export function formatFlowMessage(message: NodeMessage): string {
   const { _msgid, topic } = message;
@@ -23,8 +27,8 @@ export function formatFlowMessage(message: NodeMessage): string {
 }
 
 /**
- * Returns `undefined` if the JSON takes more than `limitBytes`. Then stops early, because formatting blocks the event
- * loop.
+ * Formats an object as JSON. Returns `undefined` if the JSON takes more than `limitBytes`. Then stops early, because
+ * formatting blocks the event loop.
  */
 function format(message: object, limitBytes: number): string | undefined {
   /** Lower bound of the bytes that were formatted. */
@@ -46,7 +50,7 @@ function format(message: object, limitBytes: number): string | undefined {
       const text = unkept.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
-      // JSON cannot represent the property, or it is too large.
+      // Omits a property that JSON cannot represent. If the property is too large, the whole flow message is too large.
       if (minBytes <= limitBytes) minBytes = before;
       return [];
     }
@@ -118,7 +122,7 @@ function escapeName(name: string): string {
   return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
-/** Restores a value in JSON. Inner values are restored before. */
+/** Restores a Buffer, a Date or a changed property name in parsed JSON. JSON.parse calls it for inner values first. */
 function restore(_name: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, mark)) {
     return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
@@ -128,7 +132,7 @@ function restore(_name: string, value: unknown): unknown {
   return type === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
 }
 
-/** Renames the matching properties of an object, and converts its values. Other values do not change. */
+/** Renames the matching properties of an object, and converts its property values. Returns other values unchanged. */
 function rename(
   value: unknown,
   pattern: RegExp,

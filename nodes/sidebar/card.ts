@@ -36,7 +36,7 @@ interface Shelf {
   list?: PagedList;
 }
 
-/** The activity of one part of an account. */
+/** A line of the card about one part of an account, such as the store or a poll. */
 interface Line {
   name: string;
   level: 'good' | 'warning' | 'bad';
@@ -69,7 +69,7 @@ export class Card {
   readonly #now: () => number;
   #account: ShownAccount;
 
-  /** @param now time of the server, in ms since 1970 */
+  /** @param now returns the time of the server, in ms since 1970 */
   constructor(account: ShownAccount, now: () => number) {
     this.#account = account;
     this.#now = now;

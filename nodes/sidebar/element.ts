@@ -1,6 +1,9 @@
 type Attributes = Readonly<Record<string, string | ((event: Event) => void)>>;
 
-/** Creates an element. If the value of an attribute is a function, it listens to the event of that name. */
+/**
+ * Creates an element. An attribute whose value is a function becomes a listener for the event with the name of the
+ * attribute.
+ */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},

@@ -22,12 +22,12 @@ function readPage(account: string, list: ListName, query: ListQuery): Promise<An
 /**
  * Creates a list of entries of an account, with a search if there are several.
  *
- * @param account id of one of its nodes
- * @param now time of the server, in ms since 1970
+ * @param account id of one of the account's nodes
+ * @param now returns the time of the server, in ms since 1970
  */
 export function listEntries(account: string, name: ListName, now: () => number): PagedList<Entries> {
   let rows = new Map<string, EntryRow>();
-  // The questions of reply requests are not searched.
+  // In the list of reply requests, a search finds only recipients and not the questions they were asked.
   const label = say(name === 'awaitingReply' ? 'optOuts.number' : 'search');
   const search = new SearchField(
     label,
@@ -42,7 +42,7 @@ export function listEntries(account: string, name: ListName, now: () => number):
     read: (after) => readPage(account, name, { after: after ?? '', search: search.value }),
     draw({ entries, total }) {
       show(searchBar, total > 1 || search.value !== '');
-      // A search shows some entries, and these actions apply to all.
+      // Hides the actions on all entries during a search, because the search shows only some of them.
       all.offer(total > 1 && search.value === '' ? choicesFor(name, total) : []);
       const formerRows = rows;
       rows = new Map();

@@ -18,8 +18,8 @@ type OptOut = OptOutsReport['optouts'][number];
 /**
  * Creates the list of opted-out numbers, with search, import and export.
  *
- * @param account id of one of its nodes
- * @param now time of the server, in ms since 1970
+ * @param account id of one of the account's nodes
+ * @param now returns the time of the server, in ms since 1970
  */
 export function listOptOuts(account: string, now: () => number): PagedList<OptOutsReport> {
   const search = new SearchField(

@@ -52,7 +52,7 @@ export class PagedList<Part extends Page = Page> {
     show(this.#pages, false);
   }
 
-  /** Shows a message. No space follows a Chinese or Japanese sentence. */
+  /** Shows a message. Removes the space after a Chinese or Japanese sentence. */
   showNotice(words: string): void {
     setText(this.#said, words.replaceAll('。 ', '。'));
   }
@@ -77,7 +77,7 @@ export class PagedList<Part extends Page = Page> {
       this.#isStale = false;
       const after = this.#begins.at(-1);
       const answer = await this.#content.read(after);
-      // The user has turned to another page in the meantime.
+      // If the user has turned to another page in the meantime, reads that page.
       if (after !== this.#begins.at(-1)) this.#isStale = true;
       else this.#take(answer);
     }

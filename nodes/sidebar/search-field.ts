@@ -9,8 +9,8 @@ export class SearchField {
   #timer: number | undefined;
 
   /**
-   * @param label the texts in which the field searches
-   * @param onTyped called at once
+   * @param label label of the field, which names the texts that it searches
+   * @param onTyped called immediately
    * @param search called after a delay, if the user has stopped typing
    */
   constructor(label: string, onTyped: () => void, search: () => void) {

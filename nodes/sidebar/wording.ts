@@ -21,7 +21,7 @@ export function formatAge(at: string, now: number): string {
   return aheadMs > -1_000 ? say('justNow') : formatRelative(aheadMs);
 }
 
-/** Formats a time ahead: `in 12 sec.` */
+/** Formats the time until a moment: `in 12 sec.` */
 export function formatAhead(at: string, now: number): string {
   return formatRelative(Math.max(0, Date.parse(at) - now));
 }
