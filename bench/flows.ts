@@ -93,7 +93,7 @@ delete msg.headers;
 node.status({ fill: 'green', shape: 'dot', text: 'sent' });
 return msg;`;
 
-/** Function node: reads one incoming message as `sms-in` does, but does not store it or recognise duplicates. */
+/** Function node: reads one incoming message as `sms-in` does, but without a store or duplicate detection. */
 const readIncoming = (apiKey: string) => `
 const headers = { authorization: ${JSON.stringify(`Bearer ${apiKey}`)}, 'content-type': 'application/x-www-form-urlencoded' };
 if (msg.statusCode === undefined) return [null, { headers, payload: '' }];

@@ -16,7 +16,7 @@ try {
   for (const name of ['package-lock.json', '.npmrc']) copyFileSync(join(root, name), join(folder, name));
   npm('install', '--package-lock-only', '--offline', '--no-audit', '--no-fund');
   const bill = JSON.parse(npm('sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'));
-  // npm uses the name of the temporary folder as the name of the package.
+  // Corrects the name of the package, because npm uses the name of the temporary folder.
   bill.metadata.component.name = manifest.name;
   process.stdout.write(`${JSON.stringify(bill, undefined, 2)}\n`);
 } finally {

@@ -39,7 +39,7 @@ const types = Object.keys(
   (JSON.parse(read('package.json')) as { 'node-red': { nodes: Record<string, string> } })['node-red'].nodes,
 );
 
-/** The part of a page between its marker and the next end marker. */
+/** Functions that create the generated parts, by the names in their markers. */
 const parts: Readonly<Record<string, () => string>> = {
   nodes: () => types.map(formatNode).join('\n'),
   errors: formatErrors,

@@ -15,7 +15,7 @@ rmSync(join(root, 'dist'), { recursive: true, force: true });
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit', cwd: root });
 await buildForms();
 const locales = join(root, 'dist', 'nodes', 'locales');
-// The glossary is for translators.
+// Leaves out the glossary, which is only for translators.
 const isShipped = (file) => !file.endsWith('.md');
 cpSync(join(root, 'nodes', 'locales'), locales, { recursive: true, filter: isShipped });
 addEnglishWords();
@@ -23,7 +23,7 @@ cpSync(join(root, 'icons'), join(root, 'dist', 'nodes', 'icons'), { recursive: t
 cpSync(join(root, 'simulator', 'page'), join(root, 'dist', 'simulator', 'page'), { recursive: true });
 chmodSync(join(root, 'dist', 'simulator', 'cli.js'), 0o755);
 
-/** Puts the English errors and badges, which the code has, into the English catalog. */
+/** Adds the English texts of errors and badges to the English catalog. The code is their source. */
 function addEnglishWords() {
   const file = join(locales, 'en-US', 'sms-account.json');
   const catalog = JSON.parse(readFileSync(file, 'utf8'));

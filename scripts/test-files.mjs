@@ -17,13 +17,15 @@ const everyGeneration = [
   'package/without-leveldb.test.ts',
 ];
 
-/** Exceptions from {@link everyGeneration}: this page belongs to the simulator, not to Node-RED. */
+/**
+ * Exceptions from {@link everyGeneration}: these files test the simulator's page, which does not depend on Node-RED.
+ */
 const installedOnly = ['editor/simulator-page.test.ts', 'editor/simulator-service.test.ts'];
 
 /**
- * Files that `npm test` runs on the second generation too, because their subject depends on the versions of Node-RED
- * or Node.js: installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor. `--generation 5`
- * runs all files.
+ * Files that `npm test` also runs on the second generation (Node-RED 5), because their subject depends on the versions
+ * of Node-RED or Node.js: installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor.
+ * `--generation 5` runs every file that can run on it.
  */
 const secondGeneration = [
   'editor/every-form.test.ts',
@@ -45,10 +47,10 @@ const groups = [
   { name: 'simulator', maxProcesses: 1 },
 ];
 
-/** Files that use TLS, measure the heap or open native databases. */
+/** Files that have their own process, because they use TLS, measure the heap or open native databases. */
 const alone = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
 
-/** A group has one process for each such number of seconds that its files take. */
+/** Seconds of the files of one process. A group whose files take longer has more processes, up to its maximum. */
 const secondsPerProcess = 5;
 /** Seconds of a file that was not measured yet. */
 const defaultSeconds = 4;

@@ -9,7 +9,7 @@ export function isMsisdn(item: string): boolean {
   return msisdnPattern.test(item);
 }
 
-/** The part of an account that outlives the process. */
+/** The part of an account that is saved in the data folder. */
 export interface SavedAccount {
   balance: number;
   /** Maximum number of recipients per day. `null`: no limit. */
@@ -144,7 +144,7 @@ export class Account {
     return [name === undefined ? { msisdn } : { msisdn, name }];
   }
 
-  /** Whether this number of further recipients fits into the day's limit (§8). */
+  /** Whether the daily limit (§8) allows this number of further recipients. */
   fitsDailyLimit(recipients: number, nowMs: number): boolean {
     this.#startDay(nowMs);
     return this.#sentOnDay + recipients <= this.dailyLimit;
@@ -181,7 +181,7 @@ export class Account {
     else this.#outcomes.set(msisdn, statusCode);
   }
 
-  /** The outcome that is set for the next message. Reading it does not use it up. */
+  /** The outcome that is set for the next message. Stays set after it is read. */
   get nextOutcome(): string | undefined {
     return this.#nextOutcome;
   }

@@ -13,7 +13,7 @@ export interface Answer {
   headers?: Record<string, string>;
 }
 
-/** A way in which an answer fails to arrive normally. */
+/** A fault during the transfer of an answer: half of it arrives, or it arrives byte by byte. */
 export type Mishap = { half: true } | { dripMs: number };
 
 /** Creates an error answer with the reason in the status line and in the heading of an HTML body (§7.1). */
@@ -34,7 +34,7 @@ export function createUnauthorized(): Answer {
   return createErrorAnswer(401, undefined, { 'www-authenticate': 'Basic realm="SMS"' });
 }
 
-/** Creates the answer to a refused send. The root element of its XML has the reason too (§5). */
+/** Creates the answer to a refused send. The XML states the reason in its root element too (§5). */
 export function createRefusal(status: number, message: string, messageId: string | undefined): Answer {
   return { status, contentType: xmlType, body: formatRefusal(status, message, messageId) };
 }

@@ -34,7 +34,7 @@ interface PendingCallback extends CallbackPayload {
   url: string;
   firstAt: number;
   attempts: number;
-  /** The event that the callback reports. */
+  /** The incoming message that the callback reports. Absent for a status. */
   message?: IncomingMessage;
 }
 

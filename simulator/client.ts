@@ -166,7 +166,7 @@ export class SimulatorClient {
    * Calls `look` repeatedly until it returns a value, and returns the value.
    *
    * @param look reads the simulator; returns undefined, null or false until the value is available
-   * @param timeoutMs after this time, in ms, the method rejects with the source of `look`
+   * @param timeoutMs after this time, in ms, the method rejects with an error that contains the source of `look`
    */
   async until<T>(look: (simulator: this) => Promise<T | undefined | null | false>, timeoutMs = 10_000): Promise<T> {
     const end = Date.now() + timeoutMs;

@@ -11,7 +11,7 @@ export interface Clock {
   during(work: Promise<void>): void;
   /** Moves forward by `ms` and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void>;
-  /** Returns to the real time. No run may be scheduled. */
+  /** Sets the clock back to the real time. Call it only if no run is scheduled. */
   reset(): void;
 }
 

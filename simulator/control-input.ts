@@ -104,13 +104,13 @@ export class ControlInput {
     return value;
   }
 
-  /** Returns those of the text fields that are present. */
+  /** Returns the text fields that are present. */
   given<N extends string>(...names: N[]): Partial<Record<N, string>> {
     const present = names.filter((name) => this.has(name));
     return Object.fromEntries(present.map((name) => [name, this.text(name)])) as Partial<Record<N, string>>;
   }
 
-  /** Returns those of the text fields that are present. Their values can be null. */
+  /** Returns the text fields that are present. Their values can be null. */
   givenOrNull<N extends string>(...names: N[]): Partial<Record<N, string | null>> {
     const nulls = names.filter((name) => this.isNull(name)).map((name) => [name, null]);
     return { ...this.given(...names), ...(Object.fromEntries(nulls) as Partial<Record<N, null>>) };

@@ -11,7 +11,7 @@ import type { UnreadQueue } from './unread';
 
 /** Changes are collected for this time before they are saved. A killed process loses these changes. */
 const collectMs = 200;
-/** Requests, callbacks and e-mails are not saved. */
+/** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */
 const savedKinds: readonly Change['kind'][] = [
   'message',
   'incoming',
@@ -72,7 +72,7 @@ export class Data {
     });
   }
 
-  /** Why the last changes could not be saved. The next change causes another try. */
+  /** Reason why the last changes could not be saved. Each further change causes another try. */
   get problem(): string | undefined {
     return this.#problem;
   }

@@ -95,7 +95,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
       case 'settings':
         due.addressBook = true;
     }
-    // Messages change the balance, and requests change the count of a fault.
+    // Sends the settings too, because messages change the balance, and requests change the count of a fault.
     if (kind === 'settings' || kind === 'message' || kind === 'request') due.settings = true;
   };
   const stop = simulator.on('change', (change) => {

@@ -14,7 +14,7 @@ export function isOutbound(message: Message): message is OutboundMessage {
 
 /**
  * The messages in both directions, by time and by handset. The number is limited, and the oldest are removed first. A
- * message counts once for each handset that it was sent to. Each message takes constant time.
+ * message counts once for each handset that it was sent to. Adding a message takes constant time.
  */
 export class History {
   readonly messages: OutboundMessage[] = [];

@@ -7,7 +7,8 @@ const calls = new WeakMap<Message, Call>();
 const messages = new WeakMap<Call, Message>();
 
 /**
- * Records which request sent or fetched a message, or which callback reported it. The last one replaces earlier ones.
+ * Records which request sent or fetched a message, or which callback reported it. A later request or callback replaces
+ * an earlier one.
  */
 export function linkCall(message: Message, call: Call): void {
   calls.set(message, call);

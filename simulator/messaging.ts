@@ -15,7 +15,7 @@ export type Submission = Pick<
   'apiVersion' | 'to' | 'body' | 'from' | 'contentType' | 'fragmentationLimit' | 'callbackUrl' | 'callbackStatusUrl'
 > & { messageId?: string };
 
-/** The service refused the message with a 403, for a reason of §7.1. The error message is for the client. */
+/** Thrown if the service refuses the message with a 403, for a reason of §7.1. The error message is for the client. */
 export class RefusedError extends Error {}
 
 /** A message that a handset writes. */
@@ -33,7 +33,7 @@ const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the ad
 const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
 const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
 
-/** Result of the next message only: refused as if the number were blocked. */
+/** Outcome that refuses a message as if the number were blocked. It can be set only for the next message. */
 export const blockedOutcome = 'BLOCKED';
 
 const statusTexts: Readonly<Record<string, string>> = {
@@ -76,8 +76,8 @@ export class Messaging {
   /**
    * Sends a message to every recipient that can receive it (§4.1).
    *
-   * @throws RefusedError if no item is a number, a contact or a group, or if the message exceeds the daily limit.
-   * Before /api/3, whose answers list recipients, also if every recipient fails.
+   * @throws RefusedError if no item is a number, a contact or a group, or if the message exceeds the daily limit. In
+   * versions before /api/3, also if every recipient fails, because their answers do not list recipients.
    */
   send(submission: Submission): OutboundMessage {
     const { account, clock, changes, history } = this.#surroundings;

@@ -180,9 +180,9 @@ export interface IncomingMessage {
   extra: Record<string, string>;
   /** Whether a poll has returned the record (§3). */
   read: boolean;
-  /** When polling returned it, ISO 8601 UTC. */
+  /** Time at which a poll returned the record, ISO 8601 UTC. */
   readAt?: string;
-  /** When the callback of the message was acknowledged, ISO 8601 UTC. */
+  /** Time at which the callback of the message was acknowledged, ISO 8601 UTC. */
   calledBackAt?: string;
 }
 
@@ -200,9 +200,9 @@ export interface StatusUpdate {
   /** ISO 8601 UTC. */
   statusDate: string;
   displayName?: string;
-  /** Whether polling has returned it (§3). */
+  /** Whether a poll has returned the update (§3). */
   read: boolean;
-  /** When polling returned it, ISO 8601 UTC. */
+  /** Time at which a poll returned the record, ISO 8601 UTC. */
   readAt?: string;
 }
 
@@ -330,7 +330,7 @@ export type LogEntry = {
   /** Increases from entry to entry. */
   key: number;
   group: LogGroup;
-  /** The message that the request sent, fetched or reported. Of several handsets, it names the first. */
+  /** The message that the request or callback sent, fetched or reported, with its handset (the first of several). */
   text?: { key: number; msisdn: string };
 } & (
   | { kind: 'request'; record: LoggedRequest }

@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 
-/** The content type declares a form, but the body is not a form. The error message is for the client. */
+/** Thrown if the content type declares a form, but the body is not a form. The error message is for the client. */
 export class UnreadableBodyError extends Error {}
 
 /** Parameters by name, and the body as text, for the log. */
@@ -10,8 +10,8 @@ export interface ReadBody {
 }
 
 /**
- * Returns the parameters of a query string. If a parameter repeats, the last value counts. Any name becomes an own
- * property.
+ * Returns the parameters of a query string. If a parameter repeats, the last value counts. Every name becomes an own
+ * property, even `__proto__`.
  */
 export function readQuery(query: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(query));

@@ -70,7 +70,7 @@ export interface NodeRedProcess {
   waitForLog(pattern: RegExp, limitMs?: number): Promise<void>;
   /** Ends the process as Ctrl-C does, and waits for its end. */
   stop(): Promise<void>;
-  /** `kill -9`, and waits for its end. */
+  /** Kills the process (`kill -9`), and waits for its end. */
   kill(): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
-// A node that sends messages into a flow and counts the messages that come out, and the bare loops for comparison.
-// It runs in the process of Node-RED and measures the CPU time of this process. Commands arrive at `POST /bench`.
+// A node that sends messages into a flow and counts the messages that come out. It also contains the bare loops with
+// which the flows are compared. It runs in the process of Node-RED and measures the CPU time of this process. Commands
+// arrive at `POST /bench`.
 const { setFlagsFromString } = require('node:v8');
 const { runInNewContext } = require('node:vm');
 const { Pool } = require('undici');

@@ -9,7 +9,10 @@ const pauseMs = 1000;
 /** @type {string[]} */
 let sentences = [];
 let isDue = false;
-/** Last announced status of each message, so that a fetched message is not announced again. */
+/**
+ * Last announced status of each message. Changes without a new status, such as a fetch of the message, are not
+ * announced.
+ */
 const said = new Map();
 const keptTexts = 1000;
 

@@ -12,7 +12,7 @@ export class CallbacksPanel {
   constructor() {
     this.#form.addEventListener('submit', (event) => event.preventDefault());
     this.#form.addEventListener('change', ({ target }) => {
-      // An address that is typed while callbacks are off is used when they are switched on.
+      // Does not send an address that is typed while callbacks are off. It is used when they are switched on.
       if (!this.#isOn.checked && (target === this.#replies || target === this.#statuses)) return;
       void this.#set();
     });
@@ -32,7 +32,7 @@ export class CallbacksPanel {
     const isOn = this.#isOn.checked;
     const isDone = await reportIn(this.#form.querySelector('.error'), async () => {
       const replies = this.#replies.value.trim();
-      // A mailto address works only for replies.
+      // Uses the address of replies also for statuses, unless it is a mailto address, which works only for replies.
       const statuses = this.#statuses.value.trim() || (/^mailto:/i.test(replies) ? '' : replies);
       if (isOn && replies === '' && statuses === '') throw new Error('Enter an address to call.');
       await control('organisation', {

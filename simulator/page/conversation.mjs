@@ -137,7 +137,7 @@ export class ConversationView {
 
   /** @param {string} msisdn */
   #focus(msisdn) {
-    // On a phone, a focused field opens a keyboard that hides half of the messages.
+    // Focuses no field on a phone, because that opens a keyboard that hides half of the messages.
     if (isNarrow()) this.#pane.focus({ preventScroll: true });
     else this.#composers.get(msisdn)?.focus();
   }

@@ -1,7 +1,6 @@
 /**
- * Creates an element. Attributes whose value is false or undefined are omitted. Attributes whose value is a function
- * are
- * listeners, e.g. `click`.
+ * Creates an element. Attributes whose value is false or undefined are omitted. An attribute whose value is a function
+ * becomes a listener for the event with the name of the attribute, e.g. `click`.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, string | number | boolean | undefined | ((event: any) => void)>} [attributes]

@@ -58,7 +58,7 @@ class FaultRow {
   #fault;
   #times;
   #left = createElement('small', { class: 'left' });
-  /** The faults of the options: the list above, and a fault that the control API has set. */
+  /** The faults that a user can choose: the list above, and a fault that the control API has set. */
   #choices = faults.map(([, fault]) => fault);
 
   /** @param {Endpoint} endpoint @param {string} title @param {string} path */

@@ -38,7 +38,7 @@ export class HandsetRow {
 
   /**
    * @param {import('./state.mjs').HandsetSummary} summary
-   * @param {string} sought search text; if it is not blank, the conversation opens at its hit
+   * @param {string} sought search text; if the last message contains it, the conversation opens at that message
    */
   update({ name, last }, sought) {
     const isHit = sought !== '' && last?.body.toLowerCase().includes(sought.toLowerCase());

@@ -63,7 +63,7 @@ function showConnection() {
   else setText(element, state.settings?.online === false ? 'Outage' : 'Live');
 }
 
-/** Draws once for all changes since the last time. */
+/** Draws once for all changes since the last draw. */
 function show() {
   if (isDue) return;
   isDue = true;

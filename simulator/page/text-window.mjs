@@ -22,7 +22,7 @@ export class TextWindow {
     const arrived = this.texts;
     this.texts = texts;
     this.isLoaded = true;
-    // A message that has arrived by an event in the meantime is newer than the answer.
+    // Applies the messages that arrived by events in the meantime, because they are newer than the answer.
     this.apply(arrived);
   }
 

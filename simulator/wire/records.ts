@@ -16,8 +16,8 @@ export function formatIncoming(message: IncomingMessage): string {
 }
 
 /**
- * Formats status updates (§2.5). Several updates repeat all names, including `error`, so that the n-th values belong
- * together.
+ * Formats status updates (§2.5). For several updates, each name is repeated, also `error`, so that the n-th values of
+ * all names belong to the n-th update.
  */
 export function formatStatuses(updates: readonly StatusUpdate[]): string {
   const several = updates.length > 1;
@@ -67,7 +67,10 @@ export function recordIdOf({ messageId, recordId }: OutboundMessage, { ownRecord
   return ownRecordIds ? recordId : messageId;
 }
 
-/** Formats the first names and the number of other recipients (§2.4), e.g. `Anna, 642155512 and 3 others`. */
+/**
+ * Lists the first two recipients by name or number, and the number of others (§2.4), e.g. `Anna, 642155512 and 3
+ * others`.
+ */
 export function summariseRecipients({ recipients }: OutboundMessage): string {
   const names = recipients.slice(0, 2).map((recipient) => recipient.name ?? recipient.msisdn);
   const others = recipients.length - names.length;
@@ -75,12 +78,15 @@ export function summariseRecipients({ recipients }: OutboundMessage): string {
   return `${names.join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
 }
 
-/** Returns one status code for the whole message (§2.4): that of the first recipient without RCV, or RCV. */
+/**
+ * Returns one status code for the whole message (§2.4): the status of the first recipient whose status is not RCV, or
+ * RCV.
+ */
 export function summariseStatus({ recipients }: OutboundMessage): string {
   return documented(recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV');
 }
 
-/** Returns SNT, the first status of the service, for a recipient without a status. */
+/** Replaces PND, which means that a recipient has no status yet, by SNT, the first status of the service. */
 function documented(statusCode: string): string {
   return statusCode === 'PND' ? 'SNT' : statusCode;
 }

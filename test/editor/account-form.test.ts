@@ -134,7 +134,7 @@ describe('the form of sms-account', function () {
     await form.locator('#sms-account-same', { hasText: /^Same login as Second: [^.]*\.$/ }).waitFor();
   });
 
-  it('explains wrong values to eye and ear, and corrects an address', async () => {
+  it('shows and announces errors of wrong values, and corrects an address', async () => {
     await openEditor(account(), node('sms-feed'));
     const form = await openAccount();
     await unfold(form);
@@ -176,7 +176,7 @@ describe('the form of sms-account', function () {
     assert.equal(await form.locator(`#${prefix}-maxLength`).getAttribute('placeholder'), 'no limit');
   });
 
-  it('tests the connection with saved, wrong and environment keys', async () => {
+  it('tests the connection with a saved, a wrong and an environment key', async () => {
     await openEditor(account(), node('sms-feed'));
     const form = await openAccount();
     const result = form.locator('#sms-account-test-result');
@@ -234,7 +234,7 @@ describe('the form of sms-account', function () {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('has a message limit that applies to the body in sms-send', async () => {
+  it('has a length limit that applies to the body in sms-send', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
@@ -261,7 +261,7 @@ describe('the form of sms-account', function () {
       await form.locator('#sms-account-test').click();
       await form.locator('#sms-account-test-result', { hasText: 'Connected' }).waitFor();
     } finally {
-      // Otherwise the page would keep looking for its server.
+      // Leaves the stopped server, because the page would keep trying to reach it.
       await editor.open(nodeRed);
       await separate.stop();
     }

@@ -40,7 +40,7 @@ export async function writeCoverage(page: Page): Promise<void> {
   writeFileSync(join(folder, `coverage-forms-${process.pid}-${Date.now()}.json`), JSON.stringify({ result }));
 }
 
-/** Counts by character: the innermost range counts. */
+/** Returns the count of each character: that of the innermost range that contains it. */
 function countsOf({ source = '', functions }: Entry): Int32Array {
   const counts = new Int32Array(source.length);
   const ranges = functions.flatMap((of) => of.ranges);
@@ -83,7 +83,10 @@ async function addHits(hits: Map<string, Map<number, number>>, source: string, c
   }
 }
 
-/** Returns the path of a source from the root: the plugin names it from `nodes/`. */
+/**
+ * Returns the path of a source from the project root. In the source map of the plugin `sms-editor`, paths are relative
+ * to `nodes/`.
+ */
 function pathOf(source: string): string {
   return source.startsWith('nodes/') ? source : join('nodes', source);
 }

@@ -116,7 +116,7 @@ export class Editor {
     await this.reload();
   }
 
-  /** Errors on the console and uncaught exceptions since this was last called. */
+  /** Returns errors on the console and uncaught exceptions since the last call. */
   takeProblems(): string[] {
     return this.#problems.splice(0);
   }
@@ -151,7 +151,7 @@ export class Editor {
       RED.actions.invoke('core:cancel-edit-tray');
       return false;
     });
-    // Without a revision, the editor does not report the deployment.
+    // Removes the revision, because the editor would report this deployment as one by another user.
     await this.page.evaluate(() => RED.nodes.version(null));
     await nodeRed.deploy(flows);
     await this.loadFlows();
@@ -187,7 +187,7 @@ export class Editor {
     return added[0];
   }
 
-  /** Opens the import dialog at the examples from the menu. */
+  /** Opens the import dialog from the menu, and shows the examples in it. */
   async openExamples(): Promise<void> {
     await this.page.locator('#red-ui-header-button-sidemenu').click();
     await this.page.locator('#menu-item-import').click();
@@ -269,7 +269,9 @@ export class Editor {
     return this.form();
   }
 
-  /** Opens the form of a node of any package. A double click would depend on the speed of the machine. */
+  /**
+   * Opens the form of a node of any package. Does not double-click, because that depends on the speed of the machine.
+   */
   async openTray(id: string): Promise<void> {
     await this.page.waitForFunction((wanted) => RED.nodes.node(wanted) !== null, id);
     await this.page.evaluate((wanted) => {
@@ -350,7 +352,7 @@ export class Editor {
     const address = await this.page
       .locator(`[id="${id}"] .red-ui-flow-node-icon`)
       .evaluate((element) => element.getAttribute('href') ?? element.getAttribute('xlink:href') ?? '');
-    // A separate connection, because Node-RED might close an idle one at the moment of its reuse.
+    // Uses a separate connection, because Node-RED might close an idle one at the moment of its reuse.
     const headers = { connection: 'close' };
     return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }
@@ -439,7 +441,7 @@ export class Editor {
     await this.settle();
   }
 
-  /** Returns the visible line of a TypedInput. */
+  /** Returns the visible text field of a TypedInput. */
   typed(property: string): Locator {
     return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
   }

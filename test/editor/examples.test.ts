@@ -20,7 +20,7 @@ function readExample(name: string): FlowNode[] {
 
 /** Ids and types in a stable order. */
 function identify(nodes: FlowNode[]): string[] {
-  // The list of needed packages is not imported.
+  // Ignores the list of needed packages, because the editor does not import it.
   return nodes
     .filter(({ type }) => type !== 'global-config')
     .map(({ id, type }) => `${id} ${type}`)
@@ -61,7 +61,7 @@ function isOnFlow({ type }: FlowNode): boolean {
   return type.startsWith('sms-') && type !== 'sms-account';
 }
 
-/** Chooses the examples that show a node type of the package that no earlier example has. */
+/** Chooses each example that has a node type of the package that no earlier example has. */
 function chooseExamples(): string[] {
   const seen = new Set<string>();
   return names.filter((name) => {
@@ -128,7 +128,7 @@ describe('The editor with the examples', function () {
         const icon = await editor.icon(id);
         assert.equal(icon, readFileSync(join(root, 'icons', `${type}.svg`), 'utf8'), `the icon of ${type}`);
       }
-      // A node that polls shows it in a badge.
+      // A receiving node shows in its badge that it works.
       for (const { id } of ours.filter(({ type }) => ['sms-in', 'sms-status', 'sms-callback-in'].includes(type))) {
         await editor.badge(id).waitFor();
       }
@@ -144,7 +144,7 @@ describe('The editor with the examples', function () {
     });
   }
 
-  it('fits on the tabs of npm start', async () => {
+  it('fits the nodes of each npm start flow into the workspace', async () => {
     const flows = JSON.parse(readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8')) as FlowNode[];
     // Leaves the editor first, because it would report flows that were deployed elsewhere.
     await editor.page.goto(`${nodeRed.editorUrl}/settings`);

@@ -34,7 +34,7 @@ export function readTexts(form: Locator): Promise<string[]> {
 export function findCutOff(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {
     const wideLetters = /[\u1100-\u11ff\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]/g;
-    // A dash has the same width, and lines can break after it.
+    // A dash is as wide as such a letter, and lines can break at the zero-width space after it.
     const asWide = '\u2014\u200b';
     const unbroken = document.createElement('style');
     unbroken.textContent = '.sms-form label { overflow-wrap: normal !important; }';
@@ -67,7 +67,7 @@ export function findCutOff(form: Locator): Promise<string[]> {
         const { width } = pen.measureText(part.placeholder.replace(wideLetters, asWide));
         if (width > room + 1) cutOff.push(part.outerHTML);
       }
-      // Node-RED's own entry in the menu of a configuration node can be longer.
+      // Ignores Node-RED's own entry in the menu of a configuration node, which can be longer.
       if (part instanceof HTMLSelectElement && part.value !== '_ADD_') {
         const whole = part.cloneNode(true) as HTMLSelectElement;
         whole.removeAttribute('id');

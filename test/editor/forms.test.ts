@@ -98,7 +98,7 @@ describe('a form in the editor', function () {
   this.timeout(90_000);
   useFormEditor();
 
-  it('offers every node in the palette with label and help', async () => {
+  it('belongs to a node that has a palette label and help', async () => {
     await openEditor();
     const shown = await editor.page
       .locator('.red-ui-palette-node[data-palette-type^="sms-"]')
@@ -189,7 +189,7 @@ describe('a form in the editor', function () {
     });
   }
 
-  it('saves the choice of when sms-outbox reads as an interval', async () => {
+  it('saves the trigger of sms-outbox as an interval, or 0 for its input', async () => {
     await openEditor(account(), node('sms-outbox', { interval: 60 }));
     const form = await editor.openForm('sms-outbox');
     const interval = form.locator('#node-input-interval');
@@ -226,7 +226,7 @@ describe('a form in the editor', function () {
         account({ name: label }),
         ...paletteTypes.map((type, index) => node(type, { y: 60 + 60 * index, acknowledge: 'flow' })),
       );
-      // A window this narrow has no room for a form beside the sidebar.
+      // Hides the sidebar, because a window this narrow has no room for a form beside it.
       if (width < 760) await editor.page.keyboard.press('Control+Space');
       for (const type of allTypes) {
         const form = await openForm(type);
@@ -334,7 +334,7 @@ describe('a form in the editor', function () {
     await editor.complains('path', /already has the path/);
   });
 
-  it('is accessible in every type, and shows no catalog key', async () => {
+  it('is accessible and shows no catalog key, for each node type', async () => {
     const answers = [{ value: 'YES', words: ['yes'] }];
     await openEditor(account(), ...paletteTypes.map((type, index) => node(type, { y: 60 + 60 * index, answers })));
     for (const type of allTypes) {
@@ -404,7 +404,7 @@ describe('a form in the editor', function () {
 
   // Node-RED 4 has no dark theme of its own.
   for (const theme of nodeRedGeneration < 5 ? (['light'] as const) : (['light', 'dark'] as const)) {
-    it(`shows whole and readable forms in ${theme} colours`, async () => {
+    it(`is readable and not cut off in ${theme} colours`, async () => {
       await nodeRed.deploy([tab, account({ name: 'Main account', store: 'disk' }), ...paletteTypes.map(exemplary)]);
       await editor.open(nodeRed, { theme });
       const dark = await editor.page.evaluate(() => document.documentElement.classList.contains('nr-theme-dark'));
@@ -422,7 +422,7 @@ describe('a form in the editor', function () {
         await editor.page.setViewportSize({ width: 1280, height: Math.max(700, height + 260) });
         await editor.settle();
         assert.deepEqual(await findCutOff(form), [], type);
-        // Another test checks the light colours.
+        // Checks only dark colours, because another test checks the light ones.
         if (dark) assert.deepEqual(await findFaintTexts(editor.page, '.sms-form'), [], type);
         await editor.page.screenshot({ path: join(folder, `${type}-${theme}.png`) });
         await closeForm(type);

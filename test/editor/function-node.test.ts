@@ -71,7 +71,7 @@ declare const RED: {
   editor: { edit(node: object): void };
 };
 
-/** The interface of the code editor, which moved in the version of Node-RED 5. */
+/** The part of the code editor Monaco that holds added types. In Node-RED 5, it has another place in Monaco. */
 interface MonacoTypeScript {
   javascriptDefaults: { getExtraLibs(): Record<string, unknown> };
 }

@@ -159,7 +159,7 @@ describe('The editor in each language', function () {
     });
   }
 
-  it('finds translated labels in every form', () => {
+  it('has at least five labels in every form', () => {
     for (const type of allTypes) assert.ok((shown.get(type) ?? []).length >= 5, type);
   });
 });

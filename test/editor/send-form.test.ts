@@ -39,7 +39,7 @@ describe('sms-send and sms-ask in the editor', function () {
     await form.locator('#node-input-retries').fill('-1');
     await editor.complains('retries', /whole number of 0 or more/);
     await form.locator('#node-input-keep').uncheck();
-    // A message that is not stored does not expire.
+    // Without *Keep*, the field is not checked, because only stored messages expire.
     await editor.accepts('expire');
     await editor.chooseType('body', 'str');
     await editor.complains('body', /body of the message is blank/);

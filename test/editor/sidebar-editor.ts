@@ -9,7 +9,7 @@ declare const RED: { sidebar: { show(id: string): void } };
 
 /** The simulator of the running test. */
 export let simulator: Simulator;
-/** Id of the account. Each test has another, because data of a changed account is imported. */
+/** Id of the account. Each test uses another id, because an account whose login changes imports its former data. */
 let accountId: string;
 let tests = 0;
 
@@ -104,7 +104,7 @@ export const shelf = (state: string, count: number | string) =>
 export async function open(flows: FlowNode[], options: EditorOptions = {}): Promise<void> {
   await nodeRed.deploy([tab, ...flows]);
   await editor.open(nodeRed, options);
-  // The page of the previous test reports that its account does not exist.
+  // Ignores earlier problems: the page of the previous test reports that its account does not exist.
   editor.takeProblems();
   await editor.page.evaluate(() => RED.sidebar.show('sms'));
   await content().waitFor();
@@ -123,14 +123,14 @@ export function focused(): Promise<string | undefined> {
   return editor.page.evaluate(() => document.activeElement?.textContent?.trim());
 }
 
-/** Shows the sidebar in a width, above everything else, because the editor limits it. */
+/** Sets the width of the sidebar. Shows it above everything else, because the editor limits its width. */
 export async function resize(width: number): Promise<void> {
   await content().evaluate((element, px) => {
     Object.assign(element.style, { position: 'fixed', inset: '0 auto 0 0', zIndex: '9999', width: `${px}px` });
   }, width);
 }
 
-/** Finds names with a broken word. */
+/** Finds words in names that break across lines. */
 export function findBrokenNames(): Promise<string[]> {
   return content().evaluate((sidebar) =>
     [...sidebar.querySelectorAll('dt, h3, .sms-shelf-label')].flatMap(({ firstChild, textContent }) =>
@@ -139,7 +139,7 @@ export function findBrokenNames(): Promise<string[]> {
         if (!firstChild) return [];
         range.setStart(firstChild, index);
         range.setEnd(firstChild, index + word.length);
-        // Chinese, Japanese and Korean break anywhere.
+        // Ignores Chinese, Japanese and Korean, whose lines can break anywhere.
         return range.getClientRects().length > 1 && !/[\u1100-\u9fff\uac00-\ud7af]/.test(word) ? [word] : [];
       }),
     ),

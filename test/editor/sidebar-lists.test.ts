@@ -44,7 +44,7 @@ describe('the lists of the sidebar tab SMS', function () {
     await entry.waitFor();
   });
 
-  it('asks before an action that cannot be undone, and reports if it is late', async () => {
+  it('asks before an irreversible action, and reports if its entry is gone', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
@@ -108,7 +108,7 @@ describe('the lists of the sidebar tab SMS', function () {
     const split = { id: 'split', type: 'split', z: 'tab', x: 300, y: 60, wires: [['change']] };
     const rules = [{ t: 'move', p: 'payload.payload', pt: 'msg', to: 'payload', tot: 'msg' }];
     const change = { id: 'change', type: 'change', z: 'tab', x: 350, y: 60, rules, wires: [['send']] };
-    // A user cannot discard a message during a try, and these messages are not tried before their time.
+    // Schedules the messages for the next day, because a user cannot discard a message during a try.
     const scheduled = { ...send, at: new Date(Date.now() + 86_400_000).toISOString(), atType: 'str' };
     await open([account({ store: 'disk' }), press205, split, change, scheduled]);
     await press();

@@ -104,7 +104,7 @@ describe('the sidebar tab SMS', function () {
     assert.deepEqual(sent, { action: 'forget' });
   });
 
-  it('follows messages, waiting messages and failures of an account', async () => {
+  it('updates messages, waiting messages and failures of an account', async () => {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
     await says(card(), /last\u00a0answer/);
@@ -126,7 +126,7 @@ describe('the sidebar tab SMS', function () {
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
-  it('requests reports of all accounts at once, not of each account', async () => {
+  it('requests one report for all accounts, not one for each', async () => {
     const accounts = Array.from({ length: 50 }, (_, index) =>
       account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
     );
@@ -147,7 +147,7 @@ describe('the sidebar tab SMS', function () {
     assert.deepEqual([...paths], ['/sms-account/overview']);
   });
 
-  it('follows an account that is renamed and removed, and opens its form', async () => {
+  it('updates after an account is renamed or removed, and opens its form', async () => {
     await open([account(), account({ id: 'other', name: 'Other', credentials: { apiKey: 'other' } }), receiving()]);
     await says(card('other'), 'Nothing is polled');
     await card().getByRole('button', { name: 'Edit Main' }).click();
@@ -220,7 +220,7 @@ describe('the sidebar tab SMS', function () {
         await says(content(), sentence);
         assert.equal(await editor.page.locator('.sms-entry').count(), 0);
       } finally {
-        // An open tab would keep asking the stopped server.
+        // Leaves the page, because it would keep asking the stopped server.
         await editor.page.goto('about:blank');
         await guarded.stop();
         editor.takeProblems();
@@ -323,7 +323,7 @@ describe('the sidebar tab SMS', function () {
     for (const [state, count] of filled) {
       await shelf(state, count).click();
       entries += count;
-      // A list that opens moves everything below it, even between the press and the release of a click.
+      // Waits for all entries, because an opening list moves everything below it, even during a click.
       await editor.page.waitForFunction((all) => document.querySelectorAll('.sms-entry').length === all, entries);
     }
   }

@@ -189,7 +189,7 @@ describe("the conversations on the simulator's page", function () {
     await simulator.setOnline(false);
     await page.getByText('Not connected').waitFor();
     await write(first, 'nobody hears this');
-    // The conversation shows the same error if it was still loading.
+    // Looks only in the form, because the conversation shows the same error if it was still loading.
     await phone(first).locator('form').getByText('The simulator does not answer').waitFor();
     assert.equal(
       await phone(first)

@@ -6,8 +6,9 @@ import { startBrowser } from './browser';
 export const first = '6421555123';
 export const second = '6421555124';
 
-/** The simulator and its page of the running test of a suite that called {@link useSimulatorPage}. */
+/** The simulator of the running test of a suite that called {@link useSimulatorPage}. */
 export let simulator: Simulator;
+/** The page of {@link simulator} in the browser. */
 export let page: Page;
 /** Errors on the console, uncaught exceptions, and requests to other addresses. */
 export const problems: string[] = [];

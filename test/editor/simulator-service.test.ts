@@ -23,8 +23,8 @@ describe("the service and the log on the simulator's page", function () {
   useSimulatorPage();
 
   /**
-   * Presses a switch, and waits until the simulator confirms its new state. The page can show the former state again
-   * before, if a report is on its way.
+   * Presses a switch, and waits until the simulator confirms its new state. Before that, the page can briefly show the
+   * former state, if an older report is still on its way.
    */
   const flip = async (row: Locator, isOn: boolean): Promise<void> => {
     await row.getByRole('switch').click();
@@ -225,7 +225,7 @@ describe("the service and the log on the simulator's page", function () {
       ['Password', 'demo-password'],
     ] as const) {
       const button = page.getByRole('button', { name: `Copy the ${name}` });
-      // The button shows *Copied* only for a moment.
+      // Starts to wait before the click, because the button shows *Copied* only for a moment.
       const copied = button.getByText('Copied').waitFor();
       await button.click();
       await copied;
@@ -240,7 +240,7 @@ describe("the service and the log on the simulator's page", function () {
     await contact.getByLabel('Number').fill('+64 21 555 123');
     await page.keyboard.press('Enter');
     await page.locator('#contacts').getByText('Anna').waitFor();
-    // The form takes the focus back when its contact is saved.
+    // Waits for the focus, which the form takes back when its contact is saved.
     await contact.locator('input[name="name"]:focus').waitFor();
     const group = page.locator('#group-form');
     await group.getByLabel('Name').fill('nurses');

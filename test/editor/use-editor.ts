@@ -4,8 +4,9 @@ import { type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-
 import { startBrowser } from './browser';
 import { Editor } from './editor';
 
-/** The Node-RED and the editor of the running suite that called {@link useEditor}. */
+/** The Node-RED of the running suite that called {@link useEditor}. */
 export let nodeRed: NodeRedProcess;
+/** The editor of {@link nodeRed}. */
 export let editor: Editor;
 
 /**

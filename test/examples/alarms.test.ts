@@ -114,7 +114,7 @@ describe('the examples of alarms', function () {
       assert.equal((await untilShown('alarm')).length, 1);
     });
 
-    it('raises the alarm if an account cannot be used or its state not be read', async () => {
+    it('raises the alarm if an account is unusable or its state unreadable', async () => {
       for (const [type, change, words] of [
         ['sms-account', { baseUrl: '' }, /^account \S+: The account has no base URL/],
         ['http request', { url: `${nodeRed.url}/nowhere` }, /^The state of the accounts cannot be read \(404\)\.$/],
@@ -298,7 +298,7 @@ describe('the examples of alarms', function () {
       assert.equal(simulator.messages.length, 1);
     });
 
-    it('informs the deputy after no answer or another answer', async () => {
+    it('informs the deputy if no answer comes, or another answer than OK', async () => {
       await deployAt('2026-12-22T12:00', '0.002');
       await press('Alarm');
       await untilSent(notTaken);

@@ -117,7 +117,7 @@ describe('the examples of conversations', function () {
       'Will you come again?',
     ] as const;
 
-    /** Answers the last reply request to a handset. */
+    /** Waits until a handset has received a question, and answers it. */
     async function answer(from: string, question: string, body: string): Promise<void> {
       const isAsked = () =>
         simulator.messages.some((message) => message.body === question && message.to.includes(from));

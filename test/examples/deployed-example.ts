@@ -117,9 +117,11 @@ export function codeOf(shown: Shown | undefined): unknown {
   return (shown?.sms?.error as { code?: unknown } | undefined)?.code;
 }
 
-/** The Node-RED of the running suite that called {@link useExamples}, and the simulator of its deployed example. */
+/** The Node-RED of the running suite that called {@link useExamples}. */
 export let nodeRed: NodeRedProcess;
+/** The simulator of the deployed example. */
 export let simulator: Simulator;
+/** Receives the messages that the debug nodes of the deployed example show. */
 export let sidebar: DebugSidebar;
 let flow: FlowNode[];
 let deployments = 0;
@@ -139,7 +141,7 @@ export async function deploy(
   opened.push(simulator, sidebar);
   flow = readExample(name);
   deployments += 1;
-  // An account with a new id does not import the data of another test.
+  // Uses a new id, because an account with a known id would import the data of another test.
   const ownId = (id: unknown) => `${id}-${deployments}`;
   await nodeRed.deploy(
     flow.flatMap((node) => {

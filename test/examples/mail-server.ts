@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import type { Readable } from 'node:stream';
 import { requirePackage } from './packages';
 
-/** The used part of the package `smtp-server`, a dependency of the e-mail nodes. */
+/** The part of the package `smtp-server` that the tests use. The package is a dependency of the e-mail nodes. */
 interface SmtpModule {
   SMTPServer: new (options: {
     hideSTARTTLS: boolean;

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { requirePackage } from './packages';
 
-/** The used part of the package `aedes`. */
+/** The part of the package `aedes` that the tests use. */
 interface Aedes {
   handle(socket: Socket): void;
   publish(packet: { topic: string; payload: string; qos: 1 }, done: (error?: Error) => void): void;

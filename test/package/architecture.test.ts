@@ -110,7 +110,7 @@ describe('the folders of src/ and nodes/', () => {
     assert.ok(Object.keys(arrows).every((room) => library.some(({ path }) => roomOf(path) === room)));
   });
 
-  it('in src/ import neither Node-RED, nodes/ nor simulator/', () => {
+  it('import neither Node-RED, nodes/ nor simulator/ if they are in src/', () => {
     const wrong = library.flatMap(({ path, files, packages }) =>
       [...files.filter((other) => !other.startsWith('src/')), ...packages.filter((name) => /node-red/.test(name))].map(
         (other) => `${path} → ${other}`,
@@ -119,7 +119,7 @@ describe('the folders of src/ and nodes/', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('export to nodes through src/index.ts, and to forms if they are pure', () => {
+  it('let nodes import only src/index.ts, and forms only package-free files', () => {
     const ofForms = reach(forms, files);
     const inForms = new Set(ofForms.map(({ path }) => path));
     const pastTheDoor = nodes

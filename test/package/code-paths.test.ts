@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import type { CodePath } from '../code-paths/recorder';
 import { root } from './packed';
 
-/** Maximum files and moves of each scenario, from the table in docs/architecture.md. */
+/**
+ * Maximum number of files, and of moves from one file to another, in each scenario. They are in a table in
+ * docs/architecture.md.
+ */
 const budgets = [
   ...readFileSync(join(root, 'docs', 'architecture.md'), 'utf8').matchAll(/^\| (a [a-z ]+) \| (\d+) \| (\d+) \|$/gm),
 ].map(([, scenario = '', files, moves]) => ({ scenario, maxFiles: Number(files), maxMoves: Number(moves) }));

@@ -98,7 +98,7 @@ describe('the containers', function () {
     assert.equal(await read('maxmemory-policy'), 'noeviction');
   });
 
-  it('run a healthy Node-RED with flows from the volume and env secrets', async () => {
+  it('run a healthy Node-RED with flows of the volume, secrets of variables', async () => {
     const secret = 'a long random text';
     const userDir = createLinkedUserDir();
     // Flows that a user deployed in a container earlier.

@@ -50,7 +50,7 @@ function isThere(target: string, from: string): boolean {
   return anchor === undefined || anchors(read(file)).includes(anchor);
 }
 
-/** Checks only the form of other addresses, because a test makes no request to the internet. */
+/** Checks only the form of an external address, because a test makes no request to the internet. */
 function isWellFormed(address: string): boolean {
   if (!URL.canParse(address)) return false;
   const { protocol, hostname, username } = new URL(address);
@@ -110,7 +110,7 @@ describe('the documentation', () => {
   });
 
   it('has a README with whole addresses, because npm shows it too', () => {
-    // The flow library resolves relative links in a branch `master`.
+    // Allows no relative links, because the flow library resolves them in a branch `master`.
     const relative = links(readme).filter((target) => !target.startsWith('http'));
     assert.deepEqual(relative, [], `write ${repository}/blob/main/…`);
   });

@@ -40,15 +40,15 @@ describe('the glossary', () => {
       for (const { term, key, cells } of rows) assert.equal(texts.get(key), cells[column], `${term} (${key})`);
     });
 
-    it(`has no word in ${language} with another meaning`, () => {
+    it(`lists forbidden words, none of which a text in ${language} contains`, () => {
       const all = `${[...texts.values()].join('\n')}\n${readHelp(language)}`.toLowerCase();
       for (const [, not = '', but] of readRows(others).filter(([one]) => one === language))
         assert.ok(!all.includes(not.toLowerCase()), `${not}: ${but}`);
     });
 
-    // In English, "text" can also mean a message.
+    // Skips English, in which "text" can also mean a message.
     if (language === 'en-US') continue;
-    it(`has the body of a message in ${language} only for its words`, () => {
+    it(`has a word for *body* in ${language} that means nothing else in texts`, () => {
       const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
       // In languages with spaces, ignores longer words that end with it, such as "context". Ignores `text/plain` too.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);

@@ -65,7 +65,7 @@ describe('the packed package, installed into a real Node-RED', () => {
     );
   });
 
-  it('runs on the generation of this test run', async () => {
+  it('runs on the Node-RED generation of this test run', async () => {
     const settings = (await (await fetch(`${nodeRed.url}/settings`)).json()) as { version: string };
     const expected: { version(): string } = require(process.env.NR ?? 'node-red');
     assert.equal(settings.version, expected.version());

@@ -31,7 +31,7 @@ describe('the package in the palette manager', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('installs every node type from its file', async () => {
+  it('installs every node type from an uploaded file', async () => {
     const installed = await upload(packOlderVersion(folder));
     assert.equal(installed.version, olderVersion);
     assert.deepEqual(installed.nodes.flatMap(({ types }) => types).sort(), Object.keys(declared.nodes).sort());

@@ -5,7 +5,7 @@ import { type Node, parse } from 'acorn';
 import { transformSync } from 'esbuild';
 import { checkSync } from 'recheck';
 
-// The other backends start a native program or Java.
+// Uses the checker in JavaScript, because its other backends start a native program or Java.
 process.env.RECHECK_BACKEND = 'pure';
 
 const root = join(__dirname, '..', '..');
@@ -54,7 +54,8 @@ describe('the regular expressions', () => {
     it(`in ${file} take linear time`, () => {
       for (const pattern of patterns) {
         const end = pattern.lastIndexOf('/');
-        // The shorter default limits depend on the load of the machine: after them, the checker guesses.
+        // Raises the time limits. After the shorter default limits, the checker guesses, so its result would depend on
+        // the load.
         const limits = { timeout: 50_000, incubationTimeout: 50_000, attackTimeout: 50_000 };
         const result = checkSync(pattern.slice(1, end), pattern.slice(end + 1), limits);
         const complexity = result.status === 'vulnerable' ? result.complexity.summary : result.status;

@@ -18,7 +18,8 @@ function blocks(language: string): string[] {
 
 describe('docs/testing-flows.md', function () {
   this.timeout(60_000);
-  // Inside the project, the package finds itself by its own name. Both generations can run at the same time.
+  // This folder is inside the project, so that its files can import the package by name. Its name has the process id,
+  // because both generations of Node-RED can run at the same time.
   const folder = join(root, '.cache', `testing-flows-${process.pid}`);
   const [flows = ''] = blocks('json');
   const [testOfOneFlow = '', testOfDeployedFlows = ''] = blocks('js');

@@ -57,7 +57,7 @@ describe('simulator: §6 callbacks', () => {
       });
     });
 
-    it('has a blank messageId and goes to the organisation if not a reply', async () => {
+    it('is sent to the organisation, with blank messageId, if not a reply', async () => {
       simulator.setOrganisation({ callbackUrl: client.url('/default') });
       simulator.receive({ from: handset, to: number, body: 'hello' });
       await simulator.whenIdle();
@@ -100,7 +100,7 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('the choice of the callback URL (§6)', () => {
-    it('prefers the URL of the message, and calls none after its removal', async () => {
+    it('prefers the URL of the message, and calls none if both are absent', async () => {
       simulator.setOrganisation({
         callbackUrl: client.url('/default'),
         callbackStatusUrl: client.url('/default-status'),
@@ -170,7 +170,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(new Set(client.received.map(({ body }) => body)).size, 1);
     });
 
-    it('marks only messages that were delivered by callback', async () => {
+    it('sets calledBackAt only after a successful callback', async () => {
       client.statuses.push(500, 200);
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });
@@ -184,7 +184,7 @@ describe('simulator: §6 callbacks', () => {
       assert.deepEqual(simulator.log({ limit: 1 }).entries[0]?.text, { key: text()?.key, msisdn: handset });
     });
 
-    it('retries without a connection for 48 hours (§8)', async () => {
+    it('retries for 48 hours if it cannot connect (§8)', async () => {
       await send({ callbackUrl: client.url('/in') });
       await client.close();
       simulator.reply({ from: handset, body: 'x' });

@@ -55,7 +55,7 @@ describe('simulator: the client', () => {
     assert.equal((await client.log({ group: 'send' })).entries.length, 1);
   });
 
-  it('plays the network and the customer', async () => {
+  it('performs actions of the network and of the customer', async () => {
     await client.fault('send', { status: 503 }, 1);
     await client.setOutcome(handset, 'NUR');
     await client.setNextOutcome('EXP');
@@ -81,7 +81,7 @@ describe('simulator: the client', () => {
     assert.deepEqual([fresh.account.contacts, fresh.faults], [{}, {}]);
   });
 
-  it('refuses connections during an outage, but stays reachable itself', async () => {
+  it('starts an outage of the service, and still reaches the simulator', async () => {
     const service = simulator.baseUrl;
     await client.setOutage(true);
     await simulator.until(() => !simulator.describe(0).online);

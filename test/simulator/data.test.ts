@@ -98,7 +98,7 @@ describe('simulator: --data', () => {
     );
   });
 
-  it('stays reset, and a removed handset stays removed', async () => {
+  it('keeps a reset and the removal of a handset across restarts', async () => {
     simulator.receive({ from: other, to: number, body: 'gone' });
     simulator.removeHandset(other);
     await restart();

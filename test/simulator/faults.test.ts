@@ -11,7 +11,7 @@ describe('simulator: faults', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
   const send = () => calls.send({ to: handset, body: 'x' });
 
-  it('answers a status with a reason and an HTML body, and does no work', async () => {
+  it('answers with a status, a reason and an HTML body, and does no work', async () => {
     simulator.fault('send', { status: 500, reason: 'Database <down>' });
     const answer = await send();
     assert.deepEqual([answer.status, answer.reason], [500, 'Database <down>']);
@@ -19,7 +19,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('answers a status with the given body, type and headers', async () => {
+  it('answers with a status and the given body, type and headers', async () => {
     const headers = { location: 'https://elsewhere.example/' };
     simulator.fault('feed', { status: 302, body: 'gone', contentType: 'text/x-test', headers });
     const answer = await calls.call('/api/2/sms/list');
@@ -93,7 +93,7 @@ describe('simulator: faults', () => {
       socket.write(`GET ${path}${path.includes('?') ? '&' : '?'}${login} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
     });
 
-  it('accepts a message and breaks the connection in the first line', async () => {
+  it('accepts a message, then disconnects in the first line of the answer', async () => {
     simulator.fault('send', { drop: 'during' }, 1);
     assert.equal(await readRaw(`/api/3/sms/out?to=${handset}&body=x&messageId=m`), 'HTTP/1.1 2');
     assert.equal(simulator.find('m')?.body, 'x');

@@ -54,7 +54,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assertAccount(feed);
   });
 
-  it('is RSS 2.0 on demand', async () => {
+  it('is RSS 2.0 if requested', async () => {
     await start();
     await converse(1);
     const rss = await read({ format: 'RSS' });
@@ -93,7 +93,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal((await read({ Size: '3' })).all('entry').length, 8, 'names are case sensitive');
   });
 
-  it("has the service's own ids, also in the outbox, if the option says so", async () => {
+  it('has ids of the service, also in the outbox, with ownRecordIds', async () => {
     await start({ ownRecordIds: true });
     assert.match((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text, /messageId="mine"/);
     const own = String((await calls.pollOutbox())[0]?.messageId);

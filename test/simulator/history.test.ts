@@ -85,7 +85,7 @@ describe('simulator: messages, handsets and log', () => {
       return handsets.map(({ name, msisdn }) => name ?? msisdn);
     };
 
-    it('are the added ones, contacts and those with messages, latest first', async () => {
+    it('include added ones, contacts and those with messages, latest first', async () => {
       await start();
       simulator.addContact('Anna', other);
       simulator.receive({ from: '6421555125', to: number, body: 'first' });

@@ -12,7 +12,7 @@ describe('simulator: polls', () => {
   useSimulator();
 
   describe('the endpoint of incoming messages (§2.3, §4.2)', () => {
-    it('returns a reply with inReplyToId and without to', async () => {
+    it('returns a reply with inReplyToId, but without the parameter to', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
       const message = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
@@ -29,7 +29,7 @@ describe('simulator: polls', () => {
       });
     });
 
-    it('answers the named message, the last one, or default if it has no id', async () => {
+    it('returns the id of the named or last message, or default if it has none', async () => {
       await start();
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
@@ -42,7 +42,7 @@ describe('simulator: polls', () => {
       assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'first');
     });
 
-    it('returns to and extra fields, but no inReplyToId, if not a reply (§9)', async () => {
+    it('returns a first message with to and extra fields, not inReplyToId (§9)', async () => {
       await start();
       simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
       const form = readForm(await calls.pollIncoming());
@@ -64,7 +64,7 @@ describe('simulator: polls', () => {
       assert.equal((await calls.pollIncoming()).status, 204);
     });
 
-    it('waits for a message and returns it immediately (§8)', async () => {
+    it('waits for a message, and returns it as soon as it arrives (§8)', async () => {
       await start({ waitMs: 600_000, clock: createManualClock() });
       const poll = calls.pollIncoming();
       await simulator.until(() => simulator.polling('incoming') === 1);

@@ -54,7 +54,7 @@ describe('simulator: encodings of requests', () => {
       assert.equal(simulator.messages.length, 0);
     });
 
-    it('leaves a stray percent sign as it stands', async () => {
+    it('leaves a stray percent sign unchanged', async () => {
       await post(`to=${handset}&body=100%25+is+100%+%zz+%4`, 'application/x-www-form-urlencoded');
       assert.equal(simulator.messages[0]?.body, '100% is 100% %zz %4');
     });

@@ -216,7 +216,7 @@ describe('simulator: send', () => {
         assert.match(answer.reason, /\/api\/3/);
       });
 
-      it(`answers 403 on /api/${version} when its one recipient fails`, async () => {
+      it(`answers 403 on /api/${version} if the only recipient fails`, async () => {
         simulator.block(handset);
         const answer = await calls.call(`/api/${version}/sms/out`, { to: handset, body: 'x' });
         assert.equal(answer.status, 403);

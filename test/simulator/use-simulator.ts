@@ -1,8 +1,9 @@
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import { ServiceCalls } from './service-calls';
 
-/** The simulator of the running test, and calls to it. */
+/** The simulator of the running test. */
 export let simulator: Simulator;
+/** Calls the endpoints of {@link simulator}. */
 export let calls: ServiceCalls;
 
 /** Starts a simulator without long polls instead of the running one. */
