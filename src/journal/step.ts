@@ -73,8 +73,8 @@ export interface Participant {
   /** Returns whether it can use an item. If not, the store quarantines the item. Absent: it can use every item. */
   isReadable?(item: Item): boolean;
   /**
-   * Accepts a text that an earlier process saved (see {@link Journal.saveAhead}). Returns whether the text belongs to this
-   * participant.
+   * Accepts a text that an earlier process saved (see {@link Journal.saveAhead}). Returns whether the text belongs to
+   * this participant.
    */
   replay?(write: RecoveredWrite): boolean;
   /**

@@ -43,8 +43,8 @@ const kinds = ['replyRequest', 'report'] as const;
 
 /**
  * The sending side of an account. It accepts messages, sends them as their options say, resolves unknown outcomes,
- * waits for replies, and reports to each node the outcomes of its messages. The {@link MessageRepository} keeps everything that
- * must survive the process.
+ * waits for replies, and reports to each node the outcomes of its messages. The {@link MessageRepository} keeps
+ * everything that must survive the process.
  */
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */

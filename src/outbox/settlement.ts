@@ -200,8 +200,8 @@ export class Settlement {
   }
 
   /**
-   * Resumes a message that was being sent when its process ended, so that its outcome is unknown. If there is no client for
-   * the search, the message waits.
+   * Resumes a message that was being sent when its process ended, so that its outcome is unknown. If there is no client
+   * for the search, the message waits.
    */
   async resume(item: MessageItem): Promise<MessageItem | undefined> {
     const { repository, reconciliations, registrations } = this.#options;

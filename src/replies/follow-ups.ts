@@ -38,15 +38,15 @@ export interface ReplyRequest extends Awaiting {
   recipient: string;
   /** Start of the wait, in ms. Absent until the outcome of the message is known. */
   askedAt?: number;
-  /** Present until the flow has received it. */
+  /** The result, until the flow has received it. */
   result?: ReplyResult;
   /** Whether only some replies are answers; see `answers.ts`. */
   hasAnswers?: true;
   /** Body of the last reply that matched no answer. */
   unclear?: string;
-  /** Handsets that have received the message `again`, or will receive it. */
+  /** Handsets that have received the second message (option `again`), or will receive it. */
   againTo?: readonly string[];
-  /** Those of `againTo` to which the message `again` was not sent yet. */
+  /** Those of `againTo` to which the second message was not sent yet. */
   againDue?: readonly string[];
 }
 
@@ -74,7 +74,7 @@ export const awaitedKindOf: Readonly<Record<FollowUp['kind'], AwaitedKind>> = {
   report: 'status',
 };
 
-/** How long a follow-up stays after its deadline if its node is not deployed. */
+/** How long a follow-up stays after its deadline if its node is not deployed, in ms. */
 export const followUpGraceMs = 7 * 24 * 3_600_000;
 
 const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;

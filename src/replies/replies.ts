@@ -49,17 +49,20 @@ export interface RepliesOptions {
   handlerOf(node: string): SendHandler | undefined;
   /** Receives every record, as possible evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
-  /** Data that nodes attached to their messages, by message id. */
+  /** Inputs of the nodes, by message id. */
   origins: Map<string, unknown>;
   /** Called if a follow-up is dropped because its node is no longer deployed. */
   onAbandoned(node: string): void;
-  /** Called if handsets of a reply request must receive the message `again`. */
+  /** Called if the account must send the second message (option `again`) to handsets of a reply request. */
   onAgainDue(request: ReplyRequest): void;
   /** Called if a node threw an error. */
   onFault(error: unknown): void;
 }
 
-/** After a start, an overdue follow-up waits at most this long for replies or statuses that the service still has. */
+/**
+ * Maximum time for which an overdue follow-up waits after a start, in ms. The service might still have its replies or
+ * statuses.
+ */
 const readFirstMs = 60_000;
 const collectIntervalMs = 500;
 
@@ -76,7 +79,7 @@ export class Replies {
   readonly redelivery: Redelivery<FollowUp>;
   /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
   readonly #overdue = new Set<string>();
-  /** Set while the account reads the replies that the service still has. */
+  /** Kinds of records that the service might still have after a start, until the account has read them all. */
   readonly #readingFirst = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
   /** Number of open follow-ups that this round has collected. */
@@ -90,7 +93,7 @@ export class Replies {
       items: repository.followUps,
       handlerOf: ({ messageItemId, node }) =>
         repository.messages.isOutcomeComing(messageItemId) ? undefined : handlerOf(node),
-      // The node might be deployed soon.
+      // Waits for the end of the deployment, because the node might be deployed soon.
       patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       report: async (handler, followUp, mayBeKnown) => {
         const { messageItemId, messageId } = followUp;
@@ -278,13 +281,13 @@ export class Replies {
     return journal.run(createReading('postpone', (readKey) => readAgainTemplate(messageItemId, readKey)));
   }
 
-  /** Returns the handsets that must receive the message `again` of an open request. */
+  /** Returns the handsets that must receive the second message (option `again`) of an open request. */
   dueOf(id: string): readonly string[] {
     const request = this.#options.repository.followUps.get(id);
     return (request?.kind === 'replyRequest' && !request.result && request.againDue) || [];
   }
 
-  /** Records that the message `again` to a handset was sent or refused and needs no further try. */
+  /** Notes that the second message (option `again`) to a handset was sent or refused, and needs no further try. */
   async againEnded(id: string, handset: string): Promise<void> {
     const { journal, followUps } = this.#options.repository;
     const followUp = followUps.get(id);
@@ -316,7 +319,7 @@ export class Replies {
     } else if (hasBegun) this.#sendAgain(changed);
   }
 
-  /** Called when a node starts to send. Sends its messages `again` that waited for the node. */
+  /** Called when a node starts to send. Sends its second messages (option `again`) that waited for the node. */
   nodeAttached(node: string): void {
     const { replyRequest } = this.#options.repository.followUps.open;
     if (replyRequest.of(node) === 0) return;
@@ -445,12 +448,13 @@ export function endFollowUps(
           if (statuses) changed.push({ ...current, result: { statuses } });
           continue;
         }
-        // If the handset has received many messages since then, the reply can be found only by this key.
+        // Takes a reply that another instance stored for the request. No other key leads to this reply.
         const taken = takeForwarded(current, readKey, changes);
         if (current.result) continue;
         const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
         if (ended === current) continue;
-        // The request can be open again here, if its message was sent again after another instance read the reply.
+        // Closes the request, because it might be open again: its message might have been sent again after another
+        // instance read the reply.
         if (ended.result) closeRequest(current, readKey, changes);
         changed.push(ended);
       }
@@ -465,7 +469,7 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
 }
 
 /**
- * Drops a follow-up whose result has entered the flow.
+ * Creates the step that drops a follow-up whose result has entered the flow.
  *
  * @param isLast says whether no other follow-up needs the flow message
  */

@@ -48,20 +48,22 @@ import {
   type SentKeys,
 } from './sent-index';
 
-/** The message that follows an unclear reply (*again*), without its recipient. */
+/** The second message (option `again`), which follows an unclear reply, without its recipient. */
 export interface AgainTemplate extends CheckedDraft {
   options: SendOptions;
-  /** Whether each message `again` has a new UUID as its messageId. */
+  /** Whether each second message has a new UUID as its messageId. */
   hasOwnId: boolean;
 }
 
-/** The replies to a message that count as answers, and the message that follows an unclear reply. */
+/** The replies to a message that count as answers, and the second message, which follows an unclear reply. */
 interface AnswerRules {
   answers: readonly AnswerChoice[];
   again?: AgainTemplate;
 }
 
-/** A group can have more handsets than a message has recipients. Further handsets get no `again`. */
+/**
+ * Maximum number of handsets per request that get the second message (option `again`). A group can have more handsets.
+ */
 const maxAgainPerRequest = 10_000;
 
 export const answerRulesKey = (message: string) => `answers:${message}`;
@@ -103,7 +105,7 @@ export function readAgainTemplate(message: string, readKey: ReadKey): AgainTempl
   return readAnswerRules(message, readKey)?.again;
 }
 
-/** Records an unclear reply. Each handset receives the message `again` once. */
+/** Adds an unclear reply to a request. Each handset receives the second message (option `again`) once. */
 export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
   const { againTo = [], againDue = [] } = request;
   const added = handsets.filter((handset) => !againTo.includes(handset)).slice(0, maxAgainPerRequest - againTo.length);
@@ -111,14 +113,14 @@ export function withUnclear(request: ReplyRequest, body: string, handsets: reado
   return { ...request, unclear: body, againTo: [...againTo, ...added], againDue: [...againDue, ...added] };
 }
 
-/** Records that the message `again` to a handset needs no further try. */
+/** Notes in a request that the second message (option `again`) to a handset needs no further try. */
 export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest {
   return { ...request, againDue: request.againDue?.filter((one) => one !== handset) ?? [] };
 }
 
 /**
- * Records, in the same commit, that a message `again` is stored or sent. So a crash neither loses nor repeats the
- * message. Returns the effect.
+ * Notes that a second message (option `again`) is stored or sent. The same commit stores this note, so that a crash
+ * neither loses nor repeats the message. Returns the effect.
  */
 export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
   if (!again) return () => {};
@@ -253,8 +255,8 @@ function createRequests(
 }
 
 /**
- * Returns the keys that {@link noteLeft} and {@link noteEnded} read for a message with its own messageId. With these
- * keys, the journal need not run the steps twice.
+ * Returns the keys that {@link noteLeft} and {@link noteEnded} read for a message with its own messageId. The journal
+ * reads these keys first, so that it need not run the steps twice.
  */
 export function keysOfSteps(item: MessageItem): string[] {
   const { messageId, to } = item.message;
@@ -264,11 +266,11 @@ export function keysOfSteps(item: MessageItem): string[] {
 }
 
 /**
- * Prepares for the replies and statuses of a message that is about to leave, because they can come as soon as the first
- * byte is sent. Without a messageId of its own, the message is remembered when it is accepted.
+ * Prepares for the replies and statuses of a message that is about to be sent, because they can come as soon as the
+ * first byte is sent. Without a messageId of its own, the message is remembered when it is accepted.
  *
- * @param item the message before it was marked
- * @param marked the message with the mark
+ * @param item the message before the step
+ * @param marked the message in state `leaving`
  */
 export function noteLeft(
   { item, marked }: { item: MessageItem; marked: MessageItem },
@@ -313,7 +315,7 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
 
 /** The follow-ups of a message after its outcome. */
 interface EndedFollowUps {
-  /** Recipients that have replied although the message was not known to be accepted, also before. */
+  /** Recipients that have replied, now or earlier, although the message was not known to be accepted. */
   repliedRecipients: string[];
   newFollowUps: FollowUp[];
   closedRequests: string[];

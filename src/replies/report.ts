@@ -21,7 +21,10 @@ const maxHandsets = 10_000;
 
 export const statusesPrefix = 'statuses:';
 
-/** Returns the key of the final statuses of messages with this reference. The key exists as soon as statuses count. */
+/**
+ * Returns the key of the final statuses of messages with this reference. The key exists as soon as statuses are
+ * collected.
+ */
 function statusesKey(reference: string): string {
   return statusesPrefix + reference;
 }
@@ -31,7 +34,7 @@ export function keysOfStatus({ reference }: RecordKeys): string[] {
   return reference === undefined ? [] : [statusesKey(reference)];
 }
 
-/** Counts statuses of a message from now on. Statuses of an earlier message with this messageId no longer count. */
+/** Collects statuses of a message from now on. Ignores statuses of an earlier message with this messageId. */
 export function expectStatuses(
   { message, options, leftAt }: MessageItem,
   { reference, askedAt, followUps }: Pick<Report, 'reference' | 'askedAt'> & { followUps?: FollowUpBook },

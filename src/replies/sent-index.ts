@@ -19,7 +19,7 @@ import { followUpGraceMs, type ReplyRequest } from './follow-ups';
 /** Exists as soon as any message is remembered. From then on, an incoming record can be a reply. */
 const sentIndexKey = 'remembers';
 
-/** Records that messages are remembered. */
+/** Notes that a message is remembered. */
 export function noteSentIndex(at: number, readKey: ReadKey, changes: Changes): void {
   if (!readKey(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
 }
@@ -31,14 +31,14 @@ export function hasSentIndex(readKey: ReadKey): boolean {
 /** A remembered message, stored under its reference. */
 interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
   messageItemId?: string;
-  /** How long the message is remembered, in ms, if its reply requests need more time than that. */
+  /** How long the message is remembered, in ms. Set only if the message is stored longer, for its reply requests. */
   rememberMs?: number;
 }
 
 /** The message that a record answers. */
 export interface Match {
   sent: SentMessage;
-  /** Until when records that answer no open request can be matched to the message, in ms since 1970. */
+  /** End of the time in which records that answer no open request can be matched to the message, in ms since 1970. */
   rememberedUntil: number;
   /** The open reply request to which the record belongs. */
   request?: FoundRequest;
@@ -62,7 +62,7 @@ export interface RecordKeys {
   sender: string;
 }
 
-/** Derives the keys of a record. `default` is the name of a message without a messageId (§2.3). */
+/** Derives the keys of a record. The service calls a message without a messageId `default` (§2.3). */
 export function recordKeysOf({ inReplyToId, from }: { inReplyToId?: unknown; from: unknown }): RecordKeys {
   const id = isBlank(inReplyToId) ? 'default' : String(inReplyToId).trim();
   return { sender: recipientDigest(from), reference: id === 'default' ? undefined : digest('messageId', id) };
@@ -120,7 +120,10 @@ function requestOfReply(
   return undefined;
 }
 
-/** A status never ends the request of an address-book item, and statuses of a message `again` end no request. */
+/**
+ * A status never ends the request of an address-book item. A status of a second message (option `again`) ends no
+ * request.
+ */
 function requestOfStatus(from: unknown, reference: string, readKey: ReadKey): FoundRequest | undefined {
   if (!isHandset(normaliseRecipient(from))) return undefined;
   return findUnder(requestKey(reference, recipientDigest(from)), readKey);
@@ -136,7 +139,7 @@ function readSent(reference: string, readKey: ReadKey): RememberedMessage | unde
   return { ...sent, rememberedUntil: remembered.at + (sent.rememberMs ?? remembered.forMs) };
 }
 
-/** Creates a step that reads the bodies of remembered messages, by reference. */
+/** Creates a step that reads the bodies of remembered messages. Its result maps each reference to a body. */
 export function createBodyReading(references: readonly string[]): Step<Map<string, string>> {
   const different = [...new Set(references)];
   return {
@@ -174,10 +177,9 @@ interface Reference {
   asks?: true;
 }
 
-/**
- * Maximum number of messages per handset that a reply without a messageId can answer: without and with a reply request.
- */
+/** Maximum number of messages without a reply request, per handset, that a reply without a messageId can answer. */
 const maxMessagesPerHandset = 8;
+/** The same maximum for messages with a reply request. */
 const maxRequestsPerHandset = 50;
 
 const handsetPrefix = 'handset:';
@@ -216,14 +218,14 @@ function writeReferences(key: string, references: readonly Reference[], changes:
   changes.remember.set(key, keptReferences.length === 0 ? undefined : remembered);
 }
 
-/** Forgets a message for the recipients that did not receive it, because it was remembered before it was sent. */
+/** Forgets a message for recipients that did not receive it. The message was remembered for them before it was sent. */
 export function forgetSent(
   { id }: Pick<MessageItem, 'id'>,
   { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
   readKey: ReadKey,
   changes: Changes,
 ): void {
-  // A different message with the same messageId is stored here.
+  // Changes nothing if a different message with the same messageId is remembered.
   if (readSent(sent, readKey)?.messageItemId !== id) return;
   for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(readKey(key));
@@ -298,7 +300,7 @@ export function remember(
     const others = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
     if (item.again) {
-      // Replies to a message `again` end the request of the message before it.
+      // A reply to the second message (option `again`) ends the request of the first message.
       const alias: Alias = { aliasOf: requestKey(item.again.reference, recipientDigest(item.again.recipient)) };
       const aliasKey = requestKey(reference, recipientDigest(msisdn));
       changes.remember.set(aliasKey, { at, forMs, value: JSON.stringify(alias) });
@@ -329,7 +331,7 @@ function rememberMessage(
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
 }
 
-/** Records that a sent message was accepted. It replaces an earlier message with its messageId. */
+/** Notes that a sent message was accepted. The message replaces an earlier message with the same messageId. */
 export function acceptSent(
   { item, to, keys }: Pick<Remembering, 'item' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
@@ -356,12 +358,12 @@ interface OpenRequest {
 /** An open request with its key. */
 export type FoundRequest = OpenRequest & { key: string };
 
-/** Leads from a message `again` to the request of the message before it. */
+/** Leads from the second message (option `again`) to the request of the first message. */
 interface Alias {
   aliasOf: string;
 }
 
-/** If one handset has more open requests than this with the same messageId, their replies are not distinguished. */
+/** Maximum number of open requests of one handset with the same messageId. The store forgets older requests. */
 const maxPerKey = 50;
 
 export const requestPrefix = 'request:';
@@ -377,9 +379,9 @@ function requestKey(reference: string, recipient: string): string {
 }
 
 /**
- * Opens reply requests in the store. An open request keeps the state of its handset.
+ * Opens reply requests in the store. A request that is already open keeps `isReceived`.
  *
- * @param opening duration, and the messages whose outcome is not known yet
+ * @param opening duration, and whether the outcome of the message is not known yet
  */
 export function openRequests(
   requests: readonly ReplyRequest[],
@@ -427,7 +429,7 @@ export function changeRequest(
 
 /** Keeps the requests that are open in two values from the same time. Otherwise, keeps the later value. */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
-  // Also those of a message `again`, which have no list.
+  // Includes the values of second messages (option `again`), which are not lists.
   if (ownValue.value === formerValue.value) return ownValue;
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const ownRequests = new Map(parseRequests(ownValue).map((one) => [one.id, one]));
@@ -438,7 +440,10 @@ export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Re
   return { ...ownValue, value: JSON.stringify(open) };
 }
 
-/** Keeps an empty list. If a login is changed back, the import then replaces the open requests in its former store. */
+/**
+ * Writes an empty list instead of removing the key. If a user changes the login back, the import then replaces the
+ * outdated list in the former store.
+ */
 function write(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
   changes.remember.set(key, { at, forMs, value: JSON.stringify(open) });
 }

@@ -1,7 +1,7 @@
 /** Number of messages at one time, or at several merged times, in ms since 1970. */
 export type Counted = [at: number, number: number];
 
-/** Messages that a commit counts under a key, and the limits that must not be reached before. */
+/** Messages that a commit counts under a key, and the limits that the messages already counted must not exceed. */
 export interface Count {
   /** The current time, in ms since 1970. */
   now: number;
@@ -55,9 +55,8 @@ export function areLimitsKept(value: string | undefined, { limits }: Count): boo
 }
 
 /**
- * Counts messages on top of a value. Removing a message lowers the number at its time. If that time was merged with
- * others, it lowers the number at the merged time.
- * Returns the new value, or `undefined` if no message counts any longer.
+ * Counts messages on top of a value. Removing a message lowers the number at its time or, if that time was merged with
+ * others, at the merged time. Returns the new value, or `undefined` if no message counts any longer.
  *
  * `redis-scripts.ts` has the same rules for the server.
  */

@@ -49,7 +49,7 @@ export async function openDatabase(folder: string, candidates: readonly Engine[]
     : new SmsError('databaseMissing', { params: { detail } });
 }
 
-/** Error reasons by the database's name of the failure. */
+/** Patterns of the failures that databases report, and the matching error reasons. */
 const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
@@ -83,22 +83,24 @@ function describeLack(missing: readonly Engine[]): string {
   return `${platform} ${arch}, Node.js ${versions.node}: ${missing.map(({ name }) => `no ${name}`).join(', ')}`;
 }
 
-/**
- * Prefix of the keys of each kind. `endOf` returns the end of its range, because every UTF-8 text sorts before
- * U+10FFFF.
- */
+/** Prefixes of the keys of items, remembered values and unreadable items. */
 const [itemPrefix, rememberedPrefix, unreadablePrefix] = ['!items!', '!remembered!', '!unreadable!'];
+/** Returns the end of the keys with a prefix. Every UTF-8 text sorts before U+10FFFF. */
 const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 
 /** Maximum number of items read in one turn of the event loop, and of values read in one sweep. */
 const pageSize = 1_000;
+/** Length of the text with which {@link probe} checks the disk. */
 const probeLength = 256 * 1024;
-/** Key that exists while {@link DiskStore.clear} drops the data. It names the only key whose value is not dropped. */
+/**
+ * Key that exists while {@link DiskStore.clear} drops the data. Its value names the only remembered value that stays.
+ */
 const clearingKey = '!clearing!';
 
 /**
  * Stores everything in a database in its own folder. Kept items are flushed before `commit` resolves. Drops are written
- * without a flush, because a lost drop only causes a redelivery. The exception is a firm step, which is always flushed.
+ * without a flush, because a lost drop only causes a redelivery. Exception: a step that a power cut must not undo
+ * (`firm`) is always flushed.
  *
  * @example
  * ```ts
@@ -202,11 +204,11 @@ export class DiskStore implements Store {
       for (const [key, value] of [...remember, ...counted]) {
         operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
       }
-      // No other process can change the compared keys.
+      // Ignores the keys to compare, because no other process can change their values.
       if (operations.length === 0) return;
       const isToFlush = isFlushed(changes);
       await database.write(operations, { isFlushed: isToFlush });
-      // The operating system lets a process write to a deleted file without an error.
+      // Checks the file, because the operating system lets a process write to a deleted file without an error.
       if (isToFlush) this.#checkFile();
       if (this.#isGone) throw new SmsError('storeGone', { params: { folder: this.#location } });
     } catch (error) {
@@ -315,14 +317,14 @@ class UndoFile {
     this.#path = join(folder, 'undo');
   }
 
-  /** Writes the file without a flush: a power cut would also lose the unflushed commit. */
+  /** Writes the file without a flush, because a power cut would also lose the unflushed commit. */
   async note(database: Database, operations: readonly Operation[]): Promise<void> {
     try {
       const texts = await database.read(operations.map(([key]) => key));
       const formerTexts = operations.map(([key], index) => [key, texts[index] ?? null]);
       writeFileSync(this.#path, JSON.stringify(formerTexts), { mode: 0o600 });
     } catch {
-      // If the disk cannot store this file, it has not stored the commit either.
+      // Ignores the error: if the disk cannot store this file, it has not stored the commit either.
     }
   }
 
@@ -334,7 +336,7 @@ class UndoFile {
   }
 }
 
-/** Parses the file. If a kill cut the file off, no caller was told yet that the commit had failed. */
+/** Parses the file. Ignores a file that a kill cut off, because no caller was told yet that the commit had failed. */
 function parseUndo(text: string): Operation[] {
   try {
     return (JSON.parse(text) as [string, string | null][]).map(([key, former]) => [key, former ?? undefined]);
@@ -343,8 +345,9 @@ function parseUndo(text: string): Operation[] {
   }
 }
 
-/** Prefix of file names that the databases ignore. */
+/** Start of the names of files with saved texts. The databases ignore these files. */
 const pendingPrefix = 'held-';
+/** Prefix of the names of files that were quarantined. */
 const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
@@ -374,7 +377,7 @@ class HeldFiles {
     try {
       writeFileSync(join(this.#folder, name), `${text}\n`, { mode: 0o600 });
     } catch {
-      // The next commit fails on the same disk and reports the failure.
+      // Does not report this failure, because the next commit fails on the same disk and reports it.
       remove();
       return undefined;
     }
@@ -415,7 +418,7 @@ class HeldFiles {
     try {
       rmSync(join(this.#folder, name), { force: true });
     } catch {
-      // The disk is read-only.
+      // Ignores the error: the disk might be read-only.
     }
   }
 

@@ -3,7 +3,7 @@ import { maxTimes, partsOfWindow } from './counts';
 
 /** Heartbeat value of a closed instance, whose items other instances can claim immediately. */
 export const leftSign = 'left';
-/** Key of the session in the hash of items of an instance. No item has this id. */
+/** Field of the heartbeat value in the hash of items of an instance. No item has this id. */
 export const signField = '-';
 
 /** Checks that no other instance has claimed items of this instance, and that the server has not lost its items. */
@@ -12,13 +12,16 @@ local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', KEYS[1], '${signField}') == step.sign
 `;
 
-/** Suffix of a heartbeat. It means that other instances have claimed items of this instance since it was last open. */
+/**
+ * Suffix of a heartbeat value. It means that other instances have claimed items of this instance since it was last
+ * open.
+ */
 const takenSign = 'taken';
 
 /**
  * Writes the first heartbeat of a session, and returns it. The heartbeat gets the suffix {@link takenSign} in two
  * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
- * found that. Without the suffix, the server has lost any item that is missing.
+ * found that. If the suffix is absent but items are missing, the server has lost them.
  *
  * Before it changes lasting data, the script runs every command that the store needs. A user without the necessary
  * rights is therefore refused now. Keys: own items, heartbeat, mark that this instance is gone, mark that its items are

@@ -69,7 +69,9 @@ const pageSize = 250;
 /** Number of keys that the server scans in one command, which takes less than a millisecond. */
 const scanSize = 1_000;
 
-/** Error if other instances might have claimed the items of this instance, or the server has lost them. */
+/**
+ * Message of the error if other instances might have claimed the items of this instance, or the server has lost them.
+ */
 const lifeless =
   'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys';
 
@@ -245,14 +247,17 @@ export class RedisStore implements Store {
     session?.redis.disconnect();
   }
 
-  /** Ends a session without releasing its items, because this instance is alive. */
+  /** Ends a session without releasing its items, because this instance continues to run. */
   #abandon(session: Session | undefined): void {
     this.#session = undefined;
     session?.nextBeat?.cancel();
     session?.redis.disconnect();
   }
 
-  /** Reports a failure, except during the opening, whose rejection already reports it. */
+  /**
+   * Reports a failure. Does nothing while the store is being opened, because the rejection of `open` reports the
+   * failure.
+   */
   #fail(session: Session, events: StoreEvents, error: unknown): void {
     if (this.#session === session) events.onFailure(describeFailure(error, this.#redact));
   }
@@ -353,7 +358,7 @@ export class RedisStore implements Store {
         await this.#readTime(session.redis);
         const { listed } = await this.#claim(session, events);
         const items = await this.#readItems(session, listed, events);
-        // The session has ended. The next session lists these items as its own.
+        // Ignores the items if the session has ended. The next session lists them as its own.
         if (this.#session !== session) return;
         if (items.length > 0) events.onTakenOver(items);
         this.#beatLater(session, events);
@@ -396,13 +401,14 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** Text that a server puts before the error of a script command, and text after it that quotes the sent data. */
+/** Matches the text that a server puts before the error of a script command. */
 const beforeRefusal = /^ERR Error running script .*@user_script: ?\d+: -?/s;
+/** Matches the text after the error, which quotes the sent data. */
 const afterRefusal = /,? (?:script:|with args ).*/s;
 
 /**
- * Describes a failure without quoting the command, which can contain the password or a body. Of the server's message,
- * the description contains only the first sentence, without the login.
+ * Describes a failure without quoting the command, which can contain the password or a body. The description contains
+ * only the first sentence of the server's message, without the login.
  */
 function describeFailure(error: unknown, redact: Redact): Error {
   if (error instanceof StoreLapse) return error;
@@ -415,11 +421,11 @@ function describeFailure(error: unknown, redact: Redact): Error {
     return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
   }
   if (code !== undefined) {
-    // A Redis server without TLS waits for a line end, so that the connection times out.
+    // Adds a hint about TLS. A Redis server without TLS waits for a line end, so that the connection times out.
     const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
     return new Error(`Redis: ${code}${hint}`);
   }
-  // The client reports an unreadable answer as a bug in the client.
+  // Replaces the message with which the client reports an unreadable answer as its own bug.
   return new Error(
     `Redis: ${/please report/i.test(message) ? 'the server does not speak Redis' : message.replace(/\.$/, '')}`,
   );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Database, type Engine, maxBytes, type Operation } from './store';
 
-/** Name of the thread. */
+/** Name of the database thread. This module runs in the thread if `workerData` has this value. */
 const threadName = 'node-red-sms: SQLite';
 
 const fileName = 'store.sqlite';
@@ -169,7 +169,7 @@ function openDatabase(file: string) {
         try {
           database.exec('ROLLBACK');
         } catch {
-          // SQLite has already rolled back after some failures.
+          // Ignores the error, because SQLite has already rolled back after some failures.
         }
         throw error;
       }

@@ -131,7 +131,7 @@ export class StoreLapse extends Error {}
 export interface Changes {
   /** New or changed items, by id. */
   keep: Map<string, Item>;
-  /** Ids in `keep` that must survive the process but need not survive a power cut. */
+  /** Ids of items in `keep` that must survive the process but need not survive a power cut. */
   loose: Set<string>;
   /** Ids of items to drop, with their parts. */
   drop: Map<string, ItemKind>;
@@ -151,8 +151,8 @@ export interface Changes {
 /**
  * Stores items until they are dropped, and remembers values.
  *
- * Calls never overlap, except `hold`. Each call can reject with any error. The journal then closes the store and opens
- * it again later.
+ * Calls never overlap, except `saveAhead`. Each call can reject with any error. The journal then closes the store and
+ * opens it again later.
  */
 export interface Store {
   /** True if stored data survives the process, so that the memory can drop it on close. */
@@ -365,7 +365,7 @@ export function asStoreError(cause: unknown): SmsError {
   });
 }
 
-/** Length of the first part of an id: its time in µs since 1970, in base 36. */
+/** Length of the first part of an id, in characters: the time in µs since 1970, in base 36. */
 export const idTimeLength = 11;
 
 /**

@@ -40,7 +40,10 @@ export function readIsoDate(text: string): { instant: number; isLocal: boolean }
   return { instant, isLocal: zoneName === undefined };
 }
 
-/** Whether a date has this day of the month. A day that the month does not have rolls over into the next month. */
+/**
+ * Whether a date has this day of the month. Differs if the month lacks that day, because `Date` rolls over into the
+ * next month.
+ */
 function isDay(date: string, day: string | undefined): boolean {
   return new Date(date).getUTCDate() === Number(day);
 }

@@ -53,13 +53,13 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const ownBodies = [...parts.own('content'), ...parts.own('summary')];
-  // ATOM can use another prefix. An empty element of an extension is not the body.
+  // Uses elements with another prefix only if there are no others. Ignores empty ones, which belong to extensions.
   const otherPrefixBodies =
     ownBodies.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
   const bodies = isAtom
     ? [...ownBodies, ...otherPrefixBodies]
     : [...parts.named('encoded'), ...parts.own('description')];
-  // Content with `src` is stored at another address.
+  // Skips content with `src`, because it is stored at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);
   const updated = parts.date(['updated', 'date']);

@@ -34,7 +34,7 @@ function decodePart(part: string, charset: string | undefined): string {
   const unescaped = part
     .replaceAll('+', ' ')
     .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
-  // Printable ASCII characters are valid UTF-8, which takes precedence over the charset.
+  // Printable ASCII needs no decoding: it is valid UTF-8, which takes precedence over the charset.
   return /^[ -~]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 

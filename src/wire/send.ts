@@ -49,7 +49,7 @@ export function parseSendResponse(...encoded: Encoded): SendResponse {
   return { ...readResult(root), recipients, ...(messageId?.trim() && { messageId }) };
 }
 
-/** Reads the result of the message or of a recipient. An `errorCode` without `isError` is an error. */
+/** Reads the result of the message or of a recipient. If `isError` is absent, an `errorCode` means an error. */
 function readResult({ attributes }: XmlElement): Omit<RecipientResult, 'msisdn'> {
   const { isError, errorCode, errorMessage } = attributes;
   return {
