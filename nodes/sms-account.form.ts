@@ -137,7 +137,7 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
     try {
       return parseBaseUrl(url, true);
     } catch {
-      // An environment variable is compared by its name.
+      // Compares an environment variable by its name.
       return url;
     }
   };

@@ -26,9 +26,7 @@ export = (RED: NodeAPI) => {
     const stop = new AbortController();
     let loop: PollLoop | undefined;
 
-    /**
-     * Parses all settings. Each read does this too, so that it shows a configuration error again instead of hiding it.
-     */
+    /** Parses all settings. Each read does this too, so that it does not replace the badge of a configuration error. */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
       messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),

@@ -48,7 +48,7 @@ export function listNames(names: readonly string[]): string {
 export function toValidationResult(verdict: Verdict): true | string {
   if (verdict === undefined) return true;
   const { key, params = {} } = verdict;
-  // Errors name a property. The form shows the property's label instead.
+  // Replaces the name of a property in an error by the label of the property.
   const words = text(
     key,
     typeof params.field === 'string' ? { ...params, field: text(`sms-send.label.${params.field}`) } : params,
@@ -159,7 +159,7 @@ export function fillDefaults(node: EditorNode): void {
 export function prepare(node: EditorNode): void {
   const prefix = prefixOf(node);
   const form = $(`#${prefix}-name`).closest('.sms-form');
-  // With the language, the browser can break Japanese lines between words.
+  // Sets the language, because the browser then breaks Japanese lines between words.
   form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix, lang: language() });
   const { defaults, credentials = {} } = node._def;
   const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {
@@ -294,7 +294,7 @@ function prepareOutputs(node: EditorNode, form: JQuery): void {
 function prepareButtons(form: JQuery): void {
   const buttons = form.find('a.red-ui-button[id*="-btn-"]');
   for (const element of buttons) {
-    // Node-RED translates the label only after the form is prepared.
+    // Translates the label itself, because Node-RED does so only after the form is prepared.
     const label = $(element).closest('.form-row').find('label [data-i18n]').attr('data-i18n') ?? '';
     const name = label.includes(':') ? RED._(label) : text(label);
     const key = element.id.endsWith('-add') ? 'sms-account.label.add' : 'sms-account.label.edit';

@@ -128,7 +128,7 @@ function chooseCredentials(
     const isSaved = formValue === undefined || formValue === savedPassword;
     const value = resolveVariable(RED, isSaved ? savedCredentials[field] : formValue, saved?.id);
     if (isBlank(value)) continue;
-    // An invalid address causes another error later.
+    // Ignores an invalid address here, because a later check refuses it.
     if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
       throw new SmsError('credentialElsewhere', { field, params: { field } });
     }

@@ -18,7 +18,7 @@ export interface RunningAccount {
   /** Absent if the account cannot be used. `error` then has the reason. */
   state?: StateReport;
   error?: ErrorReport;
-  /** Counts since midnight, or since the start of the process. */
+  /** Counts since midnight, or since the start of the process if that was later. */
   today?: CountsReport;
   /** Start of the process, if it started after midnight. */
   todaySince?: string | undefined;
@@ -88,7 +88,7 @@ export const countNames = [
 
 type CountName = (typeof countNames)[number];
 
-/** A setting that only one node of a login can decide. */
+/** Settings that one node of a login decides for all its nodes. */
 export type ConnectionSetting = 'proxy' | 'tls';
 
 /** State of an entry. */

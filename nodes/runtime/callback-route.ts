@@ -53,7 +53,8 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
 
 /** Removes one middleware function, so that other nodes keep theirs on the same path. */
 function removeLayer({ httpNode }: NodeAPI, layer: RequestHandler): void {
-  // Express 5 names its router `router`. In Express 4, reading that name throws.
+  // Tries the name in Express 4 (`_router`) first, because in Express 4, reading the name in Express 5 (`router`)
+  // throws.
   const routers = httpNode as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
   const stack = (routers._router ?? routers.router)?.stack;
   const index = stack?.findIndex(({ handle }) => handle === layer) ?? -1;

@@ -32,7 +32,7 @@ export class FlowSender {
   readonly #node: WiredNode;
   readonly #flows: Flows;
   readonly #unwatch: () => void;
-  /** The next nodes at the time of the last stop. */
+  /** The next nodes when Node-RED last stopped nodes. */
   #nextAtStop: Node[] = [];
   #stops = 0;
   #batch: Batch | undefined;
@@ -116,7 +116,8 @@ export class FlowSender {
   }
 
   async #deliver(batch: Batch): Promise<boolean> {
-    // Calls in the same turn share a batch, so that their arrival is checked only once.
+    // Waits for further calls in this turn of the event loop. They share the batch, so that their arrival is checked
+    // only once.
     await undefined;
     this.#batch = undefined;
     if (!batch.isHeld && (await this.#hasArrived(batch))) return true;
@@ -141,7 +142,7 @@ export class FlowSender {
   }
 
   async #hasArrived({ stops }: Batch): Promise<boolean> {
-    // Node-RED delivers by `setImmediate` too, so this turn runs after its deliveries.
+    // Waits until Node-RED has delivered, because Node-RED uses `setImmediate` too and its deliveries come first.
     await nextTurn();
     return stops === this.#stops || this.#areNextAlive;
   }
@@ -158,7 +159,7 @@ export class FlowSender {
     return this.#isClosed || !this.#flows.isAlive(this.#node);
   }
 
-  /** Resolves when a change of the flows has ended or this node is closed. Calls resolve in their order. */
+  /** Resolves when a change of the flows has ended or this node is closed. Resolves in the order of the calls. */
   #waitForFlows(): Promise<void> {
     this.#flowsSettled = this.#flowsSettled.then(async () => {
       if (this.#isClosed) return;

@@ -36,7 +36,10 @@ export function withAckId<Sms extends object>(message: SmsMessage, record: Sms):
   return ackId === undefined ? record : { ...record, ackId };
 }
 
-/** Reads acknowledgements from the input of a receiving node. If `msg.error` is not blank, the flow has failed. */
+/**
+ * Reads acknowledgements from the input of a receiving node. If `msg.error` is not blank, the flow reports a failure
+ * instead.
+ */
 export function takeAcknowledgements(
   node: Node,
   subscription: () => { acknowledge(ackId: string, failed: boolean): boolean } | undefined,
@@ -48,7 +51,10 @@ export function takeAcknowledgements(
   });
 }
 
-/** Creates the flow message of a record, with its body or status code, its handset and the whole record. */
+/**
+ * Creates the flow message of a record: `payload` is the body or the status code, `topic` is the handset or the
+ * recipients, and `sms` is the whole record.
+ */
 export function createReceivedMessage({ kind, record }: RecordOfKind, additions: object = {}): SmsMessage {
   const sms = Object.assign(copyRecord(record), additions);
   if (kind === 'status') return { payload: record.statusCode, topic: record.from, sms };

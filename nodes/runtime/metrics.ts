@@ -118,7 +118,7 @@ function formatMetric({ name, type, help, samples }: Metric, accounts: readonly 
   const fullName = `node_red_sms_${name}`;
   const lines = accounts.flatMap(({ id, name: accountName, state }) =>
     samples(state).map(([labels, value]) =>
-      // An unknown time has no sample.
+      // Leaves out the sample of an unknown time.
       value === undefined ? '' : `${fullName}${formatLabels({ account: id, name: accountName, ...labels })} ${value}\n`,
     ),
   );

@@ -187,7 +187,7 @@ class Sender {
     const unsent = this.#type === 'sms-ask' ? [] : (origin?.unsent ?? this.#createOutputs(event));
     if (origin) origin.unsent = unsent;
     const isSent = this.#output.sendEach(unsent);
-    // Thousands of copies are sent one after another. The input is done only after the last copy.
+    // Ends the input only after the last copy, because thousands of copies are sent one after another.
     if (unsent.length > 1) await isSent;
     origin?.done();
     return isSent;
@@ -237,7 +237,7 @@ class Sender {
     const error = putError(this.#RED, this.#node, message, { error: outcome, redelivered });
     this.#countLate(error);
     if (origin) origin.isRaised = true;
-    // The first error has already ended the input.
+    // Does not end the input again, because the first error has already ended it.
     raise(this.#node, error, message, isAgain ? undefined : origin);
   }
 

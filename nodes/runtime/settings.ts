@@ -6,7 +6,7 @@ import { isEnv, isInRange, type Limit, type Range, type Setting } from '../limit
 /**
  * Reads a number of a node's configuration. Blank: the default. Text is accepted, because `${NAME}` becomes text.
  *
- * @throws SmsError `SMS_CONFIG` if the value is not a number of the range
+ * @throws SmsError `SMS_CONFIG` if the value is not a number within the range
  */
 export function parseNumber(setting: string, value: unknown, range: Setting): number {
   return isBlank(value) ? range.byDefault : parseInRange(setting, value, range);
@@ -16,7 +16,7 @@ export function parseNumber(setting: string, value: unknown, range: Setting): nu
  * Reads a limit of a node's configuration. Blank: no limit (`undefined`). If the property is absent, as in a flow that
  * was written manually, the default applies.
  *
- * @throws SmsError `SMS_CONFIG` if the value is not a number of the range
+ * @throws SmsError `SMS_CONFIG` if the value is not a number within the range
  */
 export function parseLimit(setting: string, value: unknown, range: Limit): number | undefined {
   if (value === undefined) return range.byDefault;
@@ -85,7 +85,7 @@ export interface TypedInput<Field extends string = string> {
 export async function evaluate(RED: NodeAPI, node: Node, input: TypedInput, message: NodeMessage): Promise<unknown> {
   const { field, value, type } = input;
   if (type === 'str' || type === 'num' || value === undefined) return value;
-  // A timestamp needs no value.
+  // Returns blank values unchanged, except for a timestamp, which needs no value.
   if (value === '' && type !== 'date') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   try {

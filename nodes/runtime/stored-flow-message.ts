@@ -128,7 +128,7 @@ function restore(_name: string, value: unknown): unknown {
     return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
   }
   const { [mark]: type, value: text } = value as Marked;
-  // An invalid Date is null in JSON.
+  // In JSON, null stands for an invalid Date.
   return type === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
 }
 

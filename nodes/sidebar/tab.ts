@@ -183,7 +183,7 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
   const heldIds = new Set<string>();
   RED.nodes.eachConfig((node) => {
     if (node.type !== 'sms-account') return;
-    // A node in a subflow template does not run, only its copies do.
+    // Skips a node in a subflow template, because only its copies run.
     if (RED.nodes.subflow(node.z)) return;
     heldIds.add(node.id);
     list(node, byId.get(node.id));
