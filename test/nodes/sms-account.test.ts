@@ -226,7 +226,7 @@ describe('sms-account', () => {
         ['env', variable('EVERYWHERE')],
         ['cred', undefined],
       ] as const) {
-        it(`uses the value of the subflow for its variable, of type ${type}: ${value}`, async () => {
+        it(`uses the subflow value for its variable, of type ${type}: ${value}`, async () => {
           if (type !== 'env') sim = await startService({ credentials: { ...sim.credentials, apiKey: keyOf(value) } });
           const env = [
             { name: 'URL', type: 'str', value: sim.baseUrl },
@@ -385,7 +385,7 @@ describe('sms-account', () => {
       'a permission that is an object': { allowHttp: { on: true } },
     };
     for (const [what, properties] of Object.entries(bad)) {
-      it(`is logged once, and is the outcome of every message, for ${what}`, async () => {
+      it(`is logged once, and raised for every message: ${what}`, async () => {
         const flow = await RunningFlow.start([account(sim, properties), send(), sink('sent'), ...catcher()]);
         flow.send('send', { topic: handset, payload: 'hello' });
         flow.send('send', { topic: handset, payload: 'hello' });

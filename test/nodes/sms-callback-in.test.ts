@@ -136,7 +136,7 @@ describe('sms-callback-in', () => {
       ['a FORMv1 status', formStatus(), 'statuses', 'NUR'],
     ] as const) {
       for (const type of ['text/xml', formType]) {
-        it(`gets 200 OK as ${what} labelled ${type}, and leaves by output ${output}`, async () => {
+        it(`gets 200 and leaves by output ${output}: ${what} labelled ${type}`, async () => {
           const { flow, url } = await start();
           const { status, text } = await post(url, body, { 'content-type': type });
           assert.deepEqual([status, text], [200, 'OK']);
@@ -271,7 +271,7 @@ describe('sms-callback-in', () => {
       ['bytes', Buffer.from([0, 1, 2, 255, 254])],
     ];
     for (const [what, body] of bad) {
-      it(`gets 400 with the reason in one line for ${what}`, async () => {
+      it(`gets 400 with a one-line reason for ${what}`, async () => {
         const { flow, url } = await start();
         for (const type of ['', 'text/xml', formType]) {
           const { status, text } = await post(url, body, { 'content-type': type });

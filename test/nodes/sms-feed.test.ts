@@ -144,7 +144,7 @@ describe('sms-feed', () => {
     });
 
     for (const output of ['each', 'list']) {
-      it(`passes on the ackId of the input with ${output}`, async () => {
+      it(`passes on the ackId of the input with output ${output}`, async () => {
         await fill();
         const flow = await start({ output });
         await trigger(flow, { sms: { ackId: '1.1', body: 'balance?' } });
@@ -187,7 +187,7 @@ describe('sms-feed', () => {
       ['wanted', 'msg', '17'],
       ['20', undefined, '20'],
     ] as const) {
-      it(`requests ${expected} with ${size || 'a blank'} of type ${sizeType}`, async () => {
+      it(`requests ${expected} entries with size ${size || 'blank'} of type ${sizeType}`, async () => {
         const flow = await start({ size, ...(sizeType && { sizeType }) });
         await trigger(flow, { wanted: 17 });
         assert.equal(params()[0]?.size, expected);
@@ -195,7 +195,7 @@ describe('sms-feed', () => {
     }
 
     for (const size of [0, 301, 1.5, 'many']) {
-      it(`refuses ${size}, and does not send a request`, async () => {
+      it(`refuses size ${size}, and does not send a request`, async () => {
         const flow = await start({ size: 'wanted', sizeType: 'msg' });
         await trigger(flow, { wanted: size, topic: 'kept' });
         const caught = await flow.messages('caught', 1);
@@ -216,7 +216,7 @@ describe('sms-feed', () => {
       [{ half: true }, 'SMS_RESPONSE'],
       [{ drop: 'before' }, 'SMS_RESPONSE'],
     ] as const) {
-      it(`raises ${code} for ${JSON.stringify(fault)}, once`, async () => {
+      it(`raises ${code} once for the fault ${JSON.stringify(fault)}`, async () => {
         sim.fault('feed', fault);
         const flow = await start();
         await trigger(flow, { topic: 'kept', payload: 'kept' });

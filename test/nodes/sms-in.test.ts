@@ -94,7 +94,7 @@ describe('sms-in', () => {
       ['replies', ['reply', 'end reply']],
       ['new', ['new', 'end']],
     ] as const) {
-      it(`sends ${expected.join(', ')} with ${filter}`, async () => {
+      it(`sends ${expected.join(', ')} with filter ${filter}`, async () => {
         const flow = await start({ filter });
         receive('new');
         sim.reply({ from: handset, body: 'reply' });
@@ -186,7 +186,7 @@ describe('sms-in', () => {
 
   describe('a redeploy while a poll is in flight', () => {
     for (const type of allFlowTypes) {
-      it(`delivers the answer of that poll to the new node, with type ${type}`, async () => {
+      it(`delivers the answer of that poll to the new node (deploy type ${type})`, async () => {
         const service = await startService({ waitMs: 30_000 });
         let most = 0;
         service.on('change', () => {
@@ -322,7 +322,7 @@ describe('sms-in', () => {
       }
 
       for (const keep of [false, true]) {
-        it(`is delivered once when the outcome returns its ackId${keep ? ', with a stored answer' : ''}`, async () => {
+        it(`is delivered once when the outcome returns its ackId${keep ? ', with stored answer' : ''}`, async () => {
           const flow = await answering({ keep });
           receive('a');
           const [sent] = await flow.messages('sent', 1);

@@ -122,7 +122,7 @@ describe('sms-send during redeploys', () => {
   });
 
   for (const keep of [true, false]) {
-    it(`${keep ? 'repeats' : 'does not repeat'} the error of a ${keep ? 'stored ' : ''}message if the flow stopped before`, async () => {
+    it(`${keep ? 'repeats' : 'does not repeat'} the error of a ${keep ? 'stored ' : ''}message if the flow stopped first`, async () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));

@@ -287,7 +287,7 @@ describe('sms-send', () => {
       assert.ok(read < 1_000, String(read));
     });
 
-    it('is recognised as too large before the numbers of a typed array are listed', () => {
+    it('is recognised as too large before a typed array is listed as numbers', () => {
       let isListed = false;
       const get = () => {
         isListed = true;

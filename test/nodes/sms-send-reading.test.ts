@@ -165,7 +165,7 @@ describe('sms-send with a body in a slow context store', () => {
     ['a text', 'no\nconnection.'],
     ['an error', new Error('no connection')],
   ] as const) {
-    it(`blames the context store if it fails with ${what}`, async () => {
+    it(`names the context store as the cause if it fails with ${what}`, async () => {
       const flow = await start();
       flow.send('send', { topic: handset });
       await store.answer(error);
@@ -176,7 +176,7 @@ describe('sms-send with a body in a slow context store', () => {
     });
   }
 
-  it('blames an invalid key, not the store', async () => {
+  it('names an invalid key as the cause, not the store', async () => {
     const flow = await start({ body: 'a[msg.' });
     flow.send('send', { topic: handset });
     const [caught] = await flow.messages('caught', 1);

@@ -483,7 +483,7 @@ describe('sms-send', () => {
         /credentials/,
       ],
       [
-        'SMS_FORBIDDEN by the root',
+        'SMS_FORBIDDEN for a root error 403',
         { status: 200, body: root('errorCode="403"'), ...xml },
         { code: 'SMS_FORBIDDEN', statusCode: 200, errorCode: 403 },
         /403/,
@@ -496,7 +496,7 @@ describe('sms-send', () => {
         /Odd/,
       ],
       ['SMS_RESPONSE for an answer other than XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
-      ['SMS_UNCERTAIN when nothing comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
+      ['SMS_UNCERTAIN if no answer comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
     ];
     for (const [what, fault, expected, message] of cases) {
       it(`raises ${what} once, and sends once`, async () => {

@@ -258,7 +258,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), states], [['1'], []]);
     });
 
-    it('leaves the event loop a turn after each full commit', async () => {
+    it('gives the event loop a turn after each commit of the maximum size', async () => {
       const journal = create();
       await journal.ready();
       const all = Promise.all(Array.from({ length: 1_000 }, (_, index) => journal.run(keep(String(index)))));
@@ -416,7 +416,7 @@ describe('Journal', () => {
     assert.deepEqual(kept(), ['1']);
   });
 
-  it('sweeps when it opens and after many values, and survives a failure', async () => {
+  it('sweeps when it opens and after many writes, even if a sweep fails', async () => {
     const journal = create();
     await journal.ready();
     assert.equal(store.sweeps, 1);
@@ -780,7 +780,7 @@ describe('Journal', () => {
       assert.deepEqual([released, journal.mode], [[['1']], 'closed']);
     });
 
-    it('refuses steps that can be refused, and runs the others', async () => {
+    it('refuses steps that may be refused, and runs the other steps', async () => {
       const journal = create();
       await journal.ready();
       store.turns = 2;

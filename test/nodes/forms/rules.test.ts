@@ -276,7 +276,7 @@ function refuses({ runtime }: Question<unknown>, value: unknown): boolean {
 
 describe('the rules of the forms', () => {
   for (const [what, question] of Object.entries(questions)) {
-    it(`accept and refuse ${what} as the runtime does`, () => {
+    it(`accept and refuse ${what} like the runtime`, () => {
       for (const [value, wrong] of [
         ...question.right.map((value) => [value, false] as const),
         ...question.wrong.map((value) => [value, true] as const),

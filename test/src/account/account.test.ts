@@ -180,7 +180,7 @@ describe('an account', () => {
         assert.deepEqual([[...open], used], [['both'], ['both', 'both']]);
       });
 
-      it('refuse a member with unusable settings', () => {
+      it('cannot be created for a member with an unusable proxy', () => {
         enter({ id: 'one' });
         assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), { code: 'SMS_CONFIG' });
       });

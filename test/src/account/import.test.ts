@@ -125,7 +125,7 @@ describe('importStore', () => {
     ['the process', false],
     ['the power', true],
   ] as const) {
-    it(`has each item in one place if ${what} fails at any step`, async () => {
+    it(`loses and duplicates nothing if ${what} fails at any step`, async () => {
       const ids = ['1', '2', '3'];
       const values = { a: remembered('a') };
       for (let killedAt = 1, isKilled = true; isKilled; killedAt++) {

@@ -255,7 +255,7 @@ describe('the state of an account', () => {
     assert.deepEqual(await membership.waiting('undelivered', { limit: 2 }), { items: [], total: 0 });
   });
 
-  it('lists open reply requests with their question, end and unclear reply', async () => {
+  it('lists open reply requests with question, deadline and unclear reply', async () => {
     const membership = enter();
     const { send } = attach(membership);
     const answers = [{ value: 'YES', words: ['yes'] }];

@@ -132,7 +132,7 @@ describe('an account whose service is unreachable', () => {
     await three.leave();
   });
 
-  it('waits for Retry-After although it had no members', async () => {
+  it('waits for Retry-After although all members left in between', async () => {
     const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
     const tries: number[] = [];
     for (const isFirst of [true, false]) {

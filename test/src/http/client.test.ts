@@ -214,16 +214,16 @@ describe('Client', () => {
     for (const [title, reason, body, expected] of [
       ['the reason phrase', 'Parameter to is missing', '<h1>other</h1>', /^Parameter to is missing$/],
       [
-        'the heading when the phrase is bare',
+        'the heading if the reason phrase is the default',
         'Bad Request',
         '<html><h1>From the &amp; page</h1></html>',
         /^From the & page$/,
       ],
-      ['the heading when the phrase is bare in another case', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
-      ['the heading when there is no phrase', '', '<h1>Page</h1>', /^Page$/],
-      ['a default text when there is neither', 'Bad Request', 'nothing here', /gave no reason/],
+      ['the heading if the phrase is the default in capitals', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
+      ['the heading if there is no reason phrase', '', '<h1>Page</h1>', /^Page$/],
+      ['a default text if heading and phrase say nothing', 'Bad Request', 'nothing here', /gave no reason/],
     ] as const) {
-      it(`has ${title} as its message`, async () => {
+      it(`has as its message ${title}`, async () => {
         const { baseUrl } = await startAnswering(400, reason, body, 'text/html');
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
@@ -251,7 +251,7 @@ describe('Client', () => {
       [503, 'SMS_SERVICE', 'serverError', 'serverError', /^(?!.*might have been sent)/],
       [599, 'SMS_SERVICE', 'serverErrorUncertain', 'serverError', /might have been sent/],
     ] as const) {
-      it(`${status} is ${code} on every endpoint`, async () => {
+      it(`${status} raises ${code} on every endpoint`, async () => {
         const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
           incoming.resume();
           outgoing.writeHead(status, { location: 'http://127.0.0.1:1/' }).end();
@@ -300,7 +300,7 @@ describe('Client', () => {
       ['in a heading', 400, '', `<h1>${quoted}</h1>`],
       ['in a root error', 200, 'OK', `<outbound-message-delivery ${result}/>`],
       ['in a root error of a failed send', 401, 'No', `<outbound-message-delivery ${result}/>`],
-      ['of a recipient', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
+      ['in the error of a recipient', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
     ] as const) {
       it(where, async () => {
         const { baseUrl } = await startAnswering(status, reason, body);

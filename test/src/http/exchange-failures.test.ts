@@ -84,7 +84,7 @@ describe('a request that fails or is stopped', () => {
     });
 
     for (const [title, listener] of [
-      ['it is reset', (incoming) => incoming.socket.resetAndDestroy()],
+      ['the connection is reset', (incoming) => incoming.socket.resetAndDestroy()],
       [
         'only half of the answer comes',
         (incoming, outgoing) => {

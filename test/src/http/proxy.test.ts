@@ -88,7 +88,7 @@ describe('a proxy', () => {
     ['closes the connection', (socket: Socket) => socket.end()],
     ['resets the connection', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    it(`receives one request and is named in the error if it ${how} at CONNECT`, async () => {
+    it(`gets one CONNECT and is named in the error if it ${how}`, async () => {
       const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
       const error = await failure(callBehind(proxy.baseUrl));
       assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'ECONNRESET of the proxy']);
@@ -199,7 +199,12 @@ describe('a proxy', () => {
       ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
       ['no SOCKS proxy', { all_proxy: 'socks5://a.test' }, {}, undefined],
       ['npm_config_proxy', { npm_config_proxy: 'http://a.test', all_proxy: 'http://b.test' }, {}, 'a.test'],
-      ['https_proxy before these', { npm_config_proxy: 'http://a.test', HTTPS_PROXY: 'b.test' }, {}, 'b.test'],
+      [
+        'https_proxy before npm_config_proxy',
+        { npm_config_proxy: 'http://a.test', HTTPS_PROXY: 'b.test' },
+        {},
+        'b.test',
+      ],
       ['npm_config_https_proxy first', { npm_config_https_proxy: 'a.test', https_proxy: 'b.test' }, {}, 'a.test'],
       ['no variables of npm', { npm_config_proxy: 'http://a.test' }, { excludeNpm: true }, undefined],
       ['npm_config_no_proxy', { all_proxy: 'a.test', npm_config_no_proxy: 'sms.test' }, {}, undefined],
@@ -211,7 +216,7 @@ describe('a proxy', () => {
       ['NR_PROXY_MODE', { http_proxy: 'a.test', NR_PROXY_MODE: 'legacy' }, {}, 'a.test'],
     ];
     for (const [title, env, rules, proxy] of cases) {
-      it(`is found: ${title}`, () => {
+      it(`is found by the rules of Node-RED: ${title}`, () => {
         Object.assign(process.env, env);
         assert.equal(findProxy('https://sms.test', undefined, rules)?.url.hostname, proxy);
       });

@@ -190,7 +190,7 @@ describe('an unhandled message', () => {
     assert.equal(inbox.state.unhandled, 1);
   });
 
-  it('is listed by its time, page by page, even if earlier pages were discarded', async () => {
+  it('is listed by time, page by page, even if earlier pages were discarded', async () => {
     const inbox = createInbox();
     attach(inbox, 'a');
     attach(inbox, 'b', 10_000);

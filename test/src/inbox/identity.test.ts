@@ -88,7 +88,7 @@ describe('identity (dedupe)', () => {
 
   describe('an XMLv3 reply, identified by sender, date and body', () => {
     for (const [title, fields] of [
-      ['the same', {}],
+      ['the same fields', {}],
       ['a sender with +', { from: '+6421555001' }],
       ['a date without fraction', { messageDate: '2026-03-01T10:00:00Z' }],
       ['a date in another zone', { messageDate: '2026-03-01T23:00:00.123+13:00' }],

@@ -660,7 +660,7 @@ describe('Inbox', () => {
 
   describe('Inbox if the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
-      it(`delivers polled records, refuses callbacks, and recovers: ${step}`, async () => {
+      it(`delivers polled records, refuses callbacks, and recovers (${step} fails)`, async () => {
         const store = new FailingStore();
         const inbox = createInbox(store);
         const [a, node] = [attach(inbox, new Node('a')), attach(inbox, new Node('callback'), 'callback')];
@@ -848,7 +848,7 @@ describe('Inbox', () => {
     });
 
     for (const [title, downMs] of [
-      ['does not deliver a record again whose poll answer is still saved', 0],
+      ['does not redeliver a record whose poll answer is still saved', 0],
       ['recognises a saved poll answer whose identifier has expired', dedupeMs + 1],
     ] as const)
       it(title, async () => {

@@ -260,7 +260,7 @@ describe('parseAt', () => {
 });
 
 describe('parseTimeZone', () => {
-  it('accepts known names, and returns the zone of the machine for a blank value', () => {
+  it('accepts known names, and returns the machine zone for a blank value', () => {
     assert.equal(parseTimeZone(' Pacific/Auckland '), 'Pacific/Auckland');
     for (const zone of Intl.supportedValuesOf('timeZone')) assert.equal(parseTimeZone(zone), zone);
     for (const value of [undefined, null, '', ' ']) {

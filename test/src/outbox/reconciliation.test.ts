@@ -355,7 +355,7 @@ describe('unknown outcomes', () => {
 
     for (const Store of [MemoryStore, FailingStore]) {
       for (const when of ['before', 'during'] as const) {
-        it(`keep the error that came ${when} it, with ${Store.name}`, async () => {
+        it(`keep the error that came ${when} the redeploy, with ${Store.name}`, async () => {
           const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
           const answer = side.service.holdNext({ error });

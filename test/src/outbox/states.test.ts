@@ -59,7 +59,7 @@ describe('a step of a message that another step has moved', () => {
   };
 
   for (const [name, create] of Object.entries(steps)) {
-    it(`writes nothing and is stale: ${name}`, () => {
+    it(`writes nothing if it cannot start from the new state: ${name}`, () => {
       for (const state of ['waiting', 'leaving', 'settled', 'uncertain'] as const) {
         const text = {
           id: 'a',

@@ -223,7 +223,7 @@ describe('PollLoop', () => {
       [503, 'Thu, 01 Jan 1970 00:02:01 GMT', 120_000],
       [503, '86400', 3_600_000],
     ] as const) {
-      it(`waits as Retry-After ${retryAfter} of a ${statusCode} says, at most one hour`, async () => {
+      it(`obeys Retry-After ${retryAfter} of a ${statusCode}, up to one hour`, async () => {
         bench.loop.start();
         await bench.fail('serverError', { statusCode, retryAfter });
         assert.equal(bench.loop.state.name, 'failing');

@@ -149,7 +149,7 @@ describe('reply requests', () => {
     }
 
     for (const messageId of [undefined, 'q1']) {
-      it(`hold the reply back until the outcome, ${messageId ?? 'without a messageId'}`, async () => {
+      it(`hold the reply back until the outcome, ${messageId ? 'with' : 'without'} a messageId`, async () => {
         const { side, node, accept, arriving } = await reply(messageId);
         await side.incoming('6421555777', 'somebody else');
         assert.deepEqual(bodiesOf(side), ['somebody else']);
@@ -311,10 +311,10 @@ describe('reply requests', () => {
 
     for (const [when, isBefore, isShared] of [
       ['before the error', true, false],
-      ['after it', false, false],
-      ['after it, in a store that others share', false, true],
+      ['after the error', false, false],
+      ['after the error (shared store)', false, true],
     ] as const) {
-      it(`deliver a reply ${when} once, and no other end after markSent`, async () => {
+      it(`end once by a reply ${when}, even if markSent follows`, async () => {
         const { side, node, decide, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();

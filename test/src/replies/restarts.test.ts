@@ -120,9 +120,9 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
 
   for (const [kind, more] of [
     ['a message', {}],
-    ['a stored message with a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
+    ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
-    it(`continue after any time, with a report, for ${kind}`, async () => {
+    it(`time out after 400 days of downtime, with a report, for ${kind}`, async () => {
       const { side, store } = await ask({ reportMs: hour, ...more });
       const disk = copyDisk(store.disk);
       await side.clock.advance(400 * 24 * hour);

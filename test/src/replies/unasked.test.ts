@@ -55,7 +55,7 @@ describe('the account, when it matches replies with messages', () => {
   }
 
   for (const [name, retryUncertain, error] of [
-    ['waits for the end of an outage', false, unavailable()],
+    ['waits in an outage', false, unavailable()],
     ['waits to be sent again', true, createError('uncertain')],
   ] as const) {
     it(`opens no request for a discarded message that ${name}`, async () => {

@@ -50,8 +50,8 @@ describe('a user with a waiting message', () => {
   });
 
   for (const [what, waits] of [
-    ['its turn by the pace', { perSecond: 0.1 }],
-    ['a free place', { concurrency: 1 }],
+    ['its turn under perSecond', { perSecond: 0.1 }],
+    ['another message to finish', { concurrency: 1 }],
   ] as const) {
     it(`sends it before all others if it waits for ${what}`, async () => {
       const { side, node } = beginSending(waits);

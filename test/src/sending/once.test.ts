@@ -119,7 +119,7 @@ describe('the option once', () => {
     });
 
     for (const [what, options] of Object.entries({ plain: once, stored })) {
-      it(`sends the next one after a refusal, if they are ${what}`, async () => {
+      it(`sends the next message after a refusal, if all messages are ${what}`, async () => {
         for (const [turn, end] of [
           [{ takes: true }, 'to 6421555123'],
           [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
@@ -220,7 +220,7 @@ describe('the option once', () => {
     });
 
     for (const had of ['left', 'not left']) {
-      it(`forgets the key of a discarded message in its time, if it had ${had}`, async () => {
+      it(`forgets the key of a discarded message that had ${had} the process`, async () => {
         const { side, node } = beginSending({ dedupeMs });
         if (had === 'left') side.service.script.push({ error: createError('uncertain') });
         side.service.otherwise = { unreachable: true };

@@ -25,7 +25,7 @@ describe('an outcome or an answer', () => {
     const end = what === 'outcome' ? 'to 6421555123' : 'yes';
 
     for (const how of ['late', 'thrown'] as const) {
-      it(`goes to the next node (${what}, ${how})`, async () => {
+      it(`goes to the next node if the first one misses it (${what}, ${how})`, async () => {
         const { side, fail } = await tellInVain();
         const next = side.attach();
         await side.pass(10);
@@ -36,7 +36,7 @@ describe('an outcome or an answer', () => {
         assert.equal(side.faults.length, how === 'thrown' ? 1 : 0);
       });
 
-      it(`goes to a later node (${what}, ${how})`, async () => {
+      it(`goes to a node deployed after the first missed it (${what}, ${how})`, async () => {
         const { side, fail } = await tellInVain();
         fail(how);
         await side.pass(10);

@@ -146,7 +146,7 @@ describe('Retry-After for all stored messages of an account', () => {
       ['back by a year', -365 * 24 * 3_600_000, 60_000],
       ['forward by a year', 365 * 24 * 3_600_000, 0],
     ] as const) {
-      it(`applies no longer if the clock was set ${how}`, async () => {
+      it(`no longer applies if the clock was set ${how}`, async () => {
         const next = await restart({ setMs: byMs });
         next.attach();
         await next.pass(atMost + 100);

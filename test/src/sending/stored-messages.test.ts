@@ -157,7 +157,7 @@ describe('stored messages', () => {
   });
 
   for (const queueLimit of [0, 1]) {
-    it(`are refused beyond free places and queue, limit ${queueLimit}`, async () => {
+    it(`are refused beyond concurrency plus queueLimit (${queueLimit})`, async () => {
       const { side, node } = beginSending({ queueLimit, concurrency: 2 });
       await side.pass(10);
       for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
@@ -348,7 +348,7 @@ describe('stored messages', () => {
     assert.deepEqual([node.ends, side.service.bodies], [[], []]);
   });
 
-  it('show why they wait, since when, and when the next one tries', async () => {
+  it('show why they wait, since when, and when the next attempt is due', async () => {
     const { side, node } = beginSending();
     const failing = () => side.outbox.admin.state.failing;
     assert.equal(failing(), undefined);

@@ -89,7 +89,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     return (await store.open(events)).items;
   }
 
-  it('finds stored items in their last state after a reopening, and no dropped ones', async () => {
+  it('finds items in their last state after a reopening, and no dropped items', async () => {
     await keep(createItem('1'), createItem('2'), createItem('3'));
     await keep(createItem('3', { attempts: 4 }));
     await drop('1', 'never stored');
@@ -233,7 +233,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   });
 
   if (isSwept)
-    it('drops each outdated value in a few sweeps, and keeps the rest and the items', async () => {
+    it('drops outdated values within a few sweeps, and keeps everything else', async () => {
       const keys = Array.from({ length: 2_500 }, (_, index) => `id:${index}`);
       const changes = createChanges();
       keepItem(changes, createItem('1'));

@@ -783,7 +783,7 @@ for (const program of programs) {
         ['a server that does not run', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
         ['a host that does not exist', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
       ] as const) {
-        it(`name ${what} without quoting the URL`, async () => {
+        it(`name the cause without quoting the URL: ${what}`, async () => {
           const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
           const ownTiming = { ...timing, commandTimeoutMs: 2_000 };
           await assert.rejects(create(url(guarded.port), { timing: ownTiming }).open(), (error: Error) => {
@@ -822,8 +822,8 @@ describe('a server other than Redis', () => {
   }
 
   for (const [what, scheme, answer, expected] of [
-    ['answers like a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
-    ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
+    ['is a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
+    ['does not speak TLS', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
     it(`raises an error without quoting the answer if it ${what}`, async () => {
       const { message } = await openOn(scheme, () => answer);

@@ -102,7 +102,7 @@ describe('callback URLs (§6)', () => {
     'mailto:a@b.example?Subject=a b',
     ...[1, true, [], () => 1, Symbol('x'), 1n],
   ];
-  it('are refused if they are neither a URL of a known kind nor a mailto object', () => {
+  it('are refused if neither a URL of a known kind nor a mailto object', () => {
     for (const url of refused) {
       assert.throws(() => formatCallbackUrl(url, 'callbackUrl'), {
         code: 'SMS_INPUT',

@@ -289,7 +289,7 @@ describe('a callback', () => {
     ['more recipients than any callback has', { bytes: manyReplies(31) }, /too many recipients/],
   ];
   for (const [title, request, why] of refused) {
-    it(`is refused with a reason in one line: ${title}`, () => {
+    it(`is refused with a one-line reason: ${title}`, () => {
       assert.throws(
         () => parseCallback(typeof request === 'string' ? { bytes: Buffer.from(request) } : request),
         (error) =>

@@ -308,7 +308,7 @@ describe('a feed of another server', () => {
     assert.deepEqual(rssDates(''), [undefined, undefined]);
   });
 
-  it('has unreadable dates among the fields', () => {
+  it('keeps unreadable dates among the additional fields of an entry', () => {
     const date = '2026-11-01T10:00:00Z';
     const [iso, categories] = ['2026-11-01T10:00:00.000Z', []];
     const dates = { published: iso, updated: iso, categories };

@@ -7,17 +7,21 @@ const utf8Form = 'application/x-www-form-urlencoded';
 describe('parseForm', () => {
   const labelled = (charset: string) => `${utf8Form}; charset=${charset}`;
   const cases: [title: string, form: string | Buffer, pairs: string, contentType?: string][] = [
-    ['nothing', '', ''],
+    ['nothing for an empty form', '', ''],
     ['pairs in their order, names repeated', 'b=1&a=2&b=3', 'b→1 a→2 b→3'],
-    ['+ and escapes', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
+    ['decoded + and escapes', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
     ['characters that were not escaped', 'a=é=😀', 'a→é=😀'],
     ['names without a value', 'a&b=&=c', 'a→ b→ →c'],
     ['no empty pairs', '&&a=1&&', 'a→1'],
     ['malformed escapes as they are', 'a=100%&b=%zz%4&c=%%41', 'a→100% b→%zz%4 c→%A'],
     ['escapes that are not UTF-8 with replacement characters', 'a=%E9x', 'a→\ufffdx'],
-    ['a value in UTF-16BE when its mark says so (§2.3 contentType)', 'a=%FE%FF%04%39%00%41', 'a→йA'],
-    ['a value in UTF-16LE when its mark says so (§2.3 contentType)', 'a=%FF%FE%39%04A%00', 'a→йA'],
-    ['an unescaped value in UTF-16 with its mark', Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'), 'a→Hi b→1'],
+    ['a value in UTF-16BE after its byte order mark (§2.3 contentType)', 'a=%FE%FF%04%39%00%41', 'a→йA'],
+    ['a value in UTF-16LE after its byte order mark (§2.3 contentType)', 'a=%FF%FE%39%04A%00', 'a→йA'],
+    [
+      'an unescaped value in UTF-16 after its byte order mark',
+      Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'),
+      'a→Hi b→1',
+    ],
     ['U+FEFF at the start of a value in UTF-8', 'a=%EF%BB%BFx', 'a→\ufeffx'],
     ['line breaks of a value', 'a=1%0D%0A', 'a→1\r\n'],
     ['no part of a line break after the form', 'a=1&b=2\r\n', 'a→1 b→2'],

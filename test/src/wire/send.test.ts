@@ -96,7 +96,7 @@ describe('parseSendResponse (§2.2)', () => {
     );
   });
 
-  it('matches by name and ignores additional parts (§1)', () => {
+  it('finds fields by local name, and ignores additional parts (§1)', () => {
     const xml =
       '<x:outbound-message-delivery xmlns:x="u" added="1" isError="false" x:messageId="id-1"><note>n</note><x:recipient added="2" isError="false" msisdn="1234567"/><more><recipient msisdn="0"/></more></x:outbound-message-delivery>';
     assert.deepEqual(parse(xml), {
@@ -148,7 +148,7 @@ describe('parseErrorHeading (§7.1)', () => {
     ['nothing for elements such as h10 and header', '<h10>no</h10><header>no</header>', undefined],
     ['nothing for an empty heading', '<h1> &#160; </h1>', undefined],
     ['nothing for a page without a heading', '<p>Bad number</p>', undefined],
-    ['nothing for no page', '', undefined],
+    ['nothing for an empty body', '', undefined],
   ];
   for (const [title, html, heading] of pages) {
     it(`returns ${title}`, () => assert.equal(parseErrorHeading(Buffer.from(html), 'text/html'), heading));
