@@ -60,8 +60,8 @@ export type PlainSmsError = { code: SmsErrorCode; message: string } & {
 };
 
 /**
- * The only error that this library throws intentionally. `code` is an own property, so that Node-RED passes it to Catch nodes.
- * The type parameter checks `params` when an error is created.
+ * The only error that this library throws intentionally. `code` is an own property, so that Node-RED passes it to Catch
+ * nodes. The type parameter checks `params` when an error is created.
  *
  * @example
  * ```ts

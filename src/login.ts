@@ -9,8 +9,8 @@ export type Authentication =
 /**
  * Checks a base address (§1) and normalises it: no trailing slash, host in lower case.
  *
- * @throws SmsError `SMS_CONFIG` if the address is missing or not http(s); if it contains a user name, a query, a fragment or an
- *   unresolved variable; or if it is plain http to a host that is not loopback, and `allowHttp` is not set
+ * @throws SmsError `SMS_CONFIG` if the address is missing or not http(s); if it contains a user name, a query, a
+ *   fragment or an unresolved variable; or if it is plain http to a host that is not loopback, and `allowHttp` is not set
  *
  * @example
  * ```ts
@@ -90,8 +90,8 @@ export interface RedisServer {
 const defaultPort = 6379;
 
 /**
- * Reads a `redis://` or `rediss://` URL with a host and optionally user, password, port and the number of a database. Anything else
- * is refused: the client would take a query for options, and any path for a database.
+ * Reads a `redis://` or `rediss://` URL with a host and optionally user, password, port and the number of a database.
+ * Refuses any other URL, because the client would take a query for options, and any path for a database.
  *
  * @throws SmsError `SMS_CONFIG`, without the URL, because it can contain a password
  */

@@ -8,8 +8,8 @@ function ofCode<const Code extends `SMS_${string}`, const Texts extends Record<s
 }
 
 /**
- * All reasons of errors: the code and the English message. A message states the problem, whether anything was sent, and the
- * remedy. `{{name}}` stands for a parameter. The catalogs of the nodes have the translations, under the same names.
+ * All reasons of errors: the code and the English message. A message states the problem, whether anything was sent, and
+ * the remedy. `{{name}}` stands for a parameter. The catalogs of the nodes have the translations, under the same names.
  *
  * @example
  * ```ts

@@ -85,10 +85,11 @@ export class Account implements EndpointHost, MembershipHost {
     dispatch: (...exchange) => this.#opened?.dispatch(...exchange) ?? false,
   };
   /**
-   * Settings of a current member, or else of the last one that left. They apply to polls in flight after it has left.
+   * Settings of a current member or, without members, of the last one. They also apply to polls that are still in
+   * flight.
    */
   settings: AccountSettings | undefined;
-  /** Settings whose limits apply, by id: those of the members, and those of members that are being redeployed. */
+  /** Settings whose limits apply, by id: the settings of the members, and of members that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
   readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
@@ -299,7 +300,7 @@ export class Account implements EndpointHost, MembershipHost {
   async ready(member: Member | undefined): Promise<Member> {
     const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
-    // The store might have failed in the same turn of the event loop.
+    // Checks again, because the store might have failed in the same turn of the event loop.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
   }
@@ -368,7 +369,7 @@ export class Account implements EndpointHost, MembershipHost {
     });
   }
 
-  /** Resolves when the polls in flight, and those of former logins, have ended. */
+  /** Resolves when the polls in flight have ended, including the polls of former logins. */
   async lastArrivals(): Promise<void> {
     await Promise.all([this.polls.ended(), ...this.#arrivals]);
   }

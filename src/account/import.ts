@@ -140,7 +140,7 @@ async function copyAll(
   return head;
 }
 
-/** Removes the staged pages, and stores those of their items for which `isToKeep` returns true. */
+/** Removes the staged pages. Stores the items in them for which `isToKeep` returns true. */
 async function unstage(to: Store, head: Head, isToKeep: (item: Item) => boolean): Promise<void> {
   for (let index = 1; index <= head.pages; index++) {
     const key = pageKey(head, index);
@@ -240,7 +240,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
 const patienceMs = 2_000;
 const retryMs = 10_000;
 
-/** The imports that must end before a store opens, in the order in which the account left the former places. */
+/** The imports that must end before a store opens. The account used the former places in this order. */
 export class Imports {
   readonly #options: ImportsOptions;
   readonly #formers: Former[] = [];
@@ -260,7 +260,7 @@ export class Imports {
     return former && this.#failure && { kind: former.kind, error: this.#failure };
   }
 
-  /** Adds imports. The store counts as failing until they have ended. */
+  /** Adds imports. Until they have ended, the account treats the store as failing. */
   add(formerPlaces: readonly Former[]): void {
     if (formerPlaces.length === 0) return;
     this.#formers.push(...formerPlaces);

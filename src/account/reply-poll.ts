@@ -37,7 +37,7 @@ export class ReplyPoll {
     this.#host = host;
   }
 
-  /** Records whether a node has open reply requests or reports. */
+  /** Notes whether a node has open reply requests or reports. */
   set(node: string, isWaiting: boolean): void {
     if (isWaiting) this.#waiting.add(node);
     else this.#waiting.delete(node);
@@ -56,7 +56,7 @@ export class ReplyPoll {
     return this.#error !== undefined;
   }
 
-  /** Says whether a node received an error about the current failure. */
+  /** Returns whether a node received an error about the current failure. */
   hasNotified(node: string, { code }: SmsError): boolean {
     return this.#error?.code === code && this.#notices.of(this.#host.endpoint.answers).has(node);
   }

@@ -108,7 +108,7 @@ export function listOptOuts(readKey: ReadKey, { search = '', after, limit = 200 
   return { optouts: lines.map(parse), total: matches.length, ...(next && { next }) };
 }
 
-/** Merges two lists. The result contains every number that is on at least one of them. */
+/** Merges two lists. The result contains every number of both lists. */
 export function mergeOptOuts(own: Remembered, former: Remembered): Remembered {
   const lines = new Map([...linesByNumber(former), ...linesByNumber(own)]);
   return { ...own, value: [...lines.values()].join('\n') };

@@ -8,7 +8,10 @@ export interface OutboxBatch {
   records: readonly OutboxRecord[];
   /** The context that the node passed when it asked for the messages. `undefined`: the node did not ask. */
   context: unknown;
-  /** The position of these messages among all messages that arrived together. Absent: these are all of them. */
+  /**
+   * The position of these messages among all messages that arrived together. Absent: no other messages arrived together
+   * with these.
+   */
   slice?: BatchSlice | undefined;
 }
 

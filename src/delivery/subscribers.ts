@@ -42,7 +42,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   /** Returns whether the node wants a record of its channel. Absent: the node wants all records. */
   wants?(record: Records[K]): boolean;
   /**
-   * Receives entries that arrived together, or a slice of them, in order. The node answers each entry with
+   * Receives entries that arrived together, or some of them, in order. The node answers each entry with
    * {@link Inbox.done} or {@link Inbox.giveUp}.
    *
    * @param context see {@link Destination}
@@ -288,8 +288,8 @@ export class Subscribers {
   }
 
   /**
-   * Chooses the nodes that receive an entry now, and counts the attempt. All of this happens before any node receives
-   * it, because the first node might answer immediately.
+   * Chooses the nodes that receive an entry now, and counts the attempt. Does this for all nodes before any of them
+   * receives the entry, because the first node might answer immediately.
    */
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;

@@ -147,7 +147,7 @@ type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' |
 
 type Parse<Result> = (...encoded: Encoded) => Result;
 
-/** An answer holds one message (§4.2). */
+/** An answer contains only one message (§4.2). */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
 /** Reads the body of a refused send, which can be the XML of §2.2. */

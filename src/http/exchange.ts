@@ -95,7 +95,7 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
     const headers = isPost ? [...headersOfPost, 'content-length', String(content.length)] : headersOfGet;
     return new Promise((resolve, reject) => {
       const dispatch = (body: AsyncIterable<Buffer>) => {
-        // undici documents async iterables as bodies, but its types leave them out.
+        // undici documents async iterables as bodies, but its types do not include them.
         connections.dispatch({ origin, path, method, headers, body: body as unknown as Readable }, reader);
       };
       const reader = new AnswerReader({ call, content, host, clock, dispatch }, resolve, reject);

@@ -12,7 +12,7 @@ export interface ProxyOptions {
 
 /** Rules for the proxy variables of the environment, in the form of `proxyOptions` in Node-RED's `settings.js`. */
 export interface ProxyRules {
-  /** `legacy`: only `http_proxy` and `no_proxy` apply, and `no_proxy` holds parts of addresses. */
+  /** `legacy`: only `http_proxy` and `no_proxy` apply, and `no_proxy` contains parts of addresses. */
   mode?: 'strict' | 'legacy';
   /** Whether upper-case variables take precedence. */
   favourUpperCase?: boolean;

@@ -52,12 +52,12 @@ interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
   at: number;
 }
 
-/** Says whether an item is an entry that can be delivered. */
+/** Returns whether an item is an entry that can be delivered. */
 export function isEntry(item: Item): item is Entry {
   return item.part === 'inbox' && isRecordOfKind(item);
 }
 
-/** Says whether an item is an unhandled record. */
+/** Returns whether an item is an unhandled record. */
 export function isDeadLetter(item: Item): item is DeadLetter {
   return item.part === 'deadLetter' && isRecordOfKind(item);
 }
@@ -67,7 +67,7 @@ function isRecordOfKind(value: object): value is RecordOfKind {
   return isKind(kind) && isObject(record);
 }
 
-/** Says whether a value contains records and their kind. */
+/** Returns whether a value contains records and their kind. */
 export function isRecordsOfKind(value: unknown): value is RecordsOfKind {
   const { kind, records } = Object(value) as Partial<Record<keyof RecordsOfKind, unknown>>;
   return isKind(kind) && Array.isArray(records) && records.every(isObject);

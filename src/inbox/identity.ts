@@ -139,7 +139,7 @@ export function judge(
   return verdict ?? (same ? 'duplicate' : 'new');
 }
 
-/** Says whether two identities belong to the same message, by the rules of {@link judge}. */
+/** Returns whether two identities belong to the same message, by the rules of {@link judge}. */
 export function isSameMessage(a: Identity, b: Identity): boolean {
   if (a.id !== undefined && b.id !== undefined) return a.id === b.id;
   return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
@@ -152,7 +152,7 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
 
 /**
  * Notes that no node received the polled copy of a record that {@link judge} knows: every filter left it out, or a
- * reply request or report used it. Its called-back copy is then still delivered, with the same answer.
+ * reply request or report used it. A called-back copy of the record is then still delivered, with the same answer.
  *
  * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
  * @returns the callback that {@link noteCallback} noted before; if there is one, nothing is noted

@@ -200,12 +200,12 @@ export class Journal {
     return this.#options.store.saveAhead?.(text);
   }
 
-  /** Requests all postponed steps again. Those that need not wait any longer then run. */
+  /** Requests all postponed steps again. Steps that need not wait any longer then run. */
   retakePostponed(): void {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
 
-  /** See {@link Store.mayHold}. Also true if this process has left items in the store. */
+  /** See {@link Store.mayHold}. Also true if the store has items of this process. */
   get mayHold(): boolean | undefined {
     return this.#writer.stored.size > 0 || this.#options.store.mayHold;
   }
@@ -377,7 +377,7 @@ export class Journal {
     const remaining = items.filter((item) => !this.#isForgotten(item));
     this.#reconcile(this.#writer.noteFound(items, isOpening), isReset);
     for (const item of items) {
-      // Keeps new ids higher than those of the items, because the clock might have been set back since.
+      // Keeps new ids higher than the ids of these items, because the clock might have been set back.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
     }

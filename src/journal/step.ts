@@ -61,9 +61,9 @@ export interface Versions {
 /** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Receives the items of this participant. It might already have some of them. It does not receive items again that it
-   * has forgotten in this process. The journal takes no step before this method returns, or before its promise
-   * resolves.
+   * Receives the items of this participant. The participant might already have some of these items. It does not receive
+   * items again that it has forgotten in this process. The journal takes no step before this method returns, or before
+   * its promise resolves.
    *
    * @param isOpening true if these are all items that this process has in the store, false if a dead process left them
    */

@@ -92,7 +92,7 @@ export function refuseSenderName(to: unknown, from: unknown): void {
 }
 
 function readItems(to: unknown): readonly unknown[] {
-  // Removes marks first, because JavaScript treats one of them, the BOM, as white space.
+  // Removes invisible marks first, because JavaScript treats the byte order mark as white space.
   if (typeof to === 'string') return to.replace(invisibleMarks, '').split(separators, maxItems + 1);
   return Array.isArray(to) ? to : [to];
 }

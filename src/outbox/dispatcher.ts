@@ -80,7 +80,10 @@ export class Dispatcher implements TurnSource {
     this.#queueUp(message, isUrgent);
   }
 
-  /** Delays the queue until the next turn of the event loop, so that messages that arrive together leave in order. */
+  /**
+   * Delays the queue until the next turn of the event loop, so that messages that arrive together are sent in order of
+   * priority.
+   */
   gather(): void {
     const { clock, repository, queue, registrations } = this.#options;
     this.#gathering ??= clock.nextTurn(() => {
@@ -94,7 +97,10 @@ export class Dispatcher implements TurnSource {
     });
   }
 
-  /** Reschedules messages after a change of quiet hours, because they can be sent and expire at other times. */
+  /**
+   * Reschedules messages after a change of quiet hours, because the change can move the times at which messages are
+   * sent or expire.
+   */
   quietHoursChanged(): void {
     const { clock, repository, rules } = this.#options;
     for (const message of repository.messages.values()) {
@@ -105,7 +111,10 @@ export class Dispatcher implements TurnSource {
     }
   }
 
-  /** Updates the messages of a node that was deployed or removed: they can be sent, or wait for the node. */
+  /**
+   * Updates the messages of a node that was deployed or removed. Messages of a deployed node can be sent, and messages
+   * of a removed node wait.
+   */
   nodeChanged(node: string): void {
     for (const message of this.#options.repository.messages.values()) {
       if (message.item.node !== node || message.place === undefined) continue;
@@ -239,7 +248,7 @@ export class Dispatcher implements TurnSource {
     const { item } = message;
     if (isOutage(error)) outage.failed(item, error);
     if (item.state === 'leaving') await repository.requeue(item, { retryAfter: outage.stored });
-    // The message might have expired while it could not be stopped.
+    // Checks whether the message expired while it could not be stopped.
     if (!repository.isClosed) this.#endIfOver(message);
   }
 

@@ -26,7 +26,7 @@ export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<R
   const at = mayLeaveAt(item, arrivedAt, quietHours);
   const dueAt = sendNowAt === undefined ? at : Math.min(skew.timeOf(sendNowAt), at);
   const endAfter = (ms: number) => {
-    // The clock might have been changed, so the remaining time is capped at the whole period.
+    // Caps the remaining time at the whole period, because the clock might have been set.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
     return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
   };

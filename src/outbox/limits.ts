@@ -64,8 +64,8 @@ const maxAheadMs = 60_000;
 /**
  * Returns the recipients over a limit, each with the limit that ends last.
  *
- * @param isLeaving true to count a message for each of the other recipients, in the step that marks the message as
- * leaving. If the message is not sent to some of them, call {@link releaseCounts} for them
+ * @param isLeaving true to count a message for each of the other recipients, in the step that stores the state
+ * `leaving`. If the message is not sent to some of them, call {@link releaseCounts} for these recipients
  */
 export function applyLimits(counting: Counting, readKey: ReadKey, changes: Changes, isLeaving: boolean): Limited[] {
   const { recipients, item } = counting;
@@ -213,7 +213,9 @@ class CountWindow {
     rememberValue(changes, this.#key, { at: now, forMs: storedMs(this.#windowMs), value });
   }
 
-  /** Counts the added messages. The store checks the limits again, because other processes count there too. */
+  /**
+   * Counts the added messages. The store checks the limits again, because other processes can count under the same key.
+   */
   writeAdded(changes: Changes, isUnlimited: boolean): void {
     const { now } = this.#time;
     const limits = this.#limits.map(({ max, lengthMs }) => ({ since: now - lengthMs, max: max - this.added }));

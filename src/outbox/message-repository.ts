@@ -88,7 +88,7 @@ export interface MessageRepositoryOptions extends OutboxOptions {
   onCount(node: string, kind: FollowUp['kind']): void;
 }
 
-/** Maximum number of reply requests added in one turn of the event loop, because a store can hold 100,000. */
+/** Maximum number of reply requests added in one turn of the event loop, because a store can contain 100,000. */
 const maxPerTurn = 1_000;
 
 /** Time for which a user can decide about a message with an unknown outcome. */

@@ -45,7 +45,7 @@ export interface OutgoingMessage {
   phase: Phase;
   /** Whether the message is stored until it is sent. */
   isKept: boolean;
-  /** Its place in the counts and on the lists, which only {@link Messages} changes. */
+  /** The counts and lists that include the message. Only {@link Messages} changes this. */
   listing: Listing;
   /** A caller is processing the message, and continues even if the store is opened again in the meantime. */
   isOwned: boolean;

@@ -18,8 +18,8 @@ const relapseMs = 60_000;
 
 /**
  * Tracks an outage, which begins when a stored message cannot reach the service. The outage ends when a message gets
- * through, or when none is left. Also keeps the time until which the service wants no requests (`Retry-After`), and the
- * nodes that know about the outage. It outlives the account object, because a redeploy does not end an outage.
+ * through, or when no message waits. Also keeps the time until which the service wants no requests (`Retry-After`), and
+ * the nodes that know about the outage. It outlives the account object, because a redeploy does not end an outage.
  */
 export class Outage {
   /** Ids of nodes that know about the outage. */
@@ -156,7 +156,7 @@ export class Outage {
   /** Calls `onDue` when the wait is over and a message can be sent again. */
   #wait(): void {
     this.#timer?.cancel();
-    // The service might have requested a longer wait in the meantime.
+    // Waits again if the service has requested a longer wait in the meantime.
     const onOver = () => (this.delayMs > 0 ? this.#wait() : this.#onDue());
     this.#timer = this.#clock.after(Math.ceil(this.delayMs), onOver, true);
   }

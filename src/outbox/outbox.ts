@@ -368,7 +368,7 @@ export class Outbox implements Participant {
     let further = 0;
     /** Rejects if the flow stops before the delay is over. */
     const waitForNext = () => wait(clock, Math.min(maxDelayMs, firstDelayMs * 2 ** further++), signal);
-    /** Tries until a request reaches the service. Unsent tries do not count towards the pace. */
+    /** Tries until a request reaches the service. The pace does not count tries that sent nothing. */
     const take = async (refund: () => void): Promise<Outcome | Stale> => {
       for (;;) {
         const attempt = await settlement.attempt(current, client, givenUp);
@@ -393,7 +393,7 @@ export class Outbox implements Participant {
       // After an unknown outcome, an unsent try does not make the message unsent.
       if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
       uncertain = outcome;
-      // Includes the evidence that the account has collected since the message left.
+      // Includes the evidence that the account has collected since the message was sent.
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {

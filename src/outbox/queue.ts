@@ -17,7 +17,7 @@ export interface SendQueueOptions {
   clock: Clock;
   /** Read at each use, because the settings can change. See {@link SendQueue.nudge}. */
   settings(): QueueSettings;
-  /** Reasons of the errors if too many tasks wait, and if the wait ends. Default: those of a message. */
+  /** Reasons of the errors if too many tasks wait, and if the wait ends. Default: the reasons for messages. */
   reasons?: { busy: 'busy' | 'busyReads'; closed: 'closed' | 'closedRead' };
   /** Called when the number of running or waiting tasks changes. */
   onChanged?(): void;
@@ -38,7 +38,7 @@ export interface TaskOptions {
 
 /** A source of any number of tasks that wait outside the queue. */
 export interface TurnSource {
-  /** Number of waiting tasks of the source that count for the queue limit. */
+  /** Number of waiting tasks of the source to which the queue limit applies. */
   readonly waiting: number;
   /** Place of the first task of the source that can start now. `undefined`: no task can start. See {@link placeOf}. */
   readonly first: string | undefined;
@@ -47,7 +47,8 @@ export interface TurnSource {
 }
 
 /**
- * Usual lateness of timers, in ms. A start that is not later counts as punctual, so that the pace does not fall behind.
+ * Usual lateness of timers, in ms. A start within this time is treated as punctual, so that the pace does not fall
+ * behind.
  */
 const latenessMs = 2;
 
@@ -75,8 +76,8 @@ export class SendQueue {
   /** Number of tasks that run. */
   inFlight = 0;
   /**
-   * The last start that counts for the pace, with the time at which it was due. The next start keeps its distance from
-   * that time.
+   * The last start that the pace counts, with the time at which it was due. The next start keeps its distance from that
+   * time.
    */
   #last: { dueAt: number } | undefined;
   #timer: Timer | undefined;
@@ -219,7 +220,7 @@ export class SendQueue {
       // Handles synchronous errors asynchronously, because 10,000 of them in a row would nest too deeply.
       return await (async () => task(refund))();
     } finally {
-      // Yields to the event loop, because many waiting tasks might be unable to leave.
+      // Yields to the event loop, because many waiting tasks might send nothing.
       if (isGivenBack) await nextTurn(this.#options.clock);
       this.inFlight--;
       this.#options.onChanged?.();

@@ -36,7 +36,7 @@ interface ReconciliationsOptions extends OutboxOptions {
 
 /**
  * Collects evidence that the service has accepted messages with an unknown outcome. Evidence comes from records that
- * the account receives after the message left, and from the feed during a search. Missing evidence proves nothing.
+ * the account receives after the message was sent, and from the feed during a search. Missing evidence proves nothing.
  * Reconciliations are stored by the id of the message.
  */
 export class Reconciliations {
@@ -111,7 +111,7 @@ export class Reconciliation {
   interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  /** Recipients to which the message might have been sent, without those that a rule withheld when the message left. */
+  /** Recipients to which the message might have been sent, without recipients that a rule withheld. */
   to: readonly string[] = [];
   #by: Evidence | undefined;
   /** Aborts when there is evidence for all recipients. */

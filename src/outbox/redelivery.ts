@@ -12,7 +12,8 @@ export interface RedeliveryOptions<Item extends Ended> {
   /** Looks up the items of the kind. */
   items: { get(id: string): Item | undefined };
   /**
-   * While the repository is closed, no item enters the flow. If the store is shared, other instances can deliver the items.
+   * While the repository is closed, no item enters the flow. If the store is shared, other instances can deliver the
+   * items.
    */
   repository: Pick<MessageRepository, 'dueTimes' | 'isClosed' | 'journal'>;
   /** Returns the node that can receive an item now. */

@@ -234,7 +234,7 @@ export class SenderRegistrations {
   /** Reports to the nodes that the store fails or works again. */
   async onStore(): Promise<void> {
     const { clock, journal, storeNotices } = this.#options;
-    // Waits one turn, so that a message that was about to leave already counts as waiting.
+    // Waits one turn, so that a message that was about to be sent already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
     // A closed store can still be failing.

@@ -139,7 +139,7 @@ export class Settlement {
           const outcome = await client.send({ ...judged.message, to }, options);
           return { item: current, outcome };
         } catch (error) {
-          // The request might have been aborted while the mark was being written.
+          // The request might have been aborted while the state `leaving` was being written.
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {

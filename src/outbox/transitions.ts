@@ -73,7 +73,7 @@ export const startsFrom = {
   discard: ['waiting', 'uncertain'],
 } as const satisfies Readonly<Record<string, readonly MessageState[]>>;
 
-/** Result of a step if another step has already moved the message. The caller must then leave the message alone. */
+/** Result of a step if another step has already moved the message. The caller must then not change the message. */
 export const stale = 'stale';
 export type Stale = typeof stale;
 
@@ -313,7 +313,7 @@ function isReplacedHere({ id, node, options }: MessageItem, { current: { message
 
 /** How a message ends. */
 export interface Ending {
-  /** `settle`: after a try. `expire`: the message did not leave in time. `markSent`: a user says that it was sent. */
+  /** `settle`: after a try. `expire`: the message was not sent in time. `markSent`: a user says that it was sent. */
   by: 'settle' | 'expire' | 'markSent';
   outcome: Outcome;
   /** Other changes to the message. */
@@ -357,7 +357,7 @@ export function sendNow(item: MessageItem, context: StepContext): Step<Moved | S
   }));
 }
 
-/** Returns the message as earlier steps have left it, if the step can start from its state. */
+/** Returns the message after the earlier steps of the commit, if this step can start from its state. */
 function startFrom(
   step: keyof typeof startsFrom,
   id: string,
@@ -406,7 +406,7 @@ export function discard(
   return {
     whileFailing,
     decide(readKey, changes) {
-      // The store might have written a message that it refused. This process does not know that message.
+      // The store might have written a message although it reported a failure. This process does not know that message.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // A decision about an unknown outcome no longer applies if the message waits again.
       const current = isTracked(item) ? startFrom('discard', item.id, context, changes) : item;

@@ -129,7 +129,7 @@ export class Endpoint {
     );
   }
 
-  /** The settings of the member that started the loop. Without a loop, those of the account. */
+  /** The settings of the member that started the loop. If no loop runs, the settings of the account. */
   get settings(): PollSettings | undefined {
     return this.#starter?.settings ?? this.#host.settings;
   }
@@ -197,7 +197,9 @@ export class Endpoint {
     } else this.#loop.resume();
   }
 
-  /** The member of the first watcher whose member has not left. A watcher can outlive its member. */
+  /**
+   * The member of the first watcher whose member is still in the account. A watcher can stay longer than its member.
+   */
   get #starter(): Poller | undefined {
     for (const { member } of this.#watchers.values()) if (this.#host.members.has(member)) return member;
     return undefined;

@@ -227,7 +227,7 @@ export class PollLoop {
   }
 
   async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
-    // Polls that were in flight at the same time count as one.
+    // Counts polls that were in flight at the same time as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;

@@ -368,7 +368,8 @@ export class Replies {
     const { journal, followUps: book } = this.#options.repository;
     const open = followUps.filter(({ result }) => !result);
     if (open.length === 0) return;
-    // Updates the memory before later steps of the same commit do, because one of them can be the outcome of the message.
+    // Updates the memory before later steps of the same commit, because a later step might store the outcome of the
+    // message.
     const ending = endFollowUps(open, book, isOver);
     const step: Step<void> = {
       ...ending,

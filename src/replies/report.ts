@@ -55,8 +55,8 @@ export function expectStatuses(
 }
 
 /**
- * Records a status if it is the first final status of its handset. Returns the reference of its messages, or
- * `undefined` if none of them has a report.
+ * Notes a status if it is the first final status of its handset. Returns the reference of its messages, or `undefined`
+ * if none of these messages has a report.
  */
 export function noteStatus(
   record: StatusRecord,

@@ -179,13 +179,13 @@ interface Reference {
 
 /** Maximum number of messages without a reply request, per handset, that a reply without a messageId can answer. */
 const maxMessagesPerHandset = 8;
-/** The same maximum for messages with a reply request. */
+/** Maximum number of messages with a reply request, per handset, that a reply without a messageId can answer. */
 const maxRequestsPerHandset = 50;
 
 const handsetPrefix = 'handset:';
 const handsetKey = (recipient: string) => handsetPrefix + recipient;
 
-/** Says whether a recipient is a number and not an address-book item. */
+/** Returns whether a recipient is a number and not an address-book item. */
 export function isHandset(recipient: string): boolean {
   return /^\d+$/.test(recipient);
 }

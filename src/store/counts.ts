@@ -48,7 +48,7 @@ export function storedMs(windowMs: number): number {
   return Math.ceil(windowMs) + spareMs;
 }
 
-/** Returns whether a count stays within its limits. */
+/** Returns whether a count does not exceed its limits. */
 export function areLimitsKept(value: string | undefined, { limits }: Count): boolean {
   const counted = limits.length > 0 ? parseCounts(value) : [];
   return limits.every(({ since, max }) => sumAfter(counted, since) <= max);
@@ -68,7 +68,7 @@ export function addCount(
   for (const [at, number] of changes) {
     const last = counted.at(-1);
     if (number < 0) remove(counted, at, -number, windowMs / partsOfWindow);
-    // The last time might be later, by the clock of another machine. The message then counts longer.
+    // The last time might be later, because another machine has a different clock. The message then counts longer.
     else if (last && last[0] >= at) last[1] += number;
     else counted.push([at, number]);
   }
@@ -106,7 +106,7 @@ export function sumAfter(counted: readonly Counted[], since: number): number {
 function remove(counted: Counted[], removedAt: number, number: number, partMs: number): void {
   let remaining = number;
   for (const one of counted) {
-    // Merged times are stored under the latest of them.
+    // Merged times are stored under the latest time.
     if (one[0] < removedAt || one[0] - removedAt >= partMs) continue;
     const less = Math.min(remaining, one[1]);
     one[1] -= less;

@@ -184,7 +184,7 @@ export class DiskStore implements Store {
       [rememberedPrefix + key, formatRemembered(mark)],
       [clearingKey, key],
     ];
-    // From here on, all other data counts as dropped, although dropping it takes several writes.
+    // From here on, all other data is treated as dropped, although dropping it takes several writes.
     await this.#opened().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }
@@ -307,7 +307,7 @@ async function probe(database: Database): Promise<void> {
 }
 
 /**
- * Records how to undo a failed commit. If only the flush failed, the database finds the commit in its log when it is
+ * Stores how to undo a failed commit. If only the flush failed, the database finds the commit in its log when it is
  * opened again, although the callers were told that nothing was stored.
  */
 class UndoFile {

@@ -72,7 +72,7 @@ export interface RecoveredWrite extends PendingWrite {
   quarantine(): string;
 }
 
-/** Data that an earlier process left. */
+/** Data of earlier processes. */
 export interface RecoveredState {
   /** Items in the order of their ids. */
   items: Item[];
@@ -163,8 +163,8 @@ export interface Store {
    */
   readonly shared?: true;
   /**
-   * Whether an earlier process might have left data. The store need not be open. If this is absent, the answer is
-   * unknown, and a process does not look for data of nodes that it does not have.
+   * Whether the store might contain data of an earlier process. The store need not be open. If this is absent, the
+   * answer is unknown, and a process does not look for data of nodes that it does not have.
    */
   readonly mayHold?: boolean | undefined;
   /**
@@ -202,7 +202,8 @@ export interface Store {
    *
    * @param recalled values that the step depends on, as `recall` returned them. A shared store compares the values that
    * change
-   * @throws StoreConflict if another process has changed one of them, or has reached a limit of {@link Changes.count}
+   * @throws StoreConflict if another process has changed a compared value, or has reached a limit of {@link
+   * Changes.count}
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
@@ -398,8 +399,8 @@ export interface Database {
    */
   list(from: string, before: string, limit: number): Promise<[key: string, text: string][]>;
   /**
-   * Writes all operations or none. Without a flush, they survive the end of the process, but survive a power cut only
-   * after a later flush.
+   * Writes all operations or none. Without a flush, the operations survive the end of the process, but survive a power
+   * cut only after a later flush.
    */
   write(operations: readonly Operation[], options: { isFlushed: boolean }): Promise<void>;
   close(): Promise<void>;

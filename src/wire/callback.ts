@@ -57,7 +57,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   return readForm(fields);
 }
 
-/** Trims white space that surrounded the form, and decodes values that the other parser left escaped. */
+/** Trims white space that surrounded the form, and decodes values that the other body parser left escaped. */
 function readParsed([name, value]: Field): Field {
   return [name.trim(), name.trim() === 'body' ? decodeMarked(value) : decodeMarked(value).trim()];
 }

@@ -53,7 +53,8 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const ownBodies = [...parts.own('content'), ...parts.own('summary')];
-  // Uses elements with another prefix only if there are no others. Ignores empty ones, which belong to extensions.
+  // Uses elements with another prefix only if the entry has no other bodies. Ignores empty elements with another
+  // prefix, because they belong to extensions.
   const otherPrefixBodies =
     ownBodies.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
   const bodies = isAtom
@@ -98,7 +99,7 @@ class Parts {
     return this.#elements.filter((element) => element.name === name);
   }
 
-  /** Returns all elements with a name, except those of extensions. */
+  /** Returns all elements with a name, except elements of extensions. */
   own(name: string): XmlElement[] {
     return this.named(name).filter(({ prefix }) => prefix === this.#prefix);
   }

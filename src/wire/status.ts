@@ -45,7 +45,7 @@ export function parseStatuses(...encoded: Encoded): StatusRecord[] {
 }
 
 /**
- * Whether the answer repeats each name in a block, instead of listing one status after the other. The first name
+ * Whether the answer repeats each name in a block, instead of listing one status after another. The first name
  * decides, or the messageId if the first name occurs once.
  */
 function isInBlocks(fields: readonly Field[]): boolean {
