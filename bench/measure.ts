@@ -1,4 +1,4 @@
-/** The cost of a number of messages to the process of Node-RED. */
+/** CPU time, duration and memory that a number of messages take in the process of Node-RED. */
 export interface Cost {
   count: number;
   /** CPU time of the whole process: every thread, user and system. */

@@ -19,7 +19,7 @@ export async function withBench<T>(work: (bench: Bench) => Promise<T>): Promise<
   try {
     const nodeRed = await startNodeRed({
       userDir: createBenchUserDir(),
-      // With a separate root for the editor, HTTP nodes receive unparsed requests.
+      // Gives the editor a separate root, so that HTTP nodes receive unparsed requests.
       settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
     });
     try {

@@ -77,7 +77,7 @@ async function requireFree(port: number, user: string, option: string): Promise<
 function prepareUserDir(userDir: string): void {
   const packageFolder = join(userDir, 'node_modules', packageName);
   mkdirSync(dirname(packageFolder), { recursive: true });
-  // The link is replaced at each start, because the project might have been moved.
+  // Replaces the link at each start, because the project might have been moved.
   rmSync(packageFolder, { recursive: true, force: true });
   symlinkSync(root, packageFolder, 'junction');
   const settings = join(userDir, 'settings.js');
@@ -96,7 +96,7 @@ function formatSettings(credentialSecret: string): string {
       credentialSecret,
       telemetry: { enabled: false, updateNotification: false },
       diagnostics: { enabled: false },
-      // Without `projects`, Node-RED warns at each start that projects are disabled.
+      // Sets `projects`, because Node-RED otherwise warns at each start that projects are disabled.
       editorTheme: { tours: false, palette: { catalogues: [] }, projects: {} },
       contextStorage: {
         default: { module: 'memory' },
@@ -112,7 +112,7 @@ function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: str
   const redJs = process.env.NR_RED_JS ?? createRequire(__filename).resolve('node-red/red.js');
   const settings = join(userDir, 'settings.js');
   return spawn(process.execPath, [redJs, '--userDir', userDir, '--settings', settings, '--port', String(port)], {
-    // A flow's relative file names refer to this folder.
+    // Runs in the user directory, so that relative file names in a flow refer to it.
     cwd: userDir,
     env: { ...withoutProxyTo(host), SMS_SIMULATOR_URL: simulator.baseUrl, SMS_NODE_RED_URL: url },
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -159,7 +159,7 @@ async function run(options: Options): Promise<void> {
   const hadFlows = existsSync(join(userDir, flowFile));
   prepareUserDir(userDir);
   const nodeRed = startNodeRed(options, simulator, url);
-  // An uncaught error here must not leave Node-RED running.
+  // Stops Node-RED even after an uncaught error in this process.
   process.once('exit', () => nodeRed.kill());
   const ended = once(nodeRed, 'exit');
   try {

@@ -174,7 +174,8 @@ async function runTask({ name, files: testFiles, generation }, folder) {
   const result = existsSync(resultFile)
     ? JSON.parse(readFileSync(resultFile, 'utf8'))
     : { passed, failed: 0, failures: [], skips: [], secondsOf: {} };
-  // A process can fail outside of its tests, for example if it is killed or does not end.
+  // Counts one failure if the process has failed outside of its tests, for example because it was killed or did not
+  // end.
   if ((status !== 0 || result.passed + result.skips.length === 0) && result.failed === 0) {
     const runningFile = `${resultFile}.running`;
     const during = existsSync(runningFile) ? ` Last test: ${readFileSync(runningFile, 'utf8')}` : '';

@@ -16,8 +16,8 @@ export interface UnreadOptions<T> {
 
 /**
  * Records that polls have not returned yet (§3), in order. Pollers wait in the order in which they arrived, and each
- * record goes to one of them. If a poller has disconnected, it gets no record, and no record is marked as read for it.
- * Adding or returning a record takes constant time. Records stay until they are read.
+ * record goes to one of them. A disconnected poller gets no record, and no record is marked as read for it. Adding or
+ * returning a record takes constant time. Records stay until they are read.
  */
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];

@@ -72,7 +72,7 @@ module.exports = (RED) => {
   };
 
   const orders = {
-    /** Sends messages into a flow. Sends the next one when one comes back, with `concurrency` in flight. */
+    /** Sends messages into a flow: `concurrency` of them at first, and another one each time one comes back. */
     drive(order) {
       const { count, concurrency, sampleEvery = 0 } = order;
       const probe = probeOf(order);
@@ -92,7 +92,7 @@ module.exports = (RED) => {
       });
     },
 
-    /** Starts to count the messages that come out of a flow. `kick` starts a flow that needs an input. */
+    /** Starts to count the messages that come out of a flow. If `kick` is set, sends a message that starts the flow. */
     expect(order) {
       const { count, kick = false, sampleEvery = 0 } = order;
       const probe = probeOf(order);

@@ -9,7 +9,7 @@ const copiedMs = 1500;
 export function showCredentials({ basePath, servicePort, credentials, settings }) {
   if (!credentials) return;
   const service = new URL(location.origin);
-  // During an outage, the page is at another port. Otherwise the page and the service share an address.
+  // During an outage, the page is at another port than the service. Otherwise both share an address.
   if (settings?.online === false) service.port = servicePort;
   const values = {
     'Base URL': `${service.origin}${basePath}`,
