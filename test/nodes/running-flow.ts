@@ -25,7 +25,7 @@ export interface FlowMessage {
   _msgid?: string;
   payload?: unknown;
   topic?: unknown;
-  // Tests read all fields that the node under test sets.
+  // An open type, because tests read every field that the node under test sets.
   sms?: Record<string, unknown> & { error?: Record<string, unknown> };
   parts?: Record<string, unknown>;
   error?: { message: string; code?: string; source: { id: string } };
@@ -213,7 +213,7 @@ export class RunningFlow {
     this.node(id).receive(message as never);
   }
 
-  /** Sends a message to a node, and waits until it is done and the next nodes have received its outputs. */
+  /** Sends a message to a node. Waits until the node is done and the next nodes have received its outputs. */
   async give(id: string, message: Record<string, unknown> = {}): Promise<void> {
     const calls = () => this.completions.filter((completion) => completion.id === id).length;
     const before = calls();

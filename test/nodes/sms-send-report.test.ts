@@ -51,7 +51,7 @@ describe('the report of sms-send', () => {
     });
     await until(() => sim.polling('status') === 0);
     assert.deepEqual([flow.received('failed'), flow.errors()], [[], []]);
-    // No status is unhandled, because the log does not report any.
+    // The log contains no warning about an unhandled status.
     assert.deepEqual(
       flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
       [],

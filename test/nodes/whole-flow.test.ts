@@ -82,7 +82,7 @@ describe('a flow with all six nodes', () => {
         () => sim.statuses.every(({ read }) => read) && sim.incoming.every(({ read }) => read),
         'all is polled',
       );
-      // The next polled message comes after all earlier ones.
+      // When these last messages have arrived, all earlier ones have arrived too.
       sim.status({ messageId, msisdn: handset, statusCode: 'LAST' });
       sim.reply({ from: handset, body: 'last' });
       await until(() => flow.received('statuses').some(({ payload }) => payload === 'LAST'));
@@ -99,7 +99,7 @@ describe('a flow with all six nodes', () => {
         assert.deepEqual([topic, sms?.inReplyToId], [handset, messageId]);
       }
       const [received] = flow.received('replies').filter(({ payload }) => payload !== 'last');
-      // The flow receives the copy that arrives first. A FORMv1 callback has no date.
+      // The flow receives the copy that arrives first: polled (with a date), or called back (FORMv1 has no date).
       const isDated = callbackFormat === 'XMLv3' || received?.sms?.via === 'poll';
       assert.equal(received?.sms?.messageDate, isDated ? reply.messageDate : undefined);
 
@@ -198,7 +198,7 @@ describe('a flow with all six nodes', () => {
       statuses,
       ways.map((way) => ({ ...status, ...way })),
     );
-    // Each way adds a different field.
+    // Polling, XMLv3 and FORMv1 each add a different field.
     const fields = [polled, ...called].map(({ reply: { sms } }) =>
       ['to', 'contentType', 'displayName'].filter((name) => name in (sms ?? {})),
     );

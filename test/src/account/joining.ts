@@ -123,7 +123,7 @@ export class Joining {
     return createSettings(this.simulator.baseUrl, { authentication, ...this.defaults(), ...changes });
   }
 
-  /** Joins an account. The test leaves it before the service stops, so that the service ends the poll. */
+  /** Joins an account. The test leaves the account before it stops the service, which can then end the poll. */
   enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     const { clock } = changes;
     return this.closing.add(this.accounts.join(this.settings(changes)), (it) =>

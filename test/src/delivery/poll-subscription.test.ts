@@ -25,7 +25,7 @@ class TurningClock extends VirtualClock {
   }
 }
 
-/** One node with its flow. */
+/** A node, and the deliveries that its flow has received. */
 class Bench {
   readonly sent: (FlowDelivery & { body: unknown })[] = [];
   readonly undelivered: { body: unknown; attempts: number }[] = [];

@@ -9,7 +9,7 @@ import { createInboxOn } from './inbox-on';
 
 const dayMs = 24 * 3_600_000;
 
-/** Without a date, the account remembers one key per message. */
+/** Creates a message without a date, so that the account remembers only one key for it. */
 function undated(messageId: string): IncomingRecord {
   const { messageDate: _, ...record } = incoming(messageId);
   return record;

@@ -10,7 +10,7 @@ function status(fields: Partial<StatusRecord> = {}): StatusRecord {
   return { messageId: 's1', from: '6421555001', statusCode: 'RCV', via: 'poll', ...fields };
 }
 
-/** Remembers identifiers, and judges records by them. */
+/** Remembers identifiers, and classifies records as new, repeated or duplicate. */
 class Memory {
   readonly seen = new Map<string, Remembered>();
   now = 1_000_000;

@@ -293,7 +293,7 @@ describe('Inbox', () => {
       assert.equal(idle.given.length, 0);
     });
 
-    it('delivers the remaining records to one node, once', async () => {
+    it('delivers records without a requesting node to one node, once', async () => {
       const inbox = createInbox();
       await inbox.accept(list);
       const [asker, other] = ['asker', 'other'].map((id) => attach(inbox, new Node(id, { onDemand: true }), 'outbox'));
@@ -732,7 +732,7 @@ describe('Inbox', () => {
     });
 
     describe('Inbox with a possible reply while the store fails', () => {
-      /** Result of the matching of a message, and its record. */
+      /** Bodies of the messages whose match was known, in order. */
       let matched: unknown[];
 
       function createMatching(store: Store): Inbox {

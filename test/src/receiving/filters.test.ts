@@ -27,7 +27,7 @@ for (const [name, createStore] of [
   describe(`a message that every filter leaves out (store: ${name})`, () => {
     let clock: VirtualClock;
     let inbox: Inbox;
-    /** Ends the wait for the outcome of the message that the record "held back" might answer. */
+    /** Makes the outcome known for which the record "held back" waits. The record might answer that message. */
     let settleOutcome = () => {};
 
     beforeEach(() => {

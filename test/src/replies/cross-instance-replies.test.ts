@@ -56,7 +56,7 @@ describe('replies that other instances have read', () => {
     for (const [key, value] of changes.remember) remembered.set(key, value);
   }
 
-  /** Records that the message leaves, or leaves again, before an instance received a reply. */
+  /** Stores that the message is sent, or sent again, before an instance receives a reply. */
   const remember = () =>
     write((changes) =>
       rememberSent(

@@ -110,7 +110,7 @@ describe('sending, when several events coincide', () => {
     let failures = 2;
     store.commit = (...changes) => (failures-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
     isReset = true;
-    // A possible reply waits for the store.
+    // A message that might be a reply waits for the store.
     await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
     assert.equal(side.journal.failure, undefined);
     assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['message', 'replyRequest']);

@@ -30,11 +30,11 @@ import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** Behaviour of the service for a request: accept the message or not, and answer or not. */
 export interface Turn {
-  /** True if the service sends the message. Its answer does not depend on this. */
+  /** True if the service sends the message. This does not affect the answer to the request. */
   takes?: boolean;
   /** The client is connected when this resolves. */
   connects?: Promise<unknown>;
-  /** Fails before the first byte. */
+  /** True if the connection fails before the first byte leaves. */
   unreachable?: boolean;
   error?: SmsError;
   failed?: Delivery['failed'];
@@ -139,13 +139,13 @@ export class FakeNode implements SendHandler {
   readonly answers: AnswerEvent[] = [];
   readonly reports: ReportEvent[] = [];
   readonly outages: SmsError[] = [];
-  /** Reported recoveries. */
+  /** The recoveries that the node has reported. */
   readonly recoveries: string[] = [];
   readonly discarded: unknown[] = [];
   state: SendHandlerState | undefined;
-  /** Whether its flow messages enter the flow. */
+  /** Whether the flow messages of the node enter the flow. */
   isFlowing = true;
-  /** Error that its handlers throw. */
+  /** Error that the handlers of the node throw. */
   fault: Error | undefined;
 
   constructor(
@@ -188,7 +188,7 @@ export class FakeNode implements SendHandler {
     this.state = state;
   }
 
-  /** Replies, or the reasons without one. */
+  /** Result of each reply request: the reply, or the reason for its absence. */
   get replies(): string[] {
     return this.answers.map(({ result }) => ('reason' in result ? result.reason : result.reply.body));
   }
@@ -211,14 +211,14 @@ export interface SendingSideOptions {
   dedupeMs?: number;
   sentMs?: number;
   limits?: LimitSettings;
-  /** A test can change this array. Then it must notify the outbox. */
+  /** Quiet hours. A test that changes this array must then notify the outbox. */
   quietHours?: QuietHours[];
   perSecond?: number;
-  /** The account can query the service even without a sending node. */
+  /** True if the account can query the service even without a sending node. */
   isAsker?: boolean;
 }
 
-/** Number in the last identifier, so that every message has another. */
+/** Number in the last messageId. It grows, so that every message has a different messageId. */
 let lastMessage = 0;
 
 /** The sending side of an account in one process. */
@@ -445,7 +445,7 @@ export function beginReceiving<S extends FailingStore>(store = new FailingStore(
   return { side, node, store };
 }
 
-/** Ends of the reply requests of a node: the reply, or the reason without one. */
+/** Recipient and result of each reply request: the reply, or the reason for its absence. */
 export function answersOf({ answers }: FakeNode): string[] {
   return answers.map(({ recipient, result, redelivered }) => {
     const end = 'reason' in result ? [result.reason, result.statusCode].filter(Boolean).join(' ') : result.reply.body;

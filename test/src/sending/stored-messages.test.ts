@@ -299,7 +299,7 @@ describe('stored messages', () => {
     const { store, side, node } = beginSending();
     const take = node.onOutcome.bind(node);
     node.onOutcome = (news) => {
-      // The account can no longer write that the outcome has entered the flow.
+      // From now on, the account cannot store that the outcome has entered the flow.
       store.failing.add('commit').add('open');
       return take(news);
     };

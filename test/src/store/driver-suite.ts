@@ -28,7 +28,7 @@ function createItem(id: string, more: object = {}): Item {
   return { id, part: 'inbox', subscribers: ['incoming'], attempts: 0, ...more };
 }
 
-/** Counts messages at a time, within a window of an hour. */
+/** Creates the count of some messages that are sent at a given time, within a window of an hour. */
 function createCount(at: number, number: number, limits: Count['limits'] = []): Count {
   return { now: Math.max(at, startMs), windowMs: hourMs, clock: 'server', changes: [[at, number]], limits };
 }

@@ -72,7 +72,7 @@ export class FailingStore implements Store {
   readonly failing = new Set<Step>();
   /** If true, a failing commit still writes its data. */
   failsAfterwards = false;
-  /** Called before each call. */
+  /** Called before each step of the store. */
   onCall: (step: Step) => void = () => {};
   /** Duration of every call, in turns of the event loop. */
   turns = 0;
@@ -81,7 +81,7 @@ export class FailingStore implements Store {
   isOpen = false;
   #isDead = false;
   #underWay = 0;
-  /** Pending writes of this process. `open` does not return them. */
+  /** Keys of the pending writes of this process. `open` does not return these writes. */
   readonly #own = new Set<number>();
 
   constructor(readonly disk = new FakeDisk()) {}
@@ -221,7 +221,7 @@ export class FailingServer extends FailingStore {
     return undefined;
   }
 
-  /** A server has no place for uncommitted data. */
+  /** Saves nothing, because a server cannot save uncommitted data. */
   override saveAhead(): undefined {}
 
   /** Items of a dead process that this process would claim. */

@@ -105,7 +105,7 @@ class Instance implements StoreEvents {
     await this.store.commit(changes, new Map());
   }
 
-  /** Remembers under a key that was recalled as `expected`. */
+  /** Stores a value under a key. The commit conflicts unless the key still has the value `expected`. */
   async remember(name: string, value: string | undefined, expected: string | undefined): Promise<void> {
     const changes = createChanges();
     changes.remember.set(name, remembered(value));
