@@ -192,7 +192,7 @@ export class Account implements EndpointHost, MembershipHost {
     }
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
-    // After the last member has left, its opt-out words still apply to polls in flight.
+    // Keeps the opt-out words after the last member has left, because they still apply to polls in flight.
     const optOuts = all.flatMap(({ optOut }) => optOut ?? []);
     if (all.length > 0) this.#readConsentChange = optOuts.length > 0 ? createConsentReader(optOuts) : undefined;
     this.#rules.optOut = this.#readConsentChange !== undefined;
@@ -410,7 +410,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.members.delete(member);
     const [first] = this.members;
     if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
-      // Work in progress continues on the old connections until it ends.
+      // Closes the old connections. Work in progress continues on them until it ends.
       void this.#opened?.close().catch(() => {});
       if (first) this.#open(first.settings);
     }
@@ -430,12 +430,12 @@ export class Account implements EndpointHost, MembershipHost {
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.arrived(clock, Math.min(halfReceivedGraceMs, restMs()));
-    // A record that was sent in this turn of the event loop is delivered in the next turn.
+    // Waits one turn, because a record that was sent in this turn of the event loop is delivered in the next turn.
     await wait(clock, 0);
     // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
     await this.data?.outbox.close(restMs());
     await this.data?.journal.flush();
-    // Messages in flight still obey the limits of the last member.
+    // Removes the limits of the last member only now, because they also apply to messages in flight.
     if (!returning) unlimit();
     this.#runningTaskCount--;
     const isIdle = this.polls.size === 0;
@@ -448,7 +448,7 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   async #closeWhenIdle(): Promise<void> {
-    // During this wait, members might have joined and left again, and might have started further polls.
+    // Waits in a loop, because members might have joined and left again, and might have started further polls.
     while (this.polls.size > 0) await this.polls.ended();
     if (this.#isNeeded) return;
     const { data } = this;

@@ -330,7 +330,7 @@ export class JoinedMembership implements Membership, Member {
 
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
-    // Entries that arrive later are not included, because the user has not seen them.
+    // Leaves out entries that arrive later, because the user has not seen them.
     const { entries } = this.entries(state, { limit: Number.POSITIVE_INFINITY });
     const decisions: Decision[] = [];
     for (let start = 0; start < entries.length; start += actedOnTogether) {

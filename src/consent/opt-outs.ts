@@ -65,7 +65,7 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
   let changed = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(readKey(key));
-    // The step must compare the value even if it changes nothing, because another instance might change the value.
+    // Compares the value even if the step changes nothing, because another instance might change the value.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
     if (concerned.length === 0) continue;
@@ -76,7 +76,7 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
     }
     const value = [...lines.values()].join('\n');
     changes.remember.set(key, value === '' ? undefined : { at, forMs: foreverMs, value });
-    // The step must be flushed, because a power cut must not undo an opt-out.
+    // Flushes the step, because a power cut must not undo an opt-out.
     changes.firm = true;
   }
   return changed;

@@ -172,7 +172,7 @@ export class PollSubscription implements InboxSubscriber {
         unacknowledged.attempt !== attempt
       )
         return;
-      // The time to acknowledge starts when the record has entered the flow.
+      // Starts the time to acknowledge only now, when the record has entered the flow.
       unacknowledged.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () =>
         this.#sendAgain(unacknowledged),
       );

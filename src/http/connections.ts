@@ -92,7 +92,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     try {
       connectService(target, callback);
     } catch (error) {
-      // The connector throws for invalid TLS settings. In a tunnel, no caller would catch the error.
+      // Passes on the error that the connector throws for invalid TLS settings. In a tunnel, no caller would catch it.
       target.httpSocket?.destroy();
       callback(new TlsFailure(error), null);
     }

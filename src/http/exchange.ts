@@ -183,7 +183,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     } catch (error) {
       this.#end(asSmsError(error));
     }
-    // A request that has ended in the meantime must not be sent. A try whose connection broke must not count as sent.
+    // Stops a request that has ended in the meantime, and a try whose connection broke, because neither must be sent.
     if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
     this.#hasLeft = true;
     if (content.length > 0) yield content;
@@ -220,7 +220,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       this.begin();
       return;
     }
-    // The parser attaches the unreadable data to the error. It might contain a message.
+    // Removes the unreadable data that the parser attaches to the error, because the data might contain a message.
     if ('data' in error) delete error.data;
     this.#end(this.#failure(describeFailure(error), error));
   }

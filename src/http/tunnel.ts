@@ -71,7 +71,7 @@ export function createTunnel(
       }
     });
     request.once('error', (error) => {
-      // The parser attaches the unreadable data to the error. It might contain the login.
+      // Removes the unreadable data that the parser attaches to the error, because the data might contain the login.
       if ('rawPacket' in error) delete error.rawPacket;
       callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
     });
@@ -92,7 +92,7 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, opt
     headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
     agent: false,
     ...socketOptions,
-    // Otherwise Node.js would use the `Host` header, which names the service instead of the proxy.
+    // Sets the name of the proxy. Otherwise Node.js would use the `Host` header, which names the service.
     servername: isIP(host) ? '' : host,
   });
 }

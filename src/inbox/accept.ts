@@ -74,7 +74,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
     return { event, identity: identify(event), consent, known: context.correlator?.(event), arrival };
   });
   const mayAnswer = candidates.some(({ known }) => known?.mayAnswer);
-  // The service repeats a refused callback, but it does not return a polled record again.
+  // Refuses a callback, because the service repeats it. Accepts a polled record, because the service does not return it
+  // again.
   const whileFailing: WhileFailing = via === 'callback' ? 'refuse' : isRecovered ? 'postpone' : 'apply';
   const step: Step<Verdict[]> = {
     keys: candidates.flatMap(({ identity, known }) => [...identity.keys, ...(known?.keys ?? [])]),
@@ -83,8 +84,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
-        // If the step is not written, a later step removes the saved text. That step is written together with the
-        // changes made without the store.
+        // If the step is not written, a later step removes the saved text. The store commits the later step together
+        // with the changes made without the store.
         if (isWritten) arrival.savedText?.remove();
         else if (arrival.savedText)
           context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedText?.remove() });
@@ -128,7 +129,7 @@ function changeConsent(
     changeOptOuts(consent, readKey, changes);
     return onOptOut;
   }
-  // While the store fails, the list cannot be read and must not be overwritten.
+  // Postpones the change, because the list cannot be read while the store fails, and must not be overwritten.
   const decide: Step<void>['decide'] = (...later) => {
     changeOptOuts(consent, ...later);
     return onOptOut;

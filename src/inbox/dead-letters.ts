@@ -140,7 +140,7 @@ export class DeadLetters {
    */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // If the node no longer exists, the entry would wait invisibly, because no other node can receive it.
+    // Refuses a record without a node, because the entry would wait invisibly: no other node can receive it.
     if (!item || !this.#channelOf(item)) return false;
     this.#context.run(this.#createDelivery([item]));
     return true;
@@ -227,7 +227,7 @@ export class DeadLetters {
   /** Resumes the unhandled records of an earlier process. */
   createParticipant(): Participant {
     return {
-      // The inbox already names the kinds that this process can claim.
+      // Names nothing, because the inbox already names the kinds that this process can claim.
       wantedNames: () => [],
       isReadable: isDeadLetter,
       found: (items) => {

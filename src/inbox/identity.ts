@@ -81,7 +81,8 @@ export function identify({ kind, record }: RecordOfKind): Identity {
     const instant = parseInstant(messageDate);
     if (instant) {
       const second = Math.floor(instant.ms / 1000);
-      // XML turns every line end into one character, and forms often add white space around the body.
+      // Normalises the body, because XML turns every line end into one character, and forms often add white space
+      // around it.
       const text = String(body ?? '')
         .replace(/\r\n?/g, '\n')
         .trim();
@@ -264,7 +265,7 @@ function parseInstant(date: unknown): Instant | undefined {
   if (typeof date !== 'string' || !date.trim()) return undefined;
   const ms = readInstant(date) ?? Date.parse(date.trim());
   if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
-  // Even an unreadable date distinguishes two messages.
+  // Uses the text of an unreadable date, because even this distinguishes two messages.
   return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };
 }
 

@@ -135,7 +135,8 @@ export class Inbox {
       if (this.#context.entries.size >= limit) throw new SmsError('busyCallbacks', { params: { limit } });
       return this.#acceptPiece(arrival);
     }
-    // The service does not return a polled record again, so a crash during the commit must not lose the answer.
+    // Saves the answer, because a crash during the commit must not lose it: the service does not return a polled record
+    // again.
     const savedText = journal.saveAhead(JSON.stringify({ kind, records }));
     if (savedText) onSaved?.();
     const verdicts =
@@ -216,7 +217,7 @@ export class Inbox {
     const entries = new Map<string, Pending>();
     const run: InboxParts['run'] = (step) => {
       journal.run(step).catch((error: unknown) => {
-        // The journal itself reports that the store fails.
+        // Ignores failures of the store, because the journal itself reports them.
         if (!isSmsError(error, 'SMS_STORE')) onFault(error);
       });
     };

@@ -9,7 +9,7 @@ interface Stretch {
   leadMs: number;
 }
 
-/** Smaller changes of the clock are ignored: they barely affect ages. */
+/** Minimum clock change that is corrected, in ms. Smaller changes barely affect ages. */
 const minSetMs = 60_000;
 
 /** Time without a clock change after which the clock counts as right, in ms. */

@@ -149,7 +149,7 @@ export class Journal {
    */
   async ready(): Promise<void> {
     if (!this.isOpen || !this.#isWanted) {
-      // A failed store might work again by now.
+      // Opens a failed store again, because it might work by now.
       if (this.#mode === 'failed') this.#setMode('due');
       this.open();
       await this.flush();
@@ -292,7 +292,7 @@ export class Journal {
     await this.#find(items, true, isReset);
     this.#isRead = true;
     this.#isReleased = false;
-    // Texts of an earlier process are older than the waiting steps, so they are replayed first.
+    // Replays texts of an earlier process first, because they are older than the waiting steps.
     const waiting = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
@@ -335,7 +335,7 @@ export class Journal {
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
-        // Items of unknown parts stay unchanged, because another version might have written them.
+        // Keeps items of unknown parts unchanged, because another version might have written them.
         isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
         onDropped: (bytes, folder) => this.#report(new SmsError('storeDropped', { params: { bytes, folder } })),

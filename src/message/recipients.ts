@@ -100,7 +100,7 @@ function readItems(to: unknown): readonly unknown[] {
 function readText(item: unknown): string {
   if (typeof item === 'string') return item.replace(invisibleMarks, '').trim();
   if (typeof item === 'number') {
-    // In text, the sign and the point of a number would count as formatting characters.
+    // Refuses other numbers here, because in a text, their sign and point would count as formatting characters.
     if (!Number.isSafeInteger(item) || item < 0) throw refusal('recipientNumber', String(item));
     return String(item);
   }
@@ -139,7 +139,7 @@ function refuseNumber(item: string, to: unknown): SmsError {
 
 /** Converts digits of all scripts, full-width characters and dashes to ASCII. */
 function toAscii(text: string): string {
-  // Most texts need no change.
+  // Returns most texts here, because they need no change.
   if (/^[\0-\x7f]*$/.test(text)) return text;
   return text
     .replace(/[\uff01-\uff5e]/g, (character) => String.fromCharCode(character.charCodeAt(0) - 0xfee0))

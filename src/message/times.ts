@@ -148,7 +148,7 @@ export class QuietHours {
     const { from, to, timeZone } = this.settings;
     const today = Math.floor((instant + offsetAt(instant, timeZone)) / dayMs) * dayMs;
     const days = [today - dayMs, today, today + dayMs];
-    // The next two days are enough, because a later call computes the rest.
+    // Looks only at the next two days, because a later call computes the rest.
     let until = instantOf(today + 2 * dayMs, timeZone);
     for (const day of days) {
       const begin = instantOf(day + from * minuteMs, timeZone);
@@ -227,7 +227,8 @@ function isTimeZone(name: string): boolean {
 
 function readInstant(value: unknown, timeZone: string): number | undefined {
   if (typeof value === 'number') return value;
-  // Dates from function nodes belong to another realm, so `instanceof` does not recognise them.
+  // Does not use `instanceof`, which does not recognise dates from function nodes, because they belong to another
+  // realm.
   if (Object.prototype.toString.call(value) === '[object Date]') return Number(value);
   if (typeof value !== 'string') return undefined;
   const text = value.trim();

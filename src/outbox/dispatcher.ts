@@ -16,7 +16,7 @@ export interface DispatcherOptions extends SettlementOptions {
   settlement: Settlement;
 }
 
-/** Interval at which the dispatcher checks again whether an expired message can end. */
+/** Interval at which the dispatcher checks again whether an expired message can end, in ms. */
 const postponedMs = 1_000;
 
 /** Prefix of the turn of a message that a user sends now. It sorts before all other turns. */
@@ -182,7 +182,7 @@ export class Dispatcher implements TurnSource {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
     if (this.#ready.size === 0) {
-      // Without a message, ends the outage. The next message will show whether the service can be reached.
+      // Ends an outage for which no message waits. The next message will show whether the service can be reached.
       if (outage.error && outage.delayMs === 0) outage.end();
       return undefined;
     }
@@ -324,7 +324,7 @@ export class Dispatcher implements TurnSource {
     const { phase, place, abort, item } = message;
     const isFree = !repository.isClosed && !abort && phase === 'queued';
     if (isFree && place !== undefined && registrations.handlerOf(item.node)) {
-      // An urgent turn stays urgent.
+      // Keeps an urgent turn urgent.
       const turn = isUrgent ? urgent + place : (message.turn ?? place);
       this.#unready(message);
       message.turn = turn;

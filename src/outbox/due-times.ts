@@ -1,7 +1,9 @@
 import type { Clock, Timer } from '../clock';
 import { formatOrder, OrderedMap } from './ordered-map';
 
-/** Maximum timer delay. Frequent checks are needed because timers do not notice clock changes or machine sleep. */
+/**
+ * Maximum timer delay, in ms. Frequent checks are needed because timers do not notice clock changes or machine sleep.
+ */
 const maxDelayMs = 60_000;
 
 /** Maximum number of due times that are handled in one turn of the event loop. */

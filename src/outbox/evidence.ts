@@ -10,7 +10,7 @@ export interface EvidenceRecord {
   from?: string;
 }
 
-/** Time for which evidence stays in the store, so that a later process can resume the search. */
+/** Time for which evidence stays in the store, in ms, so that a later process can resume the search. */
 const storedMs = 7 * 24 * 3_600_000;
 /** Maximum number of stored records per message, because more evidence proves nothing new. */
 const maxRecords = 100;

@@ -133,7 +133,7 @@ type LimitOn = Pick<Limited, 'limit' | 'max' | 'lengthMs'>;
 function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string, LimitOn[]> {
   const found = new Map<string, LimitOn[]>();
   const add = (key: string, limit: LimitOn) => void found.set(key, [...(found.get(key) ?? []), limit]);
-  // Keys contain digests instead of numbers.
+  // Uses a digest, because keys must not contain numbers.
   const number = createHash('sha256').update(msisdn).digest('base64url');
   for (const { perHandset, perHandsetMs, perDay } of limits) {
     if (perHandset !== undefined) {

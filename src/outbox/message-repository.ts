@@ -91,10 +91,13 @@ export interface MessageRepositoryOptions extends OutboxOptions {
 /** Maximum number of reply requests added in one turn of the event loop, because a store can contain 100,000. */
 const maxPerTurn = 1_000;
 
-/** Time for which a user can decide about a message with an unknown outcome. */
+/** Time for which a user can decide about a message with an unknown outcome, in ms. */
 const undecidedMs = 7 * 24 * 3_600_000;
 
-/** Interval of the check whether another instance has replaced or withdrawn a message of this process. */
+/**
+ * Interval at which the account checks whether another instance has replaced or withdrawn a message of this process, in
+ * ms.
+ */
 const watchMs = 1_000;
 
 /**
@@ -155,13 +158,14 @@ export class MessageRepository {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const own = this.followUps.get(item.id);
-        // The store has a result that memory does not have, if the commit of the result seemed to fail.
+        // Replaces a follow-up without a result if the store has its result. The commit of the result had seemed to
+        // fail.
         return !own || (item.result !== undefined && own.result === undefined);
       });
     for (const item of newMessages) this.messages.put(item);
     this.#watchReplaceable();
     const { clock, onFound } = this.#options;
-    // The outbox must have all messages before the first step.
+    // Adds all messages first, because the outbox must have them before the first step.
     if (newMessages.length > 0) onFound(newMessages, []);
     for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(clock);
@@ -227,7 +231,7 @@ export class MessageRepository {
     this.#watching = clock.after(
       watchMs,
       () => {
-        // If the store fails, the next check finds these messages.
+        // Ignores failures of the store, because the next check finds these messages.
         void collect()
           .catch(() => {})
           .then(() => {
@@ -360,7 +364,7 @@ export class MessageRepository {
     const now = clock.now();
     const lead = Math.round(now - clock.elapsed());
     const time = { now: Math.round(now), clock: this.journal.isShared ? 'server' : `${this.#clockName}/${lead}` };
-    // Set before the commit, because the same commit can contain the first reply.
+    // Sets this before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
     return { now, time, rules, dedupeMs, sentMs: sentMs(), current: this };
   }
@@ -377,7 +381,7 @@ export class MessageRepository {
     if (isTracked(item)) this.messages.put(item);
     this.#watchReplaceable();
     for (const followUp of newFollowUps) {
-      // Another step of the same commit might have answered the request.
+      // Keeps a result, because another step of the same commit might have answered the request.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }

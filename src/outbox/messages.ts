@@ -249,7 +249,7 @@ export class Messages {
       if (before.scheduledAt !== undefined) scheduled?.delete(orderOf(before.scheduledAt, id));
       if (scheduledAt !== undefined) scheduled?.set(orderOf(scheduledAt, id), message);
     }
-    // A duplicate that waits for its first message is not stored, so nothing replaces it.
+    // Excludes a duplicate that waits for its first message. It is not stored, so nothing replaces it.
     const isStored = phase !== 'accepting' && item.state === 'waiting';
     if (isStored && !isGone && item.options.replaceKey !== undefined) this.replaceable.add(id);
     else this.replaceable.delete(id);

@@ -33,12 +33,12 @@ export interface KeyMemory {
 }
 
 /**
- * Maximum time from the last wait of a message to its outcome. If the outcome is lost, the key becomes free after this
- * time.
+ * Maximum time from the last wait of a message to its outcome, in ms. If the outcome is lost, the key becomes free
+ * after this time.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
 
-/** Time within which duplicates at other instances notice that the first message was replaced or withdrawn. */
+/** Time within which duplicates at other instances notice that the first message was replaced or withdrawn, in ms. */
 const supersededMs = 60_000;
 
 /** Prefix of all stored deduplication keys. */

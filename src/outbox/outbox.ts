@@ -319,7 +319,8 @@ export class Outbox implements Participant {
     const arriving = isScheduled ? 'scheduled' : 'others';
     const { once, replaceKey } = item.options;
     const busy = this.#whyBusy(isScheduled);
-    // The outcome of a duplicate needs no queue place, and a replacement uses the place of the older message.
+    // Refuses a message before it is stored, except a duplicate, which needs no queue place, and a replacement, which
+    // uses the place of the older message.
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const accept = async () => {
@@ -387,10 +388,11 @@ export class Outbox implements Participant {
     let uncertain: SmsError | undefined;
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
-      // Another instance has claimed the message, and will end it.
+      // Forgets a message that another instance has claimed, because that instance will end it.
       if (outcome === stale) return void settlement.forget(item.id);
       if (!(outcome instanceof SmsError)) return void (await end(outcome));
-      // After an unknown outcome, an unsent try does not make the message unsent.
+      // Keeps the earlier unknown outcome if this try sent nothing, because the earlier try might have sent the
+      // message.
       if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
       uncertain = outcome;
       // Includes the evidence that the account has collected since the message was sent.
@@ -419,7 +421,8 @@ export class Outbox implements Participant {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
-    // The error of this message already reports the store failure, unless stored messages wait.
+    // Does not report the store failure again, because the error of this message already reports it, unless stored
+    // messages wait.
     const { waiting } = this.registrations.stateOf(item.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.storeNotices.add(item.node);
     this.#parts.counts.add(outcome, item.message.to.length);

@@ -74,7 +74,7 @@ export class Redelivery<Item extends Ended> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || repository.isClosed) return;
-    // A node was deployed or removed in the meantime.
+    // Delivers again if a node was deployed or removed in the meantime.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
   }
@@ -106,7 +106,7 @@ export class Redelivery<Item extends Ended> {
   async #miss(id: string): Promise<void> {
     const { items, ended, onFault } = this.#options;
     const item = items.get(id);
-    // The node is receiving the item now, so the result of that delivery decides.
+    // Does nothing if the node is receiving the item now, because the result of that delivery decides.
     if (this.#reporting.has(id)) return;
     this.#forget(id);
     if (item) await ended(item, true).catch(onFault);

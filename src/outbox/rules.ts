@@ -170,7 +170,7 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
     if (recipients.length === 0) break;
     const verdict = rule({ ...leaving, recipients }, readKey, changes, isLeaving);
     withheld.push(...verdict.withheld);
-    // Recipients are counted only if the message can be sent.
+    // Stops before the limits, because recipients are counted only if the message can be sent.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
     const withheldNumbers = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
     if (withheldNumbers.size > 0) recipients = recipients.filter((msisdn) => !withheldNumbers.has(msisdn));

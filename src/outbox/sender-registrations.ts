@@ -237,7 +237,7 @@ export class SenderRegistrations {
     // Waits one turn, so that a message that was about to be sent already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
-    // A closed store can still be failing.
+    // Also checks whether the store is open, because a closed store can still be failing.
     if (journal.failure || !journal.isOpen) return;
     const [first] = [...storeNotices].flatMap((node) => this.handlerOf(node) ?? []);
     storeNotices.clear();

@@ -175,7 +175,7 @@ export class Settlement {
       item.previousAttempt && isUnsent(lastOutcome) ? parseOutcome(item.previousAttempt.outcome) : lastOutcome;
     const outcome = withMessageId(possible instanceof SmsError ? possible : withWithheld(possible, item), item);
     const isWritten = isTracked(item) || isFollowed(item) || uncountedBy(item, outcome).length > 0;
-    // Replies to the message wait until its outcome has entered the flow.
+    // Lists the message while it ends, because replies to it must wait until its outcome has entered the flow.
     const untracked = !isTracked(item) && asks(item) ? repository.messages.begin(item, 'settling') : undefined;
     let settled: MessageItem | Stale = item;
     try {
@@ -226,13 +226,13 @@ export class Settlement {
     let outcome: Outcome = error;
     if (evidence) {
       const message = repository.messages.find(id);
-      // A user cannot decide about the message during the search.
+      // Moves the message to a phase in which a user cannot decide about it.
       if (message) repository.messages.move(message, 'searching');
       registrations.reportState(node);
       try {
         outcome = await evidence.search(error, resolveMs, repository.closing.signal);
       } catch {
-        // The account repeats the search when it opens again.
+        // Notes the outcome, so that the account repeats the search when it opens again.
         evidence.interruptedWith = error;
         return undefined;
       } finally {
@@ -300,7 +300,7 @@ export class Settlement {
     const { journal, repository, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
-      // A redeploy might have closed the store that keeps its reply requests.
+      // Keeps the input if a redeploy might have closed the store that has the reply requests of the message.
       const mayAsk = !journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || repository.followUps.hasOf(id)) return;
     }
@@ -313,7 +313,8 @@ function createEvent(
   event: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>,
 ): OutcomeEvent {
   const { message, encoding, parts, replacements } = item;
-  // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because nothing was sent for the duplicate itself.
+  // Replaces the unknown outcome of a duplicate with `SMS_UNCERTAIN`, because nothing was sent for the duplicate
+  // itself.
   if (event.duplicate && event.outcome instanceof SmsError && isUnknown(event.outcome)) {
     event.outcome = new SmsError('uncertainBefore', { ...event.outcome, params: { detail: event.outcome.code } });
   }

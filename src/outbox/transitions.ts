@@ -260,9 +260,9 @@ export function markLeaving(item: MessageItem, context: StepContext): Step<Moved
 export function requeue(item: MessageItem, change: Partial<MessageItem>, context: StepContext): Step<Moved | Stale> {
   return createMove('requeue', item, { context, whileFailing: 'apply' }, (current, readKey, changes) => {
     const moved = returnToWaiting({ ...current, ...change }, context, { readKey, changes });
-    // Recipients of an earlier try can still reply.
+    // Keeps the reply requests if recipients of an earlier try can still reply.
     if (item.previousAttempt || moved.item.state !== 'waiting') return moved;
-    // No recipient has received the message, so no reply can come.
+    // Closes the reply requests, because no recipient has received the message.
     return { ...moved, closedRequests: noteUnsent(item, context, readKey, changes) };
   });
 }
@@ -279,7 +279,7 @@ export function sendAgain(
   return createMove('sendAgain', item, { context, whileFailing: 'apply' }, (current, readKey, changes) => {
     const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
     if (current.state === 'uncertain') {
-      // A newer message might have the key by now.
+      // Removes the `replace` key, because a newer message might have it by now.
       const { replaceKey: _replaceKey, ...options } = again.options;
       again.options = options;
     }
@@ -384,7 +384,7 @@ export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): Mess
  * second state, see {@link undecided}.
  */
 export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
-  // The process already knows the message in its new state.
+  // Changes only the store, because the process already knows the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // Includes follow-ups that a later commit might remove, because the process might be killed before that commit.
   const wasAsking = followUps.hasOf(item.id);

@@ -163,7 +163,8 @@ export class Endpoint {
     this.#watchers.set(watcher, { member, receiver });
     this.pauseOrResume();
     if (isFirst) {
-      // The watcher that starts the loop must be notified of a failure, even if an earlier watcher was.
+      // Clears the notices, because the watcher that starts the loop must be notified of a failure, even if an earlier
+      // watcher was.
       this.#notices.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();
@@ -228,7 +229,7 @@ export class Endpoint {
   /** Makes one poll, and stores its records. */
   #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Verdict[]> {
     const host = this.#host;
-    // Each poll of the outbox advances the last poll date, so only one runs at a time.
+    // Runs only one poll of the outbox at a time, because each poll advances the last poll date.
     const takesTurns = this.#kind === 'outbox';
     const fetch = async (onAnswer: () => void) => {
       const poller = await host.ready(member);
@@ -238,7 +239,8 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Polls that take turns must keep their interval, so they do not report when the answer is saved.
+      // Does not report when the answer of a poll that takes turns is saved, because these polls must keep their
+      // interval.
       return host.inboxOf(poller).accept(arrival, takesTurns ? {} : events);
     };
     return host.polls.track((onAnswer) => {

@@ -126,7 +126,7 @@ export class PollLoop {
   /** Stops polling. A poll in flight continues, and its answer is stored. */
   stop(): void {
     this.#isStarted = false;
-    // A stopped loop forgets its failure, because the next watcher must be notified of it.
+    // Forgets the failure of a stopped loop, because the next watcher must be notified of it.
     this.#state = { name: 'connecting' };
     wake(this.#pausing);
     wake(this.#whilePaused);
@@ -145,7 +145,7 @@ export class PollLoop {
     wake(this.#whilePaused);
     if (!this.#isStarted) return;
     if (this.#failure) {
-      // The failure and its delay continue.
+      // Continues the failure and its delay.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
@@ -171,10 +171,11 @@ export class PollLoop {
           await this.#sleep(this.#whilePaused);
           continue;
         }
-        // While the loop backs off, it must know whether an answer contained new records before it polls again.
+        // Polls less far ahead while the loop backs off, because it must know whether an answer contained new records
+        // before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#storing.size >= Math.max(1, max)) {
-          // Another worker, whose poll is in flight, continues the loop.
+          // Ends this worker, because another worker, whose poll is in flight, continues the loop.
           if (this.#storing.size === 0) return;
           await Promise.race(this.#storing);
           continue;
@@ -184,7 +185,7 @@ export class PollLoop {
           if (this.#isStarted && !this.#pauseState && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
         }
-        // Additional workers end at the first answer without new records. The last worker stays, and detects whether
+        // Ends additional workers at the first answer without new records. The last worker stays, and detects whether
         // the service fails.
         if (this.#workers > 1 || !this.#isStarted) return;
         this.#late = undefined;

@@ -118,7 +118,7 @@ export class Replies {
     if (followUps.size === 0) return;
     const ofMessage = followUps.of(messageItemId);
     for (const followUp of ofMessage) {
-      // The message was not accepted. Its follow-up was found in a store that had seemed to fail.
+      // Drops the follow-up of a message that was not accepted. It was found in a store that had seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
@@ -380,7 +380,7 @@ export class Replies {
         };
       },
     };
-    // The journal itself reports a failure of the store.
+    // Ignores a failure of the store, because the journal itself reports it.
     await journal.run(step).catch(() => {});
   }
 

@@ -288,7 +288,7 @@ export function noteLeft(
     const keys = { messageId, reference };
     const to = submittedOf(item);
     requests = createRequests(marked, keys, to, requestsOf(item, followUps, changes));
-    // Another instance might have read a reply to an earlier try, and only the first reply counts.
+    // Excludes requests that another instance has answered after an earlier try, because only the first reply counts.
     const open = item.leftAt === undefined ? requests : unanswered(requests, readKey, changes);
     remember({ item: marked, keys, to, recipients: to, open, isAccepted: false }, context, readKey, changes);
     if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, durationOf(item, context), changes);

@@ -72,7 +72,7 @@ export function noteStatus(
   if (record.final === true && !isKnown && statuses.length < maxHandsets) {
     const value = JSON.stringify([...statuses, [msisdn, record.statusCode]]);
     changes.remember.set(statusesKey(reference), { ...remembered, value });
-    // The step is flushed, because the service returns each status only once.
+    // Flushes the step, because the service returns each status only once.
     changes.firm = true;
   }
   return reference;

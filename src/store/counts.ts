@@ -20,7 +20,10 @@ export const maxTimes = 400;
 /** Number of parts of a window, see {@link maxTimes}. */
 export const partsOfWindow = 360;
 
-/** Extra storage time of a count beyond its window, so that the sweep does not drop it if the clock is set forward. */
+/**
+ * Extra storage time of a count beyond its window, in ms, so that the sweep does not drop the count if the clock is set
+ * forward.
+ */
 const spareMs = 24 * 3_600_000;
 
 /** Reads the times of a counted value, the latest last. An unreadable value has none. */
@@ -92,7 +95,7 @@ export function joinCounts(earlier: Count | undefined, later: Count): Count {
     now: Math.max(earlier.now, later.now),
     windowMs,
     clock: later.clock,
-    // The number of changes during a long outage has no limit, so they are merged.
+    // Merges the changes, because their number during a long outage has no limit.
     changes: changes.length > maxTimes ? mergeParts(changes, windowMs) : changes,
     limits: [...limits].map(([since, max]) => ({ since, max })),
   };

@@ -73,7 +73,7 @@ function explained<T>(result: Promise<T>, folder: string): Promise<T> {
 
 function explain(error: unknown, folder: string): unknown {
   const detail = describeStoreFailure(error);
-  // If a file is missing, the error code only says that reading failed, so the cause is checked too.
+  // Also checks the cause: if a file is missing, the error code only says that reading failed.
   const [, reason] = knownFailures.find(([pattern]) => pattern.test(`${detail} ${Object(error).cause}`)) ?? [];
   return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
 }
@@ -395,7 +395,7 @@ class HeldFiles {
       this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(pendingPrefix.length)) || 0);
       const remove = () => this.#remove(name);
       const text = this.#textIn(name);
-      // A kill or a power cut truncated the text, so its message had not arrived.
+      // Drops a text that a kill or a power cut has truncated.
       if (!text.endsWith('\n')) remove();
       else pendingWrites.push({ text: text.slice(0, -1), remove, quarantine: () => this.#quarantine(name) });
     }

@@ -144,7 +144,7 @@ export class RedisStore implements Store {
     redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
     try {
       await redis.connect();
-      // The client connects even if the database in the URL does not exist.
+      // Checks for an earlier error, because the client connects even if the database in the URL does not exist.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
       const step = { consumer: this.#consumer, sign: session.sign, lastSign: this.#lastSign, aliveMs };
@@ -269,13 +269,12 @@ export class RedisStore implements Store {
     const redis = new Redis({
       ...this.#server,
       lazyConnect: true,
-      // The client must not reconnect automatically, because the journal must notice the failure and open the store
-      // again.
+      // Does not reconnect automatically, because the journal must notice the failure and open the store again.
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
       connectTimeout: commandTimeoutMs,
       commandTimeout: commandTimeoutMs,
-      // The client must send only the commands of the store, because the user might have no rights for other commands.
+      // Sends only the commands of the store, because the user might have no rights for other commands.
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,

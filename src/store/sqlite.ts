@@ -36,7 +36,7 @@ async function openThread(folder: string): Promise<Database> {
   worker.on('exit', () => worker.emit('error', new Error('SQLite: its thread has ended')));
   const call = async <Result>(...request: Call): Promise<Result> => {
     if (failure) throw failure;
-    // The thread keeps the process alive while a call is pending.
+    // Keeps the process alive while a call is pending.
     worker.ref();
     worker.postMessage(request);
     const [answer] = (await once(worker, 'message').finally(() => worker.unref())) as [Answer];
@@ -73,7 +73,7 @@ async function countDroppedBytes(file: string): Promise<number> {
   let sum: Checksum = [log.readUInt32BE(24), log.readUInt32BE(28)];
   let [damagedAt, end] = [0, 0];
   for (let at = walHeaderSize; at + frameSize <= log.length; at += frameSize) {
-    // The remaining frames belong to an earlier log.
+    // Stops here, because the remaining frames belong to an earlier log.
     if (!log.subarray(at + 8, at + 16).equals(salts)) break;
     const isCommit = log.readUInt32BE(at + 4) > 0;
     if (damagedAt === 0) {

@@ -127,7 +127,7 @@ export class StoreConflict extends Error {
 /** Error if other processes might have claimed items of this process. The store works, but must be opened again. */
 export class StoreLapse extends Error {}
 
-/** One atomic step. An id is in at most one of `keep` and `drop`, and a key in at most one of `remember` and `count`. */
+/** One atomic step. Each id is only in `keep` or in `drop`, and each key only in `remember` or in `count`. */
 export interface Changes {
   /** New or changed items, by id. */
   keep: Map<string, Item>;
@@ -243,7 +243,7 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = false): void {
   const { id } = item;
   drop.delete(id);
-  // If an earlier change required a flush for this item, the item still needs the flush.
+  // Keeps the flush that an earlier change of this item required.
   if (isLoose && (loose.has(id) || !keep.has(id))) loose.add(id);
   else loose.delete(id);
   keep.set(id, item);

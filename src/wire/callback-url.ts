@@ -58,7 +58,7 @@ function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unkno
   if (!addresses.every((item) => address.test(item))) throw new SmsError('mailto', { field, params: { field } });
   const parameters: string[] = [];
   for (const [name, parameter] of [
-    // A line break in a subject would start another header.
+    // Removes line breaks, because a line break in a subject would start another header.
     ['Subject', parameterText(subject, field)?.replace(/[\s\p{Cc}]+/gu, ' ')],
     ['Body', parameterText(body, field)?.replace(/\r\n?/g, '\n')],
   ] as const) {

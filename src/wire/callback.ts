@@ -98,7 +98,7 @@ function readReplies(root: XmlElement): IncomingRecord[] {
   for (const recipient of recipients) {
     const body = recipient.children.find(({ name }) => name === 'body');
     const ownFields = [...rename(Object.entries(recipient.attributes), { msisdn: 'from' }), ...childrenOf(recipient)];
-    // All replies to one message have the same messageId in this format, so it does not identify a reply.
+    // Leaves out the messageId, because all replies to one message have the same messageId in this format.
     const fields = [...ownFields, ...sharedFields].filter(([name]) => name !== 'messageId' && name !== 'body');
     const text = body === undefined ? '' : contentOf(body);
     const record = createIncoming([['body', text], ...fields], 'callback');

@@ -16,7 +16,7 @@ const maxParameters = 500_000;
  */
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
-  // Decoded as Latin-1, each byte stays one character.
+  // Decodes the form as Latin-1, so that each byte stays one character.
   const form = Buffer.from(encoded[0])
     .toString('latin1')
     .replace(/^(?:\xef\xbb\xbf)?\s*/, '');
