@@ -73,7 +73,7 @@ const scanSize = 1_000;
  * Message of the error if other instances might have claimed the items of this instance, or the server has lost them.
  */
 const lifeless =
-  'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys';
+  'Redis: the server has no heartbeat of this instance. The instance was cut off or paused for too long, or its keys (sms:…) were deleted or evicted. It reconnects by itself. If this error returns, check the network, the load of this machine, and which program deletes keys';
 
 /** Instances that might be dead, with the expiry time of their heartbeat by {@link Clock.elapsed}. */
 type Doubtful = Map<string, number | undefined>;

@@ -62,17 +62,38 @@ export function createImager(images: string): (folder: string) => void {
   let count = Math.max(0, ...numbersOf(images));
   return (folder) => {
     const part = join(images, 'part');
-    rmSync(part, { recursive: true, force: true });
-    mkdirSync(part, { recursive: true });
+    while (!linkFiles(folder, part));
+    renameSync(part, join(images, String(++count)));
+    rmSync(join(images, String(count - 1)), { recursive: true, force: true });
+  };
+}
+
+/**
+ * Links the files of a database into the folder `part`. Returns false if LevelDB, which compacts its files in another
+ * thread, has changed their list in the meantime.
+ */
+function linkFiles(folder: string, part: string): boolean {
+  rmSync(part, { recursive: true, force: true });
+  mkdirSync(part, { recursive: true });
+  try {
+    const manifests = manifestsOf(folder);
     const names = readdirSync(folder).filter((name) => name !== 'LOCK' && !name.startsWith('held-'));
     const sizes = names.map((name) => {
       linkSync(join(folder, name), join(part, name));
       return [name, statSync(join(part, name)).size];
     });
     writeFileSync(join(part, sizesFile), JSON.stringify(sizes));
-    renameSync(part, join(images, String(++count)));
-    rmSync(join(images, String(count - 1)), { recursive: true, force: true });
-  };
+    return manifestsOf(folder) === manifests;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return false;
+  }
+}
+
+/** Returns the names and sizes of the files in which LevelDB lists its files. */
+function manifestsOf(folder: string): string {
+  const names = readdirSync(folder).filter((name) => name.startsWith('MANIFEST'));
+  return names.map((name) => `${name} ${statSync(join(folder, name)).size}`).join();
 }
 
 function numbersOf(images: string): number[] {

@@ -40,7 +40,7 @@ function createOpening(url: string): string {
 }
 
 /** Error of an instance that looks dead or lost its inbox. It names the server, both causes and a remedy. */
-const lifeless = /^Error: Redis: .*no sign of life.*cut off.*deleted or evicted.*; if this comes again, check/;
+const lifeless = /^Error: Redis: .*no heartbeat.*cut off.*deleted or evicted.*If this error returns, check/;
 
 /** The tests run on Valkey too if it is installed. */
 const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 'valkey-server'] : ['redis-server'];
