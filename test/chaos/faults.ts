@@ -139,7 +139,7 @@ const faults: readonly Fault[] = [
     weight: 1,
     isPossible: ({ nodeRed }) => nodeRed.setup.store === 'disk',
     async cause({ nodeRed }, begin) {
-      begin('the files of the store are deleted, until it has begun anew');
+      begin('the files of the store are deleted, until the account has created new ones');
       await nodeRed.deleteStore();
     },
   },
@@ -171,8 +171,8 @@ export async function disturb(machine: Machine, ms: number): Promise<void> {
     const possible = faults.filter(({ isPossible }) => isPossible?.(machine) ?? true);
     const first = random.weigh(possible.map((one) => [one, one.weight]));
     // Faults of Node-RED itself happen one at a time. Faults of its surroundings can happen at any time.
-    const second = outer.has(first.kind) ? random.weigh(possible.map((one) => [one, one.weight])) : undefined;
-    const both = second && !outer.has(second.kind) && random.chance(0.5);
+    const second = outsideFaults.has(first.kind) ? random.weigh(possible.map((one) => [one, one.weight])) : undefined;
+    const both = second && !outsideFaults.has(second.kind) && random.chance(0.5);
     await Promise.all([
       run(first, machine),
       ...(both ? [sleep(random.below(500)).then(() => run(second, machine))] : []),
@@ -181,7 +181,7 @@ export async function disturb(machine: Machine, ms: number): Promise<void> {
   }
 }
 
-const outer = new Set(['service', 'refused']);
+const outsideFaults = new Set(['service', 'refused']);
 
 async function run({ kind, cause }: Fault, machine: Machine): Promise<void> {
   const disturbance: Disturbance = { kind, description: kind, from: now(), to: Number.POSITIVE_INFINITY };

@@ -76,7 +76,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
     );
     await traffic.end();
     const wasOnRedis = startsOnRedis || disturbances.some(({ description }) => description.includes('store: redis'));
-    logWithTime('nothing is broken any more, and nothing new comes');
+    logWithTime('all faults are repaired, and the traffic has stopped');
     const findLastObservation = () => readLines<Observation>(observationsFile).at(-1)?.at ?? startedAt;
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
@@ -92,7 +92,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
       service.uncalled === 0 &&
       isIdle(await nodeRed.readState());
     while (hasTime() && !(await isAtRest())) await sleep(500);
-    logWithTime(hasTime() ? 'all is at rest' : 'it has not come to rest');
+    logWithTime(hasTime() ? 'no work is left' : 'work is left although the time is over');
     const state = await nodeRed.readState();
     await nodeRed.stop();
     const story: Story = {

@@ -25,7 +25,7 @@ export interface Setup {
 
 export const logins: readonly Setup['login'][] = ['first key', 'second key', 'basic', 'form'];
 
-/** Addresses and logins of the servers, and the files for the observations. */
+/** Addresses and logins of the servers, and the file for the observations. */
 export interface Surroundings {
   baseUrl: string;
   apiKeys: readonly string[];
@@ -302,7 +302,7 @@ function tryToMount(folder: string): boolean {
 
 /**
  * Code of a function node that acknowledges most messages immediately and some late. It does not acknowledge the first
- * delivery of some others, and answers the first delivery of further ones with an error.
+ * delivery of some messages, and answers the first delivery of some others with an error.
  */
 const habit = `const first = !msg.sms.redelivered;
 const kind = [...String(msg.payload)].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20;

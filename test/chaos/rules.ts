@@ -37,13 +37,13 @@ const rules: readonly Rule[] = [
         const how = isCalled ? 'its callback was accepted' : 'a poll was answered with it';
         yield [
           answer?.at ?? event.created,
-          `lost: the ${describeEvent(event)}: ${how}, and it never came to ${missing.join(', ')}`,
+          `lost: the ${describeEvent(event)}: ${how}, but it never reached ${missing.join(', ')}`,
         ];
       }
     },
   },
   {
-    name: 'received: once, or marked',
+    name: 'received: once, or marked as redelivered',
     *check(world) {
       for (const event of world.events) {
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.deliveriesAt(event, node));
@@ -55,7 +55,10 @@ const rules: readonly Rule[] = [
           if (!first || !again || world.isSeenForgotten(first.at, again.at)) continue;
           // The account knows the identifiers of the former login or store only after the import.
           if (!world.isImportDelayed(first.at, again.at))
-            yield [again.at, `doubled without a mark: the ${describeEvent(event)}, at ${first.node}`];
+            yield [
+              again.at,
+              `delivered twice without a mark as redelivered: the ${describeEvent(event)}, at ${first.node}`,
+            ];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
@@ -65,13 +68,13 @@ const rules: readonly Rule[] = [
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [
           unmarked.at(-1)?.at ?? 0,
-          `doubled: the ${describeEvent(event)}, by poll and by callback: ${times.join(', ')}`,
+          `delivered twice without a mark: the ${describeEvent(event)}, by poll and by callback: ${times.join(', ')}`,
         ];
       }
     },
   },
   {
-    name: 'received: twice only for a reason',
+    name: 'received: redelivered only for a reason',
     *check(world) {
       for (const event of world.events) {
         for (const node of [...polledAt[event.kind], 'callback']) {
@@ -95,7 +98,7 @@ const rules: readonly Rule[] = [
             const secondsLater = ((second.at - first.at) / 1_000).toFixed(1);
             yield [
               second.at,
-              `delivered again ${secondsLater} s later without a reason: the ${describeEvent(event)}, at ${node}`,
+              `redelivered ${secondsLater} s later without a reason: the ${describeEvent(event)}, at ${node}`,
             ];
           }
         }
@@ -117,7 +120,7 @@ const rules: readonly Rule[] = [
             if (first && world.wasUnclaimed(at, first.at)) return [];
             // A message of a new login does not wait forever for the data of the former login.
             if (first && world.isImportDelayed(at, first.at)) return [];
-            // The account holds this reply back until it knows the outcome of the message, and delivers later events.
+            // The account delays this reply until it knows the outcome of the message, and delivers later events first.
             if (world.isReplyOnTheWay(event)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
@@ -136,7 +139,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'received: again when the flow says that it could not',
+    name: 'received: redelivered if the flow does not acknowledge',
     *check(world) {
       for (const event of world.events.filter(({ kind }) => kind === 'message')) {
         const [first, ...further] = world.deliveriesAt(event, 'asked');
@@ -144,25 +147,25 @@ const rules: readonly Rule[] = [
         // An earlier delivery went to a flow that a deploy replaced. The flow acknowledges every redelivery.
         if (first.sms?.redelivered || world.wasStoreDeleted(first.at, first.at + ackSeconds * 1_000)) continue;
         if (world.wasDeletedUnread(first.at)) continue;
-        yield [first.at, `not delivered again, though the flow had not acknowledged it: the ${describeEvent(event)}`];
+        yield [first.at, `not redelivered, although the flow had not acknowledged it: the ${describeEvent(event)}`];
       }
     },
   },
   {
-    name: 'polls go on',
+    name: 'polling continues',
     *check(world) {
       for (const kind of ['message', 'status'] as const) {
         const left = world.events.filter((event) => event.kind === kind && !event.answer);
         if (left.length > 0)
           yield [
             left[0]?.created ?? 0,
-            `${left.length} left at the service: the first is the ${describeEvent(left[0] as Event)}`,
+            `${left.length} not polled: the first is the ${describeEvent(left[0] as Event)}`,
           ];
       }
     },
   },
   {
-    name: 'a poll that is answered is the last of one loop',
+    name: 'no connection is closed while the service answers a poll',
     *check(world) {
       const broken = world.events.filter(
         ({ answer }) => answer && !answer.isWhole && answer.cause === 'its connection went away',
@@ -179,10 +182,10 @@ const rules: readonly Rule[] = [
   },
   ...sendingRules,
   {
-    name: 'nothing is left over',
+    name: 'no work is left at the end',
     *check({ story }) {
       const { state, ended } = story;
-      if (!state) return yield [ended, 'the account does not say how it is'];
+      if (!state) return yield [ended, 'the account does not report its state'];
       const { inbox, sends, store } = state as Record<string, Record<string, unknown>>;
       const left = {
         undelivered: inbox?.undelivered,
@@ -198,9 +201,9 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'Node-RED goes on',
+    name: 'Node-RED never ends unexpectedly',
     *check({ story }) {
-      for (const { at, how } of story.endedBy) yield [at, `the process ended by itself: ${how}`];
+      for (const { at, how } of story.endedBy) yield [at, `the process ended unexpectedly: ${how}`];
     },
   },
   {
@@ -236,7 +239,7 @@ function isInTransit(world: World, event: Event): boolean {
   });
 }
 
-/** Checks whether the flow of this test refuses the first delivery of an event. It uses the same formula. */
+/** Checks whether the flow of this test refuses the first delivery of an event. Uses the same formula as the flow. */
 function isRefusedAtFirst({ key }: Event): boolean {
   return [...key].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20 < 2;
 }

@@ -22,7 +22,7 @@ export const sendingRules: readonly Rule[] = [
         if (first < 0 || !again || world.wasStoreDeleted(from, again.at)) continue;
         // If no recipient was accepted, *once* counts the message as not sent.
         if (isGuarded && to.every(isBlocked)) continue;
-        const how = attempts[first]?.cause || 'the service had taken it';
+        const how = attempts[first]?.cause || 'the service had accepted it';
         const inputs = world.story.inputs.filter((input) => input.body === body);
         const describedInputs = inputs.map(
           (input) => `${input.id} at ${world.secondsOf(input.from)}: ${describeOutcomes(world.outcomes(input))}`,
@@ -36,7 +36,7 @@ export const sendingRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a message: an outcome',
+    name: 'a message: has an outcome',
     *check(world) {
       for (const input of world.story.inputs) {
         if (input.confirmedAt === undefined || input.isReset || world.outcomes(input).length > 0) continue;
@@ -58,7 +58,7 @@ export const sendingRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a message: one outcome',
+    name: 'a message: has only one outcome',
     *check(world) {
       for (const input of world.story.inputs) {
         const lastOutput = input.node === 'ask' ? 0 : 1;
@@ -84,7 +84,7 @@ export const sendingRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a message: unknown only with a cause',
+    name: 'a message: outcome is unknown only with a cause',
     *check(world) {
       for (const input of world.story.inputs) {
         for (const { at, sms } of world.outcomes(input)) {
@@ -103,7 +103,7 @@ export const sendingRules: readonly Rule[] = [
               ({ kind, description }) =>
                 !storingNodes.has(input.node) || kind === 'refused' || description.includes('reset before'),
             );
-          // A suspension that is as long as the time limit of a request.
+          // A suspension can be as long as the time limit of a request, so that the request fails.
           const wasAsleep = world
             .findDisturbances(/suspend/, since, at)
             .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
@@ -135,7 +135,7 @@ export const sendingRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a message: none after the STOP of its handset',
+    name: 'a message: not sent after the STOP of its handset',
     *check(world) {
       const words = world.events.flatMap((event) => {
         const word = /^(STOP|START)[.!]+$/.exec(event.key)?.[1];
@@ -168,7 +168,7 @@ export const sendingRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a message: not after a newer input with its key',
+    name: 'a message: not sent after a newer input with its key',
     *check(world) {
       const inputs = world.story.inputs.filter(({ node }) => node === 'replace');
       for (const input of inputs) {
@@ -203,7 +203,7 @@ export const sendingRules: readonly Rule[] = [
         const input = inputs.get(body);
         const encoding = needsUtf16(body) ? 'text/plain; charset=UTF-16' : null;
         if (input?.to.join() !== to.join() || contentType !== encoding)
-          yield [attempts[0]?.at ?? 0, `sent "${body}" to ${to} as ${contentType}: no input says so`];
+          yield [attempts[0]?.at ?? 0, `sent "${body}" to ${to} as ${contentType}: but no input has this content`];
       }
     },
   },
@@ -216,10 +216,10 @@ export const sendingRules: readonly Rule[] = [
           const isSent = text?.attempts.some((attempt) => attempt.isSent) ?? false;
           const code = sms?.error?.code ?? '';
           if (['SMS_REPLACED', 'SMS_WITHDRAWN'].includes(code) && isSent && !world.wasStoreDeleted(input.from, at))
-            yield [at, `reported as not sent (${code}), and is: ${describeInput(input)}`];
+            yield [at, `reported as not sent (${code}), but was sent: ${describeInput(input)}`];
           if (output === 1 && sms?.replacements !== countReplacements(input))
             yield [at, `reported with ${sms?.replacements} replaced characters: ${describeInput(input)}`];
-          if (output === 1 && !isSent) yield [at, `reported as sent, and is not: ${describeInput(input)}`];
+          if (output === 1 && !isSent) yield [at, `reported as sent, but was not: ${describeInput(input)}`];
           const accepted = input.to.filter((handset) => !isBlocked(handset));
           if (output === 1 && input.node !== 'ask' && sms?.accepted?.join() !== accepted.join())
             yield [at, `reported as accepted for ${sms?.accepted?.join()}: ${describeInput(input)}`];
@@ -244,7 +244,7 @@ export const sendingRules: readonly Rule[] = [
           if (!end) {
             const until = world.openUntil(acceptedAt, waitSeconds);
             if (world.wasStoreDeleted(input.from, until) || world.wasUnwritten(acceptedAt)) continue;
-            yield [acceptedAt, `neither an answer nor no answer: ${describeInput(input)}, from ${handset}`];
+            yield [acceptedAt, `the reply request did not end: ${describeInput(input)}, from ${handset}`];
             continue;
           }
           const unmarked = endObservations.filter(({ sms }) => !sms?.redelivered);
@@ -252,7 +252,7 @@ export const sendingRules: readonly Rule[] = [
           if (unmarked.length > 1 && !isDoneTwice)
             yield [end.at, `two ends without a mark: ${describeInput(input)}, from ${handset}`];
           if (new Set(endObservations.map(({ output }) => output)).size > 1 && !isDoneTwice)
-            yield [end.at, `an answer and no answer: ${describeInput(input)}, from ${handset}`];
+            yield [end.at, `ended with a reply and without one: ${describeInput(input)}, from ${handset}`];
           yield* checkSilence(world, input, acceptedAt, end, handset);
         }
       }
@@ -266,7 +266,7 @@ export const sendingRules: readonly Rule[] = [
         const sent = observations.find(({ output }) => output === 1);
         const reports = observations.filter(({ output }) => output === 3);
         const [report] = reports;
-        if (!sent && report) yield [report.at, `a report, and nobody was accepted: ${describeInput(input)}`];
+        if (!sent && report) yield [report.at, `a report, but no recipient was accepted: ${describeInput(input)}`];
         if (!sent || world.wasUnwritten(sent.at)) continue;
         if (world.wasStoreDeleted(sent.at, report?.at ?? world.openUntil(sent.at, reportSeconds))) continue;
         if (!report) {
@@ -287,7 +287,7 @@ export const sendingRules: readonly Rule[] = [
   },
 ];
 
-/** Stored messages fail only with this error, and otherwise wait. A suspension lets a Redis command in flight fail. */
+/** Causes of the only error of stored messages, which otherwise wait. A suspension can make a Redis command fail. */
 const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop|suspend/ };
 
 const plainMayFail: Readonly<Record<string, RegExp>> = {
@@ -343,7 +343,7 @@ function* checkSilence(
     // The reply does not wait forever for data of the former login or store.
     if (world.isImportDelayed(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
-      yield [end.at, `timed out though the reply had come: ${describeInput(input)}, from ${handset}`];
+      yield [end.at, `timed out although the reply had come: ${describeInput(input)}, from ${handset}`];
   }
   const isEarly = end.at - acceptedAt < waitSeconds * 1_000 - clockMs;
   if (isEarly && !end.sms?.redelivered)
@@ -367,7 +367,7 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
   const description = describeReport(report);
   const all = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending];
   if (all.sort().join() !== [...(sent.sms?.accepted ?? [])].sort().join())
-    yield [report.at, `a report of others than were accepted: ${describeInput(input)}: ${description}`];
+    yield [report.at, `a report of other recipients than the accepted ones: ${describeInput(input)}: ${description}`];
   const some = delivered.length > 0 ? (undelivered.length > 0 ? 'partly' : 'delivered') : 'undelivered';
   if (report.payload !== (pending.length > 0 ? 'unknown' : some))
     yield [report.at, `a report that contradicts itself: ${describeInput(input)}: ${description}`];
@@ -378,7 +378,7 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
   const finalStatuses = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
   for (const { msisdn, statusCode } of finalStatuses)
     if (!statusesOf(msisdn).some(({ fields }) => fields.statusCode === statusCode))
-      yield [report.at, `a report says ${statusCode} of ${msisdn}, which no status has said: ${describeInput(input)}`];
+      yield [report.at, `a report says ${statusCode} of ${msisdn}, but no status does: ${describeInput(input)}`];
   if (pending.length === 0) return;
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
@@ -387,7 +387,7 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
     if (isKnown && !world.wasUnwritten(came.at) && !world.isImportDelayed(came.at))
       yield [
         report.at,
-        `a report does not know of the ${describeEvent(status)}, which had come: ${describeInput(input)}: ${description}`,
+        `a report leaves out the ${describeEvent(status)}, which had come: ${describeInput(input)}: ${description}`,
       ];
   }
   const afterMs = report.at - world.acceptedAt(input);

@@ -249,7 +249,7 @@ export class Service {
     return form.get('userId') === this.userId && form.get('password') === this.password;
   }
 
-  /** §4.1 */
+  /** Handles a request to send a message (§4.1). */
   #send(request: IncomingMessage, response: ServerResponse, form: URLSearchParams, trouble: Trouble | undefined) {
     const body = form.get('body') ?? '';
     const to = (form.get('to') ?? '').split(' ').filter((item) => item !== '');
@@ -292,7 +292,7 @@ export class Service {
     });
   }
 
-  /** §4.2, §4.4 */
+  /** Handles a poll (§4.2, §4.4). */
   #poll(
     request: IncomingMessage,
     response: ServerResponse,
@@ -398,7 +398,7 @@ export function isAccepted(callbacks: Event['callbacks']): boolean {
   return callbacks.some(({ status }) => status >= 200 && status < 400);
 }
 
-/** A recipient that the service refuses: a number in the blocked list (§2.2). */
+/** Checks whether the service refuses a recipient: a number in the blocked list (§2.2). */
 export function isBlocked(handset: string): boolean {
   return handset.endsWith('9');
 }
@@ -413,7 +413,7 @@ function answer(
   response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body), ...headers }).end(body);
 }
 
-/** §2.2 */
+/** Formats the answer to an accepted message (§2.2). */
 function formatDelivery(messageId: string, to: readonly string[]): string {
   const recipients = to.map((msisdn) =>
     isBlocked(msisdn)
@@ -432,7 +432,7 @@ interface CallbackBody {
   type: string;
 }
 
-/** §6.4, §6.5 */
+/** Formats the body of a callback as a form (§6.4, §6.5). */
 function formatForm({ kind, fields }: Event): CallbackBody {
   const { messageId = '', from = '', to = '', inReplyToId = '', body = '', statusCode = '' } = fields;
   const kindFields: Record<string, string> = kind === 'message' ? { body } : { statusCode };

@@ -16,12 +16,12 @@ const habits = [
 
 /** Behaviour of a handset that receives a message with a report. */
 const fates = [
-  'has it',
+  'is delivered',
   'is away',
-  'is not heard of',
-  'is heard of late',
-  'is said to have it, and then not',
-  'is said to be something that nobody knows',
+  'has no final status',
+  'has a late status',
+  'is reported as delivered, and then not',
+  'has an unknown status code',
 ] as const;
 
 /** Handsets that receive messages until they write STOP. */
@@ -62,10 +62,10 @@ export class Traffic {
     let words = 0;
     void this.#repeat(
       () => {
-        // The test identifies a message by its body. The account ignores the signs after the word.
-        const signs = (words++).toString(2).replaceAll('0', '.').replaceAll('1', '!');
+        // The test identifies a message by its body. The account ignores the punctuation after the word.
+        const punctuation = (words++).toString(2).replaceAll('0', '.').replaceAll('1', '!');
         const word = random.pick(['STOP', 'STOP', 'STOP', 'START']);
-        this.#service.receive(random.pick(listeners), word + signs, undefined, random.chance(0.4));
+        this.#service.receive(random.pick(listeners), word + punctuation, undefined, random.chance(0.4));
       },
       1_500,
       4_000,
@@ -161,12 +161,12 @@ export class Traffic {
       };
       const report = (afterMs: number, code: string) =>
         later(afterMs, () => this.#service.report(messageId, handset, code, isCalledBack));
-      report(this.#random.between(20, 300), fate === 'is said to be something that nobody knows' ? 'XYZ' : 'SNT');
+      report(this.#random.between(20, 300), fate === 'has an unknown status code' ? 'XYZ' : 'SNT');
       const finalMs = this.#random.between(400, 2_000);
       const lateMs = reportSeconds * 1_000 + this.#random.between(-500, 500);
       const code = habit === 'is away' || fate === 'is away' ? 'NUR' : 'RCV';
-      if (fate !== 'is not heard of') report(fate === 'is heard of late' ? lateMs : finalMs, code);
-      if (fate === 'is said to have it, and then not') report(finalMs + this.#random.between(0, 500), 'NRCV');
+      if (fate !== 'has no final status') report(fate === 'has a late status' ? lateMs : finalMs, code);
+      if (fate === 'is reported as delivered, and then not') report(finalMs + this.#random.between(0, 500), 'NRCV');
       const answer = (afterMs: number, id: string | undefined) =>
         later(afterMs, () =>
           this.#service.receive(handset, `r${this.#messages++} to ${body}`, id, this.#random.chance(0.4)),

@@ -97,8 +97,8 @@ export class World {
   }
 
   /**
-   * Returns the latest end of a wait of some seconds. Each process that ends in the meantime can leave the wait to
-   * another process, which first reads the unread events from the service.
+   * Returns the latest time at which a wait of some seconds ends. If a process ends during the wait, another process
+   * continues it, and first reads the unread events from the service.
    */
   openUntil(from: number, seconds: number): number {
     return this.story.pids.reduce(

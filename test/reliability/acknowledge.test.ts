@@ -35,7 +35,7 @@ describe('acknowledgement by the flow', function () {
     nodeRed = await startNodeRed({ userDir, flows: createSlowExample(simulator, seen) });
     const { port } = nodeRed;
     for (let n = 0; n < messages; n++) receive(simulator, `m${n}`);
-    // At a kill, the answer of the poll in flight might not have reached this machine.
+    // Bodies of messages whose poll answer might not have reached Node-RED before the kill.
     const inTransit = new Set<string>();
     for (let round = 1; round <= kills; round++) {
       const enough = (messages * round) / (kills + 1);
@@ -54,14 +54,14 @@ describe('acknowledgement by the flow', function () {
     const sightings = groupByPayload(readObservations(seen));
     const repeated = [...sightings.values()].flatMap((list) => list.slice(1));
     console.log(
-      `      ${messages} sent, ${kills} kills: 0 lost, ${missing} answered to a process already dead, ` +
+      `      ${messages} sent, ${kills} kills: 0 lost, ${missing} in answers to a killed process, ` +
         `${repeated.length} deliveries repeated`,
     );
-    assert.ok(repeated.length > 0, 'no kill met a message that was not acknowledged');
+    assert.ok(repeated.length > 0, 'no kill interrupted an unacknowledged message');
     assert.deepEqual(
       repeated.filter(({ sms }) => sms?.redelivered !== true),
       [],
-      'delivered again without the mark',
+      'redelivered without a mark',
     );
   });
 });

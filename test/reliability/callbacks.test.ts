@@ -32,13 +32,13 @@ describe('callbacks and polls under kills and redeploys', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('lose no message and repeat none without a mark', async () => {
+  it('lose no message and mark each redelivered one', async () => {
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({ userDir, flows: createFlows(0) });
     const { port, url } = nodeRed;
     const expected: string[] = [];
     const polledOnly = new Set<string>();
-    // If a poll was in flight at a kill, its answer might not have reached this machine.
+    // Bodies of messages whose poll answer might not have reached Node-RED before the kill.
     const inTransit = new Set<string>();
     for (let round = 1; round <= rounds; round++) {
       for (const end = Math.ceil((messages * round) / rounds); expected.length < end; ) feed(url, expected, polledOnly);
@@ -64,7 +64,7 @@ describe('callbacks and polls under kills and redeploys', function () {
     const twice = deliveries.filter((list) => list.length > 1);
     console.log(
       `      ${expected.length} sent, ${rounds} kills and redeploys: 0 lost, ` +
-        `${expected.length - deliveries.length} answered to a process already dead, ` +
+        `${expected.length - deliveries.length} in answers to a killed process, ` +
         `${twice.length} delivered twice and marked, ` +
         `${deliveries.filter(([first]) => first?.via === 'callback').length} by callback`,
     );
@@ -72,7 +72,7 @@ describe('callbacks and polls under kills and redeploys', function () {
     assert.deepEqual(unmarked, [], 'delivered twice without a mark');
   });
 
-  /** Lets the service send a message or a status. A third are only polled, and a third are statuses by callback. */
+  /** Sends, in turn: a message that can only be polled, a message that also comes by callback, a status by callback. */
   function feed(url: string, expected: string[], polledOnly: Set<string>): void {
     const index = expected.length;
     if (index % 3 === 2) {

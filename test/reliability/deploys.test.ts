@@ -20,7 +20,7 @@ const kinds = (['nodes', 'flows', 'full'] satisfies DeploymentType[]).flatMap((t
   (['account', 'sender', 'receiver'] satisfies Changed[]).map((changed) => ({ type, changed })),
 );
 
-describe('deploys while stored messages are sent', function () {
+describe('Node-RED with stored messages during deploys', function () {
   this.timeout(60_000 + deploys * 5_000);
   let folder: string;
   let simulator: Simulator;
@@ -39,18 +39,22 @@ describe('deploys while stored messages are sent', function () {
   });
 
   for (const retryUncertain of [false, true]) {
-    it(`send each message once with one outcome (retryUncertain ${retryUncertain})`, () =>
+    it(`sends each message once with one outcome (retryUncertain ${retryUncertain})`, () =>
       deployUnderTraffic(retryUncertain));
   }
 
   async function deployUnderTraffic(retryUncertain: boolean): Promise<void> {
-    const [port, ended, given] = [await findFreePort(), join(folder, 'ended.jsonl'), join(folder, 'given.txt')];
+    const [port, ended, receivedFile] = [
+      await findFreePort(),
+      join(folder, 'ended.jsonl'),
+      join(folder, 'received.txt'),
+    ];
     const revisions: Record<Changed, number> = { account: 0, sender: 0, receiver: 0 };
     const flows = () => createFlows(simulator, { port, ended, retryUncertain, revisions });
     nodeRed = await startNodeRed({
       port,
       flows: flows(),
-      env: { NODE_OPTIONS: `--require ${noteGiven(folder, given)}` },
+      env: { NODE_OPTIONS: `--require ${createInputRecorder(folder, receivedFile)}` },
     });
     const { url } = nodeRed;
     simulator.setOrganisation({ callbackUrl: `${url}/callback`, callbackStatusUrl: `${url}/callback` });
@@ -71,25 +75,27 @@ describe('deploys while stored messages are sent', function () {
       await deployed;
       await feedUntil((texts * (round + 1)) / deploys);
     }
-    const taken = () => (existsSync(given) ? readFileSync(given, 'utf8').trim().split('\n') : []);
+    const readReceived = () => (existsSync(receivedFile) ? readFileSync(receivedFile, 'utf8').trim().split('\n') : []);
     await waitUntil(() => {
       const ends = readEnds(ended);
-      return taken().every((body) => ends.has(body));
-    }, 'each text has an outcome').catch(() => {});
+      return readReceived().every((body) => ends.has(body));
+    }, 'each message has an outcome').catch(() => {});
     await sleep(300);
     const ends = readEnds(ended);
     const sent = countBodies(simulator);
     const report = {
-      withoutOutcome: taken().filter((body) => !ends.has(body)),
-      notSent: taken().filter((body) => !sent.has(body)),
+      withoutOutcome: readReceived().filter((body) => !ends.has(body)),
+      notSent: readReceived().filter((body) => !sent.has(body)),
       sentTwice: [...sent].filter(([, count]) => count > 1),
       otherOutcomes: [...ends].filter(
         ([, [first, ...more]]) => !first?.startsWith('sent') || more.some((end) => end !== 'sent again'),
       ),
     };
-    console.log(`      ${deploys} deploys, ${fed} texts, ${taken().length} given, ${sent.size} sent`);
+    console.log(
+      `      ${deploys} deploys, ${fed} messages, ${readReceived().length} reached the node, ${sent.size} sent`,
+    );
     assert.deepEqual(report, { withoutOutcome: [], notSent: [], sentTwice: [], otherOutcomes: [] });
-    assert.ok(taken().length > fed / 3, 'many of them came in');
+    assert.ok(readReceived().length > fed / 3, 'more than a third of the inputs reach the node');
   }
 });
 
@@ -97,8 +103,8 @@ describe('deploys while stored messages are sent', function () {
  * Writes a module that Node-RED loads. It records each input that reaches a deployed sending node, because the
  * package is not responsible for other inputs.
  */
-function noteGiven(folder: string, file: string): string {
-  const path = join(folder, 'note-given.js');
+function createInputRecorder(folder: string, file: string): string {
+  const path = join(folder, 'record-inputs.js');
   writeFileSync(
     path,
     `const { createRequire } = require('node:module');

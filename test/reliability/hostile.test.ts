@@ -108,7 +108,7 @@ describe('a real Node-RED with hostile input', function () {
       'xml',
     ],
   ] as const) {
-    it(`drops __proto__ from a ${format} callback`, async () => {
+    it(`drops __proto__ from a callback (${format})`, async () => {
       assert.equal(await callBack(body), 200);
       await waitUntil(() => readCallbacks(polluted).length === 1, 'the callback');
       assert.equal(await callBack(createForm(`after ${format}`)), 200);

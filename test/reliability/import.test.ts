@@ -47,7 +47,7 @@ describe('kill -9 during an import', function () {
   });
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  it('leaves each item in one place', async () => {
+  it('leaves each item in exactly one store', async () => {
     let interrupted = 0;
     for (let round = 0; round < kills; round++) {
       const [from, to] = [join(folder, `${round}a`), join(folder, `${round}b`)];

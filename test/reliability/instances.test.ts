@@ -111,17 +111,17 @@ describe('several instances on one account and one Redis (store redis)', functio
       await until(() => findLost().length === 0, 'every message that is called back is delivered', {
         limitMs: claimLimitMs,
       });
-      await until(isEmpty, 'nothing is held any more', { limitMs: claimLimitMs });
+      await until(isEmpty, 'the instances have delivered all items', { limitMs: claimLimitMs });
 
       const missing = findMissing();
       const all = [...readDeliveries(file).values()];
       const twice = all.filter((list) => list.length > 1);
       console.log(
-        `      ${expected.length} sent, ${kills} kills, 2 cuts: 0 lost, ${missing.length} answered to a process already ` +
-          `dead, ${twice.length} delivered twice and marked, ${all.flat().filter(({ redelivered }) => redelivered).length} marked in all, ` +
+        `      ${expected.length} sent, ${kills} kills, 2 cuts: 0 lost, ${missing.length} in answers to a killed ` +
+          `process, ${twice.length} delivered twice and marked, ${all.flat().filter(({ redelivered }) => redelivered).length} marked in all, ` +
           `${all.flat().filter(({ via }) => via === 'callback').length} by callback`,
       );
-      // At each kill, the answer of the poll in flight might not have reached this machine.
+      // Each kill can lose one poll answer that has not reached the instance.
       assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
       const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
       assert.deepEqual(unmarked, [], 'delivered twice without a mark');
@@ -162,7 +162,9 @@ describe('several instances on one account and one Redis (store redis)', functio
       });
     try {
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'before' });
-      await until(() => readDeliveries(file).has('before'), 'the message of before', { limitMs: recoveryLimitMs });
+      await until(() => readDeliveries(file).has('before'), 'the message before the outage', {
+        limitMs: recoveryLimitMs,
+      });
 
       await redis.kill();
       await until(() => badgesOf(observed, 'in').at(-1)?.startsWith('red') === true, 'a red badge', {
@@ -257,7 +259,7 @@ function createNode(id: string, type: string, wires: string[], properties: Parti
   return { id, type, z: 'tab', x: 100, y: 100, account: 'account', wires: [wires], ...properties };
 }
 
-/** Flows that write down every delivery. The flow acknowledges replies, and refuses some of them the first time. */
+/** Creates flows that record every delivery. The flow acknowledges replies, and refuses some of them the first time. */
 function createChaosFlows(simulator: Simulator, redisUrl: string, file: string): FlowNode[] {
   const flow = { acknowledge: 'flow', inputs: 1, ackTimeout: 5 };
   const refuse = `if (msg.sms.redelivered !== true && Math.random() < 0.2) { msg.error = { message: 'not now' }; return msg; }`;

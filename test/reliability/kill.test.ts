@@ -40,7 +40,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
       });
       const { port } = nodeRed;
       let sent = 0;
-      // If a poll was in flight at a kill, its answer might not have reached this machine.
+      // Bodies of messages whose poll answer might not have reached Node-RED before the kill.
       const inTransit = new Set<string>();
       for (let round = 0; round < kills; round++) {
         const target = Math.ceil((messages * (round + 1)) / kills);
@@ -67,7 +67,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
       const missing = findMissing();
       const twice = [...counts.values()].filter((count) => count > 1).length;
       console.log(
-        `      ${sent} sent, ${kills} kills: ${missing.length} answered to a process already dead, ` +
+        `      ${sent} sent, ${kills} kills: ${missing.length} in answers to a killed process, ` +
           `${twice} delivered twice`,
       );
     });

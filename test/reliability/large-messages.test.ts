@@ -16,7 +16,7 @@ const ballast = 'x'.repeat(length);
 const textsOfProcess = 1_000;
 const atOnce = 8;
 
-describe('stored messages with large flow messages', function () {
+describe('Node-RED with large stored flow messages', function () {
   this.timeout(120_000 + texts * 100);
   let folder: string;
   let simulator: Simulator;

@@ -40,7 +40,7 @@ describe('a power cut', function () {
   });
 
   const kinds = [
-    { name: 'a store that is left as of its last flush', can: true, create: () => new ImagedDisk(random) },
+    { name: 'a store restored to its last flush', can: true, create: () => new ImagedDisk(random) },
     { name: 'a file system that is shut down', can: canMount, create: () => new MountedDisk() },
   ];
   for (const { name, can, create } of kinds) {
@@ -137,7 +137,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
         const ended = new Set(read(file, 'outcome').map(({ body }) => body));
         return kept.every(({ body }) => ended.has(body));
       },
-      'each kept text has its outcome',
+      'each stored message has an outcome',
       { limitMs: endLimitMs },
     );
     await until(() => simulator.incoming.every((message) => message.read), 'each message is read', {
@@ -168,11 +168,11 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
   const uncertain = [...ends.keys()].filter((body) => isSaid(body, 'SMS_UNCERTAIN'));
   const damaged = read(file, 'damaged').map(({ body }) => body);
   console.log(
-    `        ${fed.size} texts, ${received} messages, ${cuts} cuts: ${sent.size} sent, ${uncertain.length} unknown, ` +
-      `${discarded.size} discarded, ${twice.length} twice, ${silent.length} silent, ` +
-      `${[...fed].filter((body) => !ends.has(body) && !discarded.has(body)).length} of the last moment before a cut; ` +
-      `${[...messages.values()].filter((list) => list.length > 1).length} messages delivered again and marked, ` +
-      `${missing.length} on their way at a cut`,
+    `        ${fed.size} outgoing messages, ${received} incoming messages, ${cuts} cuts: ${sent.size} sent, ${uncertain.length} unknown, ` +
+      `${discarded.size} discarded, ${twice.length} sent twice, ${silent.length} without an outcome, ` +
+      `${[...fed].filter((body) => !ends.has(body) && !discarded.has(body)).length} lost just before a cut; ` +
+      `${[...messages.values()].filter((list) => list.length > 1).length} messages redelivered and marked, ` +
+      `${missing.length} lost in transit at a cut`,
   );
   assert.deepEqual(
     { unkept, twice, silent, lies, back, lost, unmarked, damaged },
@@ -185,11 +185,13 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
 /** Discards a waiting message. Resolves as soon as the machine has confirmed it. */
 async function discardLast(machine: ChildProcess, file: string, body: string): Promise<void> {
   const has = (what: Entry['what']) => () => read(file, what).some((entry) => entry.body === body);
-  await until(() => has('kept')() || has('outcome')(), 'the text is kept, or has an outcome', { limitMs: endLimitMs });
+  await until(() => has('kept')() || has('outcome')(), 'the message is stored or has an outcome', {
+    limitMs: endLimitMs,
+  });
   const outcomes = read(file, 'outcome').filter((entry) => entry.body === body);
-  assert.ok(has('kept')(), `the text was not kept: ${JSON.stringify(outcomes)}`);
+  assert.ok(has('kept')(), `the message was not stored: ${JSON.stringify(outcomes)}`);
   machine.send({ discard: body } satisfies Order);
-  await until(has('discarded'), 'the text is discarded', { limitMs: endLimitMs });
+  await until(has('discarded'), 'the message is discarded', { limitMs: endLimitMs });
 }
 
 async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulator, file: string) {
@@ -208,7 +210,7 @@ async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulat
 /** Waits until a signal has stopped all threads of a process. */
 async function stopped({ pid }: ChildProcess): Promise<void> {
   const state = () => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  if (process.platform === 'linux') await until(() => state() === 'T', 'the machine stands still', { limitMs: 5_000 });
+  if (process.platform === 'linux') await until(() => state() === 'T', 'the process is stopped', { limitMs: 5_000 });
 }
 
 function read<What extends Entry['what']>(file: string, what: What): Extract<Entry, { what: What }>[] {

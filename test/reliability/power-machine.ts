@@ -56,7 +56,7 @@ const membership = joinAccount({
   dedupe: true,
   dedupeMs: hourMs,
   storeName: folder,
-  // A power cut must not damage the data.
+  // Records damage, because a power cut must not cause any.
   onDamaged(error) {
     write({ what: 'damaged', body: error.message });
   },
@@ -98,8 +98,8 @@ process.on('message', (order: Order) => {
   if ('send' in order) send(order.send, order.once === true);
   else void discard(order.discard);
 });
-// LevelDB does not flush the files of a new database. A cut at that time damages the database, which holds nothing
-// yet.
+// Waits until a new store is open, because LevelDB does not flush the files of a new database. A cut before that
+// would damage the empty database.
 void (existsSync(file) ? Promise.resolve() : membership.optOuts()).then(() => process.send?.('ready'));
 
 function send(body: string, isOnce: boolean): void {

@@ -135,7 +135,7 @@ export class ImagedDisk implements PoweredDisk {
   }
 
   cut(): void {
-    // The image exists already.
+    // Does nothing, because an image of the last flush exists already.
   }
 
   powerOn(): void {
@@ -149,7 +149,7 @@ export class ImagedDisk implements PoweredDisk {
     }
     rmSync(live, { recursive: true });
     for (const name of readdirSync(this.images)) rmSync(join(this.images, name), { recursive: true });
-    // The next cut may come before the first flush.
+    // Creates an image now, because the next cut may come before the first flush.
     createImager(this.images)(this.folder);
   }
 

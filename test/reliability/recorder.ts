@@ -18,7 +18,7 @@ const waitLimitMs = 60_000;
 
 /**
  * Creates a function node that writes each whole message to a file immediately, so that the record survives a kill. It
- * passes the message on. `before` is code that can return first.
+ * passes the message on. `before` is code that runs first, and can return before anything is written.
  */
 export function createRecorder(id: string, file: string, properties: Partial<FlowNode> = {}, before = ''): FlowNode {
   return {
@@ -66,7 +66,7 @@ export function readCounts(file: string): Map<string, number> {
   return counts;
 }
 
-/** Waits until `expected` different payloads are recorded. Throws if no further one comes for a minute. */
+/** Waits until `expected` different payloads are recorded. Throws if a minute passes without another one. */
 export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
   for (let { size } = readCounts(file); size < expected; { size } = readCounts(file)) {
     const reached = size;

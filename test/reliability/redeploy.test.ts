@@ -11,7 +11,7 @@ import { waitForCounts } from './recorder';
 
 const redeploys = isLong ? 100 : 6;
 
-describe('redeploys while messages arrive', function () {
+describe('Node-RED with redeploys while messages arrive', function () {
   this.timeout(60_000 + redeploys * 5_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess | undefined;
@@ -37,16 +37,16 @@ describe('redeploys while messages arrive', function () {
     ['flows', 'disk'],
     ['reload', 'disk'],
   ] satisfies [DeploymentType, string][]) {
-    it(`deliver each message once with type ${type} and store ${store}`, () =>
+    it(`delivers each message once with type ${type} and store ${store}`, () =>
       redeployUnderLoad(type, (round) => createFlows(simulator, arrived, round, { store })));
   }
 
-  it('deliver each message once while each redeploy changes the login', () =>
+  it('delivers each message once while each redeploy changes the login', () =>
     redeployUnderLoad('nodes', (round) =>
       createFlows(simulator, arrived, round, round % 2 ? createBasicLogin(simulator) : {}),
     ));
 
-  it('deliver a message of the former login once after a kill', async () => {
+  it('delivers a message of the former login once after a kill', async () => {
     const { baseUrl } = simulator;
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
     const account = { baseUrl: '${SMS_BASE_URL}' };

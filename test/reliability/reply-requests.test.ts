@@ -42,12 +42,12 @@ const first = 64_215_000_000;
 const handsetOf = (question: number) => String(first + question);
 const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % habits.length] ?? 'says nothing';
 
-describe('kill -9 of instances with reply requests on one Redis', function () {
+describe('an account under kill -9 of its instances on one Redis', function () {
   this.timeout(60_000 + askingMs + kills * 60_000 + endLimitMs);
   let folder: string;
   const file = (name: string) => join(folder, `${name}.txt`);
   const instances: Instance[] = [];
-  const signs = new Map<Instance, string>();
+  const heartbeatKeys = new Map<Instance, string>();
   let simulator: Simulator;
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
@@ -142,7 +142,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
           if (instance === victim && !stored.has(handset) && !sent.has(handset)) unstored.add(handset);
         }
         // A short test does not wait until the heartbeat of the instance expires.
-        if (!isLong) await redis.client.del(signs.get(victim) ?? assert.fail());
+        if (!isLong) await redis.client.del(heartbeatKeys.get(victim) ?? assert.fail());
         await begin(async () => {
           await victim.run();
           return victim;
@@ -193,15 +193,15 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
     const answered = [...fed.keys()].filter((handset) => rightly(handset, 'answers') && isTold(handset));
     const unheard = answered.filter((handset) => ends.get(handset)?.[0]?.name !== 'reply');
     console.log(
-      `      ${fed.size} questions, ${kills} kills: ${accepted.size} accepted, ${uncertain.size} unknown, ` +
+      `      ${fed.size} messages, ${kills} kills: ${accepted.size} accepted, ${uncertain.size} unknown, ` +
         `${unstored.size} not stored before a kill; ${count('reply')} replied, ` +
-        `${count('timeout')} timed out, ${count('undelivered')} undelivered, ${repeated} told again and marked, ` +
-        `${unheard.length} replies answered to a process already dead, ${late.size} said too late`,
+        `${count('timeout')} timed out, ${count('undelivered')} undelivered, ${repeated} redelivered and marked, ` +
+        `${unheard.length} replies in answers to a killed process, ${late.size} answered too late`,
     );
     assert.deepEqual(errors, [], 'errors other than unknown outcomes');
     assert.deepEqual([unmarkedTwice, both, closedRequests], [[], [], []]);
     for (const name of ['reply', 'timeout', 'undelivered']) assert.ok(count(name) > 0, name);
-    // If a poll was in flight at a kill, its answer might not have reached this machine.
+    // Each kill can lose one poll answer that has not reached the instance.
     assert.ok(unheard.length <= kills, `not heard: ${unheard.join(' ')}`);
   });
 
@@ -216,13 +216,13 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
 
   /** Starts an instance, and notes the key of its heartbeat. */
   async function begin(start: () => Promise<Instance>): Promise<void> {
-    const findSigns = () => redis.client.keys('sms:*:alive:*');
-    const others = await findSigns();
+    const findHeartbeatKeys = () => redis.client.keys('sms:*:alive:*');
+    const others = await findHeartbeatKeys();
     const instance = await start();
     await until(async () => {
-      const sign = (await findSigns()).find((one) => !others.includes(one));
-      if (sign !== undefined) signs.set(instance, sign);
-      return sign !== undefined;
+      const heartbeatKey = (await findHeartbeatKeys()).find((one) => !others.includes(one));
+      if (heartbeatKey !== undefined) heartbeatKeys.set(instance, heartbeatKey);
+      return heartbeatKey !== undefined;
     }, 'the instance has a heartbeat');
   }
 

@@ -33,8 +33,9 @@ interface Login {
   authType: 'bearer' | 'basic' | 'form';
   method: 'POST' | 'GET';
   simulator: Simulator;
-  /** Suffixes of the ids of the nodes whose account has the right and wrong credentials. */
+  /** Suffix of the ids of the nodes whose account has the right credentials. */
   right: string;
+  /** Suffix of the ids of the nodes whose account has wrong credentials. */
   wrong: string;
 }
 
@@ -70,7 +71,7 @@ describe('secrets', function () {
   let comms = '';
   let nodeRed: NodeRedProcess;
 
-  before('everything is used, rightly and wrongly', async () => {
+  before('all nodes are used, with right and wrong credentials', async () => {
     folder = mkdtempSync(join(tmpdir(), 'sms-secrets-'));
     observed = join(folder, 'observed.jsonl');
     for (const { authType, method } of kinds) {
@@ -128,15 +129,18 @@ describe('secrets', function () {
     for (const { simulator } of logins) await simulator.setOnline(false);
     const before = countErrors('right-');
     await pressAll('right-');
-    await waitUntil(() => countErrors('right-') >= before + logins.length * onPress.length, 'nobody is reached');
+    await waitUntil(
+      () => countErrors('right-') >= before + logins.length * onPress.length,
+      'each send and read fails while the service is offline',
+    );
 
     places.set('answers of the admin API', await askAdminApi());
     // Because the editor gets events in order, a current status shows that all earlier events have arrived.
-    await waitUntil(() => comms.includes('unreachable'), 'the editor is told');
+    await waitUntil(() => comms.includes('unreachable'), 'the editor receives the status');
     socket.close();
     await nodeRed.stop();
     places.set('the log', nodeRed.log);
-    places.set('what the editor was told', comms);
+    places.set('the events of the editor', comms);
     places.set('messages, errors and badges', readFileSync(observed, 'utf8'));
     for (const file of listFiles(userDir)) places.set(`the file ${file}`, readFileSync(join(userDir, file), 'latin1'));
     for (const file of listFiles(userDir)) {
@@ -151,7 +155,7 @@ describe('secrets', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('are in use while everything fails', () => {
+  it('are used in requests that succeed and requests that fail', () => {
     for (const { authType, method, simulator } of logins) {
       const statuses = new Set(simulator.requests.map(({ status }) => status));
       for (const status of [200, 400, 401, 403, 500]) {
@@ -446,7 +450,7 @@ function createAccount(name: string, properties: Partial<FlowNode>, credentials:
 function createUsers(name: string): FlowNode[] {
   const account = `account-${name}`;
   const wires = [['seen']];
-  // With GET, the URL contains all parameters, including the callback URL with its token.
+  // Only with POST, because the URL of a GET contains all parameters, including the callback URL with its token.
   const callback = name.endsWith('POST') ? { callbackNode: 'callback', callbackUrlType: 'node' } : undefined;
   return [
     { id: `in-${name}`, type: 'sms-in', ...place, account, wires },

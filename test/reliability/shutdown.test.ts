@@ -88,7 +88,7 @@ describe('a shutdown or a redeploy', function () {
     // Time for the head of the answer to arrive. The body takes many times as long.
     await sleep(200);
     const poll = sim.requests.filter(({ status }) => status === 200).at(-1);
-    assert.ok(poll && !poll.ended, 'the answer had arrived whole already');
+    assert.ok(poll && !poll.ended, 'the whole answer had already arrived');
     process.kill(nodeRed.pid, 'SIGTERM');
     assert.equal((await nodeRed.exited).code, 0);
     assert.deepEqual([...readCounts(arrived)], [], 'it was delivered before the process ended');
@@ -127,7 +127,7 @@ describe('a shutdown or a redeploy', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   });
 
-  it('ends each message with an outcome or SMS_CLOSED if sms-send redeploys', async () => {
+  it('reports each message as sent or SMS_CLOSED if sms-send is redeployed', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     await pressWhileOneIsInFlight(sim, nodeRed);
@@ -178,7 +178,7 @@ function createSendingFlow(simulator: Simulator, observed: string, name = ''): F
       id: 'send',
       type: 'sms-send',
       ...place,
-      // If a node has a name, the log uses it.
+      // Without a name, the log shows the id of the node.
       ...(name ? { name } : undefined),
       account: 'account',
       to: '64215550001',

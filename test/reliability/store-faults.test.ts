@@ -92,7 +92,7 @@ interface Story {
   callbackAfterwards: number;
 }
 
-describe('a failing store', function () {
+describe('Node-RED with a failing store', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;
@@ -135,7 +135,7 @@ describe('a failing store', function () {
       await deliverSome(deleted);
       const store = await findStore(userDir, simulatorOf(deleted));
       rmSync(store, { recursive: true });
-      writeFileSync(store, 'nothing can be begun anew here');
+      writeFileSync(store, 'no new store can be created here');
       await receiveUntilItFails(deleted);
       return () => rmSync(store);
     });
@@ -236,7 +236,7 @@ describe('a failing store', function () {
         simulator.incoming.every(
           ({ body, read }) => !read || readCounts(arrivedFile(keyOf(name))).has(firstWord(body)),
         ),
-      `the delivery of what was in hand with ${name}`,
+      `the delivery of the messages in progress with ${name}`,
     );
   }
 
@@ -260,7 +260,11 @@ describe('a failing store', function () {
     const twice = [...readCounts(arrivedFile(key))].filter(([, count]) => count > 1);
     assert.deepEqual(twice, [], 'delivered twice');
     const recovered = nodeRed.log.split('\n').filter((line) => line.includes(`[sms-in:in-${key}]`));
-    assert.equal(recovered.filter((line) => line.includes('works again')).length, 1, 'the log says so once');
+    assert.equal(
+      recovered.filter((line) => line.includes('works again')).length,
+      1,
+      'the log reports the recovery once',
+    );
     assert.doesNotMatch(nodeRed.log, crash);
   }
 
@@ -273,7 +277,7 @@ describe('a failing store', function () {
     });
   }
 
-  it(`is reported and recovers: ${deleted}`, async () => {
+  it(`reports and recovers from ${deleted}`, async () => {
     check((await stories.get(deleted)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
     assert.match(seen?.error?.message ?? '', /were deleted or moved while Node-RED ran/);

@@ -20,7 +20,7 @@ interface End {
   redelivered: boolean;
 }
 
-describe('kill -9 of Node-RED with stored messages', function () {
+describe('Node-RED with stored messages under kill -9', function () {
   this.timeout(60_000 + kills * 30_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess | undefined;
@@ -84,8 +84,7 @@ describe('kill -9 of Node-RED with stored messages', function () {
       missing = [...wanted, ...countBodies(simulator).keys()].filter((body) => !ends.has(body));
       return missing.length === 0;
     };
-    const what = () =>
-      `each text, and each that was sent, has an outcome: not ${missing.length}, such as ${missing[0]}`;
+    const what = () => `each message has an outcome; ${missing.length} have none, such as ${missing[0]}`;
     await until(hasAll, what, { limitMs: isLong ? 300_000 : 60_000 });
     await sleep(500);
     const ends = readEnds(arrived);
@@ -98,8 +97,8 @@ describe('kill -9 of Node-RED with stored messages', function () {
     );
     const uncertain = [...ends.values()].filter((all) => all.some(({ name }) => name === 'SMS_UNCERTAIN')).length;
     console.log(
-      `      ${fed.length} texts, ${kills} kills, ${redeploys} redeploys: ${counts.size} sent, ${uncertain} unknown, ` +
-        `${twice.length} twice, ${unstored.size} not stored before a kill`,
+      `      ${fed.length} messages, ${kills} kills, ${redeploys} redeploys: ${counts.size} sent, ${uncertain} unknown, ` +
+        `${twice.length} sent twice, ${unstored.size} not stored before a kill`,
     );
     assert.deepEqual([twice, wrong, repeated], [[], [], []]);
   });

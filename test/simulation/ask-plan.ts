@@ -1,13 +1,16 @@
 import type { Plan } from './plan';
 import type { Random } from './random';
 
-/** The answers that all asking nodes accept. */
+/** Answers that the `sms-ask` nodes accept, each with the words that count as this answer. */
 export const answers = [
   { value: 'YES', words: ['yes', 'ja', '1'] },
   { value: 'NO', words: ['no', 'not now'] },
 ] as const;
 
-/** The replies that handsets write, with the answers that they give. The rules do not ask the library. */
+/**
+ * Replies of handsets, each with the answer that it gives (absent: unclear). Listed here, so that the rules do not
+ * depend on the library.
+ */
 export const repliesOfHandsets: readonly (readonly [body: string, answer: string | undefined])[] = [
   ['yes', 'YES'],
   ['  Ja! ', 'YES'],
@@ -20,7 +23,7 @@ export const repliesOfHandsets: readonly (readonly [body: string, answer: string
   ['11', undefined],
 ];
 
-/** Makes most messages of a plan questions, of which only some replies are answers. */
+/** Turns most messages of a plan into questions, which accept only some replies as answers. */
 export function addAsks(plan: Plan, random: Random): Plan {
   for (const event of plan.plannedEvents) {
     if (event.type !== 'order') continue;
@@ -32,7 +35,7 @@ export function addAsks(plan: Plan, random: Random): Plan {
   return plan;
 }
 
-/** Returns the answer that a reply gives. */
+/** Returns the answer that a reply gives, or `undefined` if the reply is unclear. */
 export function answerOf(body: string): string | undefined {
   return repliesOfHandsets.find(([reply]) => reply === body)?.[1];
 }

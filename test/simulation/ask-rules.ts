@@ -3,7 +3,7 @@ import { answerOf } from './ask-plan';
 import type { Input, OutgoingMessage } from './outgoing';
 import type { Message, SentMessage, World } from './world';
 
-/** A message `again`, which follows an unclear reply. */
+/** The second message (option `again`), which the node sends after an unclear reply. */
 export interface AgainMessage extends SentMessage {
   readonly question: OutgoingMessage;
   /** Number of requests that the service accepted, by handset. */
@@ -17,7 +17,7 @@ export interface Reply {
   message: Message;
 }
 
-/** Rules of `sms-ask` (contract §4b): what counts as an answer, and the message that follows an unclear reply. */
+/** Rules of `sms-ask` (contract §4b): which replies are answers, and the second message after an unclear reply. */
 export class AskRules {
   readonly #world: World;
   readonly #replies: readonly Reply[];
@@ -30,7 +30,7 @@ export class AskRules {
     this.#reachedMs = reachedMs;
   }
 
-  /** Notes that a node asks a question. Returns the body of the message that follows an unclear reply, if any. */
+  /** Notes that a node asks a question. Returns the body of its second message, if it has one. */
   noteQuestion({ outgoing, order }: Input): string | undefined {
     if (!order.ask?.again) return undefined;
     const name = againTo(outgoing);
@@ -45,12 +45,12 @@ export class AskRules {
     return this.#again.get(name);
   }
 
-  /** Whether a reply does not end its request. */
+  /** Whether a reply is not an answer to its question, so that the reply request stays open. */
   isUnclear({ outgoing, message }: Pick<Reply, 'outgoing' | 'message'>): boolean {
     return outgoing.order.ask !== undefined && answerOf(message.fields.body ?? '') === undefined;
   }
 
-  /** Notes that the service has accepted a message `again`, and checks that it had a reason. */
+  /** Notes that the service accepted a second message. Checks that it is the only one and follows an unclear reply. */
   againAccepted(again: AgainMessage, handset: string): void {
     const { name, question, acceptancesOf } = again;
     const count = (acceptancesOf.get(handset) ?? 0) + 1;
@@ -62,15 +62,15 @@ export class AskRules {
     }
   }
 
-  /** Checks the end of a reply request whose question accepts only some replies. */
+  /** Checks the end of the reply request of a question. */
   ended({ outgoing }: Input, { recipient, result }: AnswerEvent, name: string): void {
     if (!('reason' in result)) {
       const expected = answerOf(result.reply.body);
       if (expected === undefined)
-        this.#world.violate('an unclear reply was taken for an answer', `${name}: ${result.reply.body}`);
+        this.#world.violate('an unclear reply counted as an answer', `${name}: ${result.reply.body}`);
       else if (result.answer !== expected)
         this.#world.violate(
-          'a reply was taken for another answer than its words say',
+          'a reply counted as an answer that its words do not give',
           `${name}: ${result.reply.body} is ${result.answer}`,
         );
       return;
@@ -94,8 +94,8 @@ export class AskRules {
   }
 
   /**
-   * Checks at the end that each unclear reply was followed by one message. Faults, rules, limits and a full queue can
-   * prevent it.
+   * Describes a question whose second message was never sent although it ended as unclear. Skips plans with faults,
+   * limits or a full queue, because these can prevent the message.
    */
   get missingAgain(): string | undefined {
     const { plan } = this.#world;
@@ -112,7 +112,7 @@ export class AskRules {
     return undefined;
   }
 
-  /** Whether the library can have forgotten that it has sent a message `again`. */
+  /** Whether the library might have forgotten that it sent a second message. */
   get #mayRepeat(): boolean {
     return this.#world.plan.plannedEvents.some(({ type }) =>
       ['store', 'power failure', 'emptied', 'clock'].includes(type),

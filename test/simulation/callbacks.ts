@@ -38,7 +38,7 @@ export class Callbacks {
     const again = (why: string) => {
       if (isOver) return;
       isOver = true;
-      this.#world.say(() => `the callback with ${message.name} comes to nothing: ${why}`);
+      this.#world.say(() => `the callback with ${message.name} fails: ${why}`);
       const delayMs = this.#random.pick(this.#world.isCalm ? [500, 3_000] : [500, 3_000, 20_000]);
       timeline.outside(delayMs, () => this.#call(message, format, untilMs));
     };
@@ -59,7 +59,7 @@ export class Callbacks {
         again('its process has died');
         return;
       }
-      this.#world.say(() => `${callee.name} is called back with ${message.name} (${format})`);
+      this.#world.say(() => `${callee.name} receives a callback with ${message.name} (${format})`);
       const { body, contentType } = formatCallback(message, format);
       timeline.outside(60_000, () => again('no answer'));
       void callee.callBack(message, Buffer.from(body), contentType).then((status) => {
@@ -76,7 +76,7 @@ export class Callbacks {
         isOver = true;
         message.callback = 'accepted';
       });
-      // The connection of a callback ends with the called process.
+      // If the called process dies, the connection breaks, and the service calls again.
       const watch = () => {
         if (isOver) return;
         if (callee.isAlive) timeline.outside(1_000, watch);

@@ -60,7 +60,7 @@ export class Disk implements Place {
 
   isHeld(message: Message): boolean {
     const keeping = this.#foldersWith(message);
-    // A message in the store of another login belongs to that login.
+    // If the store of another login has the message, the message belongs to that login.
     return [...this.#folders.values()].some(
       (folder) => folder.holds(message) && keeping.every((keeper) => keeper === folder),
     );
@@ -82,7 +82,7 @@ export class Disk implements Place {
     const isMoved = this.#folders.size > 1;
     for (const { entries, remembered, pendingWrites, mayHaveReturned } of this.#folders.values()) {
       if (mayHaveReturned) continue;
-      // An import that takes several tries can copy an item twice.
+      // Skipped after a change of the login, because an import with several tries can copy a flow message twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );
@@ -91,7 +91,7 @@ export class Disk implements Place {
       if (orphan !== undefined) return `a flow message that nothing needs stays on a disk: ${orphan}`;
       const remaining = findRemainingItem(entries.values(), this.world);
       if (remaining !== undefined) return `an entry stays on a disk: ${remaining}`;
-      if (pendingWrites.size > 0) return `${pendingWrites.size} held answers stay on a disk`;
+      if (pendingWrites.size > 0) return `${pendingWrites.size} saved answers stay on a disk`;
     }
     return undefined;
   }
@@ -118,13 +118,13 @@ export class Disk implements Place {
 class Folder {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
-  /** Answers that a process holds until they are committed. */
+  /** Poll answers that a process has saved, but not committed yet. */
   readonly pendingWrites = new Map<number, string>();
   /** Functions that undo the unflushed commits, oldest first. */
   readonly unflushed: (() => void)[] = [];
   /** The process that opened the folder. No other process may use it. */
   owner: object | undefined;
-  /** True if the login of this folder was imported, so nothing is stored here any longer. */
+  /** True after the login of this folder was imported. Nothing is then stored here any longer. */
   isAbandoned = false;
   #hadPowerFailure = false;
   #held = 0;
@@ -134,7 +134,7 @@ class Folder {
     this.#copies = copies;
   }
 
-  /** True if items that were imported from here can be here again. */
+  /** True if a power failure might have restored items that were already imported from here. */
   get mayHaveReturned(): boolean {
     return this.isAbandoned && this.#hadPowerFailure;
   }
@@ -151,7 +151,7 @@ class Folder {
     if (pendingWrites !== undefined && this.pendingWrites.delete(key)) this.#copies.count(pendingWrites, -1);
   }
 
-  /** Whether a message is in one of the held answers. */
+  /** Whether a message is in one of the saved answers. */
   holds(message: Message): boolean {
     return this.#copies.isIn([...this.pendingWrites.values()], message);
   }
@@ -177,7 +177,7 @@ class Folder {
     return text === undefined ? undefined : (JSON.parse(text) as Remembered);
   }
 
-  /** Simulates a power failure: the last unflushed commits may be undone, and each held file may be lost. */
+  /** Simulates a power failure: the last unflushed commits may be undone, and each saved answer may be lost. */
   loseUnflushed(random: Random): void {
     this.#hadPowerFailure = true;
     for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
@@ -209,7 +209,7 @@ class Folder {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
 
-  /** Counts the items that an import has staged. They are in this folder too. */
+  /** Counts the items that an import has staged in this folder as copies, because the folder contains them. */
   #countStaged(key: string, by: number): void {
     const text = this.remembered.get(key);
     if (text !== undefined) for (const item of stagedIn(key, text)) this.#copies.count(item, by);
@@ -241,10 +241,10 @@ class DiskModel implements Store, PlaceStore {
   hasFailed = false;
   readonly readiness: Readiness;
   #isOpen = false;
-  /** Number of files without content. Even a full disk has room in these files. */
+  /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
   #freeFiles = 0;
   readonly #held = new Map<Kind, number>();
-  /** Held answers of this process. The store does not return them when it opens. */
+  /** Keys of the answers that this process saved. When the store opens, it returns only other answers. */
   readonly #own = new Set<number>();
   #running: Call | undefined;
   #committing: Changes | undefined;

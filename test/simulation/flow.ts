@@ -3,17 +3,17 @@ import type { FlowTrouble, NodePlan } from './plan';
 import type { Random } from './random';
 import type { Message, Share, World } from './world';
 
-/** The process of a node, as the node knows it. */
+/** Parts of the process that its simulated nodes use. */
 export interface Surrounding {
   readonly name: string;
-  /** Distinguishes this life of the process from its other lives. */
+  /** Identifies the time from this start of the process to its end. */
   readonly processLife: string;
-  /** Distinguishes the deployments of all lives. */
+  /** Identifies one deployment after one start of the process. */
   readonly era: string;
   readonly world: World;
   readonly clock: Clock;
   readonly flow: Flow;
-  /** True if the store has failed at any time in this life of the process. */
+  /** True if the store has failed at any time since this start of the process. */
   readonly hasStoreFailed: boolean;
   /** True while an import waits. The store then counts as failing. */
   readonly isImporting: boolean;
@@ -21,7 +21,7 @@ export interface Surrounding {
   isHeld(message: Message): boolean;
 }
 
-/** Time until the store has recorded a delivery, in ms: normally, and while it is slow or fails. */
+/** Maximum time until the store has recorded a delivery, in ms. `inTrouble`: if the store is slow or fails. */
 const unwrittenMs = { inOrder: 50, inTrouble: 10_000 };
 
 /** A node as its flow sees it. Acknowledgements go to the node that is currently deployed under the id. */
@@ -32,7 +32,7 @@ export interface DeployedNode {
 /** Properties of a message that leaves a node. */
 export interface Delivery {
   redelivered: boolean;
-  /** Id for the acknowledgement. It is absent if a delivery is its own acknowledgement. */
+  /** Id with which the flow acknowledges the message. Absent if the node acknowledges the message on delivery. */
   ackId?: string | undefined;
 }
 
@@ -92,8 +92,8 @@ export class Flow {
   }
 
   /**
-   * Returns whether the node accepted an acknowledgement. If the call throws, the node accepted it, because the flow
-   * threw when it received the next message.
+   * Returns whether the node accepted an acknowledgement. If the flow throws, the node did: it accepted the
+   * acknowledgement and sent the next message, for which the flow threw.
    */
   tolerate(acknowledge: () => boolean): boolean {
     try {
@@ -115,7 +115,7 @@ export class Flow {
   receive(message: Message, plan: NodePlan, { redelivered, ackId }: Delivery): void {
     const { world, name } = this.#process;
     const share = world.shareOf(message, plan.id);
-    world.say(() => `${name}: ${plan.id} receives ${message.name}${redelivered ? ', marked' : ''}`);
+    world.say(() => `${name}: ${plan.id} receives ${message.name}${redelivered ? ', marked as redelivered' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recentDeliveries++;
@@ -126,7 +126,7 @@ export class Flow {
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries) {
       world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
-    // The message may have been on its way when the acknowledgement of an earlier attempt came.
+    // If an earlier attempt was acknowledged while this one was on its way, the flow has nothing left to answer.
     share.isOut = !this.#isTaken(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.#process);
@@ -159,7 +159,7 @@ export class Flow {
       if (share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries)
         world.violate('a node received a record more often than maxAttempts allows', which);
     }
-    // If the machine stalls, an attempt can time out before its message has entered the flow.
+    // Counts sends, because an attempt can time out before its message enters the flow if the machine stalls.
     if (share.sends < maxAttempts && !message.mayBeMarked) {
       world.violate('a record became unhandled before its last attempt', which);
     }
@@ -170,10 +170,10 @@ export class Flow {
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
     const { processLife, era } = this.#process;
     const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;
-    // A message that came twice while the store could not look it up can be taken twice.
+    // If a message came twice and the store could not look it up, a node may finish it twice.
     if ((mayRepeat && (arrivals > 1 || mayBeWithTwo)) || isWithDead) return false;
-    // Until the next deploy, the process knows which nodes have taken the message. The store only knows whether all
-    // have.
+    // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
+    // nodes have finished it.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
     return isDone && doneIn === processLife && isKnown;
   }
@@ -188,12 +188,12 @@ export class Flow {
     const which = `${message.name} at ${id}`;
     const isRepeated = share.deliveries > 0;
     if (kind === 'outbox') return;
-    // The delivery might not have been written before the process died.
+    // True if the process died before the store had time to record the delivery.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.deliveredAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
     const mayBeUnmarked = message.mayRepeat || message.isWithDead || isUnwritten;
     if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked))
-      world.violate('a record was delivered again without the mark that says so', which);
+      world.violate('a redelivered record was not marked as redelivered', which);
     if (!isRepeated && redelivered && !message.mayBeMarked)
       world.violate('a record is marked as redelivered, but no flow could have received it', which);
     if (
@@ -214,7 +214,7 @@ export class Flow {
     world.noteLastAt(id, message);
   }
 
-  /** Handles a message as the current troubles of the flow demand. */
+  /** Acknowledges a message, or fails, is late or stays silent, as the current faults of the flow require. */
   #work(message: Message, plan: NodePlan, ackId: string): void {
     const random = this.#random;
     const [trouble] = [...this.#troubles].filter(() => random.chance(0.7));

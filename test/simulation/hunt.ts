@@ -13,7 +13,7 @@ export interface Hunt {
   schedules: number;
   /** Duration on this machine, in seconds. */
   seconds: number;
-  /** The first broken rule, or another sign of the mutant. */
+  /** The first broken rule, or a summary of the schedules if they did not catch the mutant. */
   by: string;
 }
 
@@ -23,7 +23,7 @@ export interface Hunt {
  */
 export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Promise<Hunt> {
   const { name, file, way = 'in' } = mutant;
-  // Fails here if the mutant cannot be applied, so that only the mutation itself can be caught below.
+  // Throws if the mutant cannot be applied, for example because its file does not exist.
   applyMutant(mutant);
   const began = performance.now();
   const [library, broken] = [loadLibrary(), loadLibrary(mutant)];
@@ -34,8 +34,8 @@ export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Prom
     const found = { name, file, way, seconds, schedules: first - from + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
-    const anyway = await runCampaign(library, { plans: [failed.plan] });
-    if (anyway.failed.length === 0) return { ...found, isCaught: true, by: failed.violations[0]?.rule ?? '' };
+    const withoutMutant = await runCampaign(library, { plans: [failed.plan] });
+    if (withoutMutant.failed.length === 0) return { ...found, isCaught: true, by: failed.violations[0]?.rule ?? '' };
     first = seed + 1;
   }
 }
@@ -46,10 +46,10 @@ export function secondsSince(beganMs: number): number {
 }
 
 const ways: readonly (readonly [way: Way, name: string])[] = [
-  ['in', 'The way in'],
-  ['out', 'The way out'],
-  ['consent', 'Consent and times'],
-  ['replace', 'Replace and withdraw'],
+  ['in', 'Incoming messages'],
+  ['out', 'Outgoing messages'],
+  ['consent', 'Consent and due times'],
+  ['replace', 'Replaced and withdrawn messages'],
   ['ask', 'Questions and answers'],
 ];
 
@@ -60,7 +60,7 @@ export function formatHunts(hunts: readonly Hunt[]): string {
       const rows = hunts.filter((one) => one.way === way).map(formatHunt);
       return [
         `${name}:\n`,
-        '| mistake | file | found after schedules | in s | by the rule |',
+        '| mutant | file | schedules until found | seconds | broken rule |',
         '|---|---|---|---|---|',
         ...rows,
       ].join('\n');

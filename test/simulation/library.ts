@@ -86,7 +86,7 @@ const shadowed = [
   'AbortController',
 ] as const;
 
-/** Loads `src/` unchanged or with one mutation. Access to time and randomness other than by the clock throws. */
+/** Loads `src/` unchanged or with one mutation. The code throws if it reads time or randomness without its clock. */
 export function loadLibrary(mutant?: Mutant): Library {
   const surroundings: Surroundings = {
     random: undefined,
@@ -128,7 +128,7 @@ export function loadLibrary(mutant?: Mutant): Library {
 export function applyMutant({ file, search, replace, name }: Mutant, folder = source): string {
   const text = readFileSync(join(folder, file), 'utf8');
   const parts = text.split(search);
-  if (parts.length !== 2) throw new Error(`mutant "${name}": its line is ${parts.length - 1} times in ${file}`);
+  if (parts.length !== 2) throw new Error(`mutant "${name}": its line occurs ${parts.length - 1} times in ${file}`);
   return parts.join(replace);
 }
 
@@ -163,7 +163,7 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
 /** Globals for `src/`, which may read time and randomness only from its clock. */
 function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[number], unknown> {
   const refuse = (name: string) => () => {
-    throw new Error(`src/ uses ${name} past its clock`);
+    throw new Error(`src/ uses ${name} instead of its clock`);
   };
   return {
     setTimeout: refuse('setTimeout'),

@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'a node receives a record again after it has taken the record',
+    'a node receives a record again after it has finished the record',
     'delivery/subscribers.ts',
     'isInHand || acknowledgements > 0) return returned;',
     'isInHand) return returned;',
@@ -134,7 +134,7 @@ export const mutants: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'a record is finished as soon as one of two nodes has taken it',
+    'a record ends as soon as one of two nodes has finished it',
     'inbox/inbox.ts',
     'if (pending.pendingFor.size === 0) settle(this.#context, entry.id);',
     'settle(this.#context, entry.id);',
@@ -207,7 +207,7 @@ export const mutants: readonly Mutant[] = [
     'const attempt = isNew ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
   ),
   mutant(
-    'redelivered records are not marked',
+    'redelivered records are not marked as redelivered',
     'delivery/poll-subscription.ts',
     'const redelivered = attempt > 1 || unsure;',
     'const redelivered = unsure;',
@@ -230,7 +230,7 @@ export const mutants: readonly Mutant[] = [
     "const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';",
     'const isCopyOfLeftOut = false;',
   ),
-  // Recognition of known messages.
+  // Recognition of messages that the account has already received.
   mutant(
     'records that were seen before count as new',
     'inbox/accept.ts',
@@ -379,7 +379,7 @@ export const mutants: readonly Mutant[] = [
   ),
   // Outgoing messages with stored state, deduplication keys, limits or reply requests.
   outgoing(
-    'the first byte leaves before the mark is stored',
+    'a message leaves before it is marked as leaving',
     'outbox/settlement.ts',
     'const marked = await marking;',
     'const marked: MessageItem | undefined = judged;',
@@ -458,7 +458,7 @@ export const mutants: readonly Mutant[] = [
     "item.state !== 'settled' && isKept(item)",
   ),
   outgoing(
-    'a redelivered outcome is not marked',
+    'a redelivered outcome is not marked as redelivered',
     'outbox/outbox.ts',
     'redelivery.deliver(item, true)',
     'redelivery.deliver(item, false)',
@@ -470,7 +470,7 @@ export const mutants: readonly Mutant[] = [
     "error.code === 'SMS_CLOSED'",
   ),
   outgoing(
-    'a message is sent although the flow was told SMS_STORE',
+    'a message is sent although its flow received SMS_STORE',
     'outbox/message-repository.ts',
     '.filter(({ id }) => !this.#refused.has(id));',
     '.filter(() => true);',
@@ -487,7 +487,7 @@ export const mutants: readonly Mutant[] = [
     'if (!item.countedAt || isUnknown(outcome)) return [];',
     'if (!item.countedAt) return [];',
   ),
-  // Messages that no node takes.
+  // Messages that no node receives.
   outgoing(
     'a message that no node receives is dropped',
     'inbox/inbox.ts',
@@ -580,7 +580,7 @@ export const mutants: readonly Mutant[] = [
     'const failed = createRequests(item, keys, to.filter(hasFailed), requests)',
     'const failed = createRequests(item, keys, [], requests)',
   ),
-  // Opt-outs, and times at which messages can leave.
+  // Opt-outs, scheduled times and quiet hours.
   consent(
     'a message is sent to a number that has opted out',
     'outbox/rules.ts',

@@ -56,7 +56,7 @@ export class OrderNode {
     });
   }
 
-  /** Closes the node. Orders that end before still enter the flow. */
+  /** Closes the node. Outcomes that arrive until then still enter the flow. */
   async close(): Promise<void> {
     await this.#node?.close();
     this.#isClosed = true;
@@ -118,7 +118,7 @@ export class OrderNode {
     this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.noteFailedReset(error.code));
   }
 
-  /** Returns the input of an event: `origin` while its process lives, and afterwards the stored flow message. */
+  /** Returns the input of an event: `origin` while its process runs, and afterwards the stored flow message. */
   #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outgoing?.find(flowMessage);
@@ -127,7 +127,7 @@ export class OrderNode {
     return input;
   }
 
-  /** Sends a message, which enters the flow on the next turn unless the flow is gone. */
+  /** Lets a message enter the flow on the next turn. Resolves with `false` if the node closes before that. */
   #send(run: () => void): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {
@@ -142,5 +142,5 @@ export class OrderNode {
 
 function describe({ outcome, redelivered, duplicate }: OutcomeEvent): string {
   const result = 'code' in outcome ? outcome.code : `sent to ${outcome.accepted.join(' ')}`;
-  return `${result}${redelivered ? ', marked' : ''}${duplicate ? ', a duplicate' : ''}`;
+  return `${result}${redelivered ? ', marked as redelivered' : ''}${duplicate ? ', a duplicate' : ''}`;
 }

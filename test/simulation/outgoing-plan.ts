@@ -9,11 +9,11 @@ export interface OrderPlan {
   count: number;
   /** Last digits of the handsets. */
   to: number[];
-  /** Messages of one node with the same key count as one message. */
+  /** Number of the deduplication key. A node sends only one of its messages with the same key. */
   key?: number;
   /** A newer stored message of the node with the same number replaces this one while it waits. */
   replaceKey?: number;
-  /** Only some replies are answers. `again`: an unclear reply is followed by another message. */
+  /** Present for a question. `again`: after an unclear reply, the node sends a second message. */
   ask?: { again: boolean };
   keep: boolean;
   /** Time until the message expires, in ms. 0: never. */
@@ -34,8 +34,8 @@ export interface OrderPlan {
   /** Delay after the order before the message may leave, in ms. */
   inMs?: number;
   /**
-   * Delay between the acceptance and the single reply of each handset, in ms. Absent: some handsets reply within 20
-   * s.
+   * Delay between the acceptance and the single reply of each handset, in ms. Absent: each handset sends up to two
+   * replies within 20 s.
    */
   replyMs?: number;
 }
@@ -57,7 +57,7 @@ export interface OutgoingPlan {
   feedKnows: boolean;
   /** Value of `Retry-After` of 429 and 503. */
   retryAfterS?: number;
-  /** Consent applies, and `quietMinute` is a minute of the run (from 0) in which no message leaves. */
+  /** Present if consent applies. `quietMinute`: minute of the run (from 0) in which no message may leave. */
   consent?: { quietMinute?: number };
 }
 

@@ -31,13 +31,15 @@ export interface Input {
   /** Answers by recipient. */
   readonly answers: Map<string, AnswerEvent[]>;
   readonly reports: ReportEvent[];
-  /** Number of stored copies of the message now, and the state that the store wrote last. */
+  /** Number of stored copies of the message now. */
   copies: number;
+  /** State of the message that a store wrote last. */
   state: string | undefined;
+  /** True if a store has had the message and has not lost it with all its data. */
   wasKept: boolean;
   /** True if no process remains that could report the outcome. */
   isAbandoned: boolean;
-  /** True if the outcome was not flushed when its process ended. */
+  /** True if a process died before its last writes were certain, so that an outcome may be reported again. */
   mayRepeat: boolean;
   /** True if the reply request was only in the memory of a process that has ended. */
   hasLostRequest: boolean;
@@ -47,13 +49,15 @@ export interface Input {
   receivedBy?: object;
 }
 
-/** A request that carries a message: when it started, and when its first byte left. */
+/** Times of a request that carries a message. */
 export interface Leaving {
+  /** Start of the request, in ms. */
   startedMs: number;
+  /** Time at which its first byte left, in ms. */
   leftMs: number;
 }
 
-/** Upper bound of the delay that the store can cause between the check of a rule and its effect. */
+/** Upper bound of the delay that the store can cause between the check of a rule and its effect, in ms. */
 const slackMs = 15_000;
 
 /** Errors that mean that nothing was sent. */
@@ -69,14 +73,14 @@ const unsentCodes: ReadonlySet<string> = new Set([
   'SMS_REPLACED',
   'SMS_WITHDRAWN',
 ]);
-/** Errors of a message that was not compared with earlier messages. */
+/** Errors of a message that the account refused before it looked up the deduplication key. */
 const refusedOnArrivalCodes: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
 /** Errors that never end a stored message. */
 const outageCodes: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
 const refusedCodes: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
 const unknownCodes: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
-/** Model of outgoing messages. Its checks compare the library with it. */
+/** Model of outgoing messages. Checks that the library behaves like the model. */
 export class OutgoingModel {
   readonly messages = new Map<string, OutgoingMessage>();
   readonly inputs: Input[] = [];
@@ -168,10 +172,13 @@ export class OutgoingModel {
     for (const input of outgoing?.inputs ?? []) this.replacing.noteLeaving(input);
     if (!outgoing || this.#world.plan.store === 'memory' || !outgoing.inputs[0]?.isStored) return;
     if (!outgoing.inputs.some(({ state }) => state === 'leaving'))
-      this.#violate('a stored message left before the store had its mark', name);
+      this.#violate('a stored message left before the store had marked it as leaving', name);
   }
 
-  /** Notes that a store committed an incoming message, as an entry or as the end of a reply request. */
+  /**
+   * Notes that a store committed an incoming message, as an entry or as the end of a reply request.
+   * @param isLate whether a store might have committed the message earlier
+   */
   noteConsent(message: Message, isLate = false): void {
     const { kind, fields } = message;
     const { from = '', body = '' } = fields;
@@ -181,7 +188,7 @@ export class OutgoingModel {
     // If the store might have written this word earlier, the model does not know which word is the last.
     const isUnsure = isLate || this.#unwantedStops.has(message);
     const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
-    // Another consent word may have arrived since the first delivery of this word.
+    // A word that is committed again keeps its place, because another word may have arrived since its first commit.
     const place = this.#consentChanges.findIndex((one) => one.message === message);
     if (place >= 0) this.#consentChanges[place] = change;
     else this.#consentChanges.unshift(change);
@@ -208,7 +215,7 @@ export class OutgoingModel {
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
-  /** Notes that the service has accepted a message `again` for a handset. It counts for limits. */
+  /** Notes that the service accepted a second message (option `again`) for these recipients. Limits apply to it. */
   repeatArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
     const { unlimited, key } = again.question.order;
@@ -233,14 +240,14 @@ export class OutgoingModel {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
-      // A message that no node wants has no entry, so the model cannot see its commit.
+      // The model cannot see the commit of a message that no node wants. A START counts now, and a STOP as unsure.
       const isUnwanted = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
       else if (isUnwanted) this.#unwantedStops.add(message);
     }
   }
 
-  /** Whether a message might answer a request whose outcome is not known yet: the library holds such a reply back. */
+  /** Whether a message might reply to a message without an outcome. The library delays such replies until then. */
   #mayBeHeldBack({ kind, fields }: Message): boolean {
     return (
       kind === 'incoming' &&
@@ -289,10 +296,10 @@ export class OutgoingModel {
     const answers = input.answers.get(recipient) ?? [];
     input.answers.set(recipient, [...answers, event]);
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeClaimed)
-      this.#violate('a recipient ended at more than one output', name);
+      this.#violate('a reply request ended at more than one output', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
-    // A reply resolves an unknown outcome. A store that failed might not have recorded the end of a reply request.
+    // A reply can resolve an unknown outcome. A store that failed might not have recorded the end of a reply request.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknownCodes.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
@@ -422,7 +429,7 @@ export class OutgoingModel {
     this.#awaited.add(message);
   }
 
-  /** Describes the first violation at the end of the run. */
+  /** Describes work that is not finished, such as a missing outcome. */
   get unsettled(): string | undefined {
     for (; this.#unsettledFrom < this.inputs.length; this.#unsettledFrom++) {
       const input = this.inputs[this.#unsettledFrom] as Input;
@@ -438,13 +445,14 @@ export class OutgoingModel {
       const missingRecipient = isSent
         ? input.outgoing.to.find((recipient) => !input.answers.has(recipient))
         : undefined;
-      if (missingRecipient !== undefined) return `${nameOf(input)} ends at no output for ${missingRecipient}`;
+      if (missingRecipient !== undefined)
+        return `${nameOf(input)} has no end of the reply request to ${missingRecipient}`;
     }
     if (this.#isForgotten) return undefined;
     const missing = this.asking.missingAgain;
     if (missing !== undefined) return missing;
     const unused = this.#replies.find((reply) => this.#awaited.has(reply.message) && this.#isUnused(reply));
-    return unused && `${unused.message.name} was to answer a question, and has not`;
+    return unused && `${unused.message.name} should have ended a reply request, but did not`;
   }
 
   /** Returns the input that an item belongs to, if the item is an outgoing message. */
@@ -464,7 +472,7 @@ export class OutgoingModel {
     const mayRepeat = outgoing.inputs.some((one) => one.order.retryUncertain);
     if (!unsentCodes.has(code) && !refusedCodes.has(code) && !unknownCodes.has(code))
       this.#violate('an outcome has an error code that no message can have', name);
-    // An input that failed its checks says nothing about earlier inputs with its key.
+    // If the account refused an input on arrival, it may still have sent earlier inputs with its key.
     const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
     const isAnother = outgoing.inputs.length > 1 && this.#isForgetful;
     // As soon as the account knows that one input is unsent, it may send the next input with its key. This can happen
@@ -475,7 +483,7 @@ export class OutgoingModel {
     if (input.isStored && input.wasKept && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
     const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
-    // Other errors always need a search. For `SMS_SERVICE`, the HTTP status decides whether the outcome is unknown.
+    // `SMS_SERVICE` does not always need a search: the HTTP status decides whether the outcome is unknown.
     if (mustBeSearched && code !== 'SMS_SERVICE' && unknownCodes.has(code) && !searched)
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)
@@ -522,7 +530,7 @@ export class OutgoingModel {
     for (const { outgoing: to, from, message } of this.#replies) {
       if (to !== outgoing || from !== recipient || this.asking.isUnclear({ outgoing, message })) continue;
       const reachedMs = this.#reachedMs.get(message);
-      // The account learns an id that the service makes only when the service accepts the message.
+      // If the service made the id, the account cannot assign replies that come before the outcome.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
         this.#violate('a reply request timed out although a reply came in time', `${nameOf(input)}: ${message.name}`);
@@ -558,7 +566,7 @@ export class OutgoingModel {
    */
   #examinePending(input: Input, msisdn: string): void {
     const { outgoing, order } = input;
-    // An earlier attempt may arrive after the one whose outcome is known.
+    // With several attempts, `lastAcceptedMs` can be later than the acceptance that the account knows.
     if (this.#isDisturbed || outgoing.inputs.length > 1 || outgoing.arrivals > 1) return;
     const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.#world.timeline.nowMs < untilMs)
@@ -566,7 +574,7 @@ export class OutgoingModel {
     for (const { outgoing: to, from, message } of this.#statuses) {
       if (to !== outgoing || from !== msisdn) continue;
       const reachedMs = this.#reachedMs.get(message);
-      // The account learns an id that the service makes only when the service accepts the message.
+      // If the service made the id, the account cannot assign statuses that come before the outcome.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
         this.#violate(
@@ -579,7 +587,7 @@ export class OutgoingModel {
   #examineLimits(accepted: readonly string[], atMs: number): void {
     const { limits } = this.#plan;
     for (const handset of accepted) this.#accepted.push({ handset, atMs });
-    if (!limits || !this.#counts) return;
+    if (!limits || !this.#canCheckLimits) return;
     const { perHandset, perHandsetMs, perDay } = limits;
     const inDay = this.#accepted.filter((one) => one.atMs > atMs - 86_400_000 + slackMs);
     if (perDay !== undefined && inDay.length > perDay)
@@ -594,8 +602,8 @@ export class OutgoingModel {
     }
   }
 
-  /** Whether the limits are reliable: nothing has happened that could lose counted messages. */
-  get #counts(): boolean {
+  /** Whether limits can be checked: no event of the plan can make the account forget messages that it counted. */
+  get #canCheckLimits(): boolean {
     const { plannedEvents, store, instances } = this.#world.plan;
     const disturbing = [
       'store',
@@ -610,21 +618,21 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether the server might have taken a message before its confirmation was lost. Another instance then sends it: the
-   * exception of the contract (§4, *Storing and sending*).
+   * Whether the server might have stored a message although its confirmation was lost. Another instance then sends the
+   * message (exception in contract §4, *Storing and sending*).
    */
   get #mayHaveBeenStored(): boolean {
     return this.#mayBeClaimed && this.#world.plan.instances > 1;
   }
 
-  /** True if other instances might claim the items of a live process that has lost the server. */
+  /** True if other instances might claim the items of a live process that has lost its connection to the server. */
   get #mayBeClaimed(): boolean {
     return this.#world.hasFailingServer;
   }
 
   /**
-   * Whether a reply answered no request although the account knew that its sender was asked. A reply can also come
-   * before the account knows that.
+   * Whether no request used the reply, although the account knew of the request. (A reply can arrive before the
+   * account knows of the request.)
    */
   #isUnused({ outgoing, from, message }: Reply): boolean {
     if (this.asking.isUnclear({ outgoing, message })) return false;
@@ -637,7 +645,10 @@ export class OutgoingModel {
     );
   }
 
-  /** True if the memory or the store with the reply request no longer exists. */
+  /**
+   * True if the account might have lost a reply request: memory or store lost, clock changed, or request claimed by
+   * another instance.
+   */
   get #isForgotten(): boolean {
     const isLost = this.#world.plan.plannedEvents.some((one) =>
       ['power failure', 'clock', 'emptied'].includes(one.type),
@@ -655,7 +666,10 @@ export class OutgoingModel {
     );
   }
 
-  /** Whether a pause was longer than a key is remembered. Then a key no longer protects a message that waits. */
+  /**
+   * Whether a process was down for longer than the account remembers deduplication keys. A key then no longer protects
+   * a message that waits.
+   */
   get #outlastsKeys(): boolean {
     return this.#world.plan.plannedEvents.some(
       (one) => ['kill', 'power failure', 'stop'].includes(one.type) && 'durationMs' in one && one.durationMs > dedupeMs,
@@ -702,7 +716,7 @@ function nameOf({ number, outgoing }: Input): string {
   return `${outgoing.name} (input ${number})`;
 }
 
-/** Returns the recipients for which a reply request or a report is open. */
+/** Returns the accepted recipients of an input. Leaves out duplicates, which have no reply request or report. */
 function acceptedOf({ outcomes }: Input): string[] {
   return outcomes.flatMap(({ outcome, duplicate }) => ('code' in outcome || duplicate ? [] : outcome.accepted));
 }

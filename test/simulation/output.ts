@@ -36,7 +36,7 @@ export class Output {
     );
     return new Promise((resolve) => {
       clock.nextTurn(() => {
-        // A node that was closed in the meantime does not receive the message.
+        // If the flow was removed in the meantime, its next nodes do not receive the message.
         const arrives = !this.#isFlowGone;
         for (const { message, redelivered, ackId } of arrives ? found : []) {
           if (message) flow.receive(message, plan, { redelivered, ackId });

@@ -4,26 +4,26 @@ import type { Random } from './random';
 import type { Owner, Timeline } from './timeline';
 import type { Kind, Message, World } from './world';
 
-/** A place where processes store data, which outlives them. */
+/** Storage of a machine, such as a disk. Its data outlives the processes. */
 export interface Place {
   /** Faults of this store, for the current process. */
   readonly troubles: Set<StoreTrouble>;
   /** Faults of the store of one login. */
   troublesOf(login: number): Set<StoreTrouble>;
-  /** Describes an item that must not be here at the end. */
+  /** Describes an item that is here but must not be here at the end, if there is one. */
   readonly leftoverProblem: string | undefined;
   /** Whether a message is here in any form, except as an unhandled message. */
   has(message: Message): boolean;
   /** Whether a message is here as an unhandled message. */
   isUnhandled(message: Message): boolean;
   /**
-   * Whether a message is in a held answer here, which the store writes before the commit. The store can record its
-   * delivery there.
+   * Whether a message is in a poll answer that is saved here, but not committed yet. The saved answer can record its
+   * delivery.
    */
   isHeld(message: Message): boolean;
   /** Whether a message was committed here, and therefore flushed. */
   isCommitted(message: Message): boolean;
-  /** Whether two logins have the message here. */
+  /** Whether the stores of two logins have the message. */
   isWithTwo(message: Message): boolean;
   /** Simulates a power failure of the machine. */
   loseUnflushed(random: Random): void;
@@ -44,18 +44,18 @@ export interface Circumstances {
   random: Random;
   /** Called when a call of the store has failed. */
   onFailure(): void;
-  /** The store has claimed messages that a dead process held. */
+  /** Called when the store has claimed messages of a dead process. */
   onTakenOver(messages: readonly Message[]): void;
 }
 
-/** Methods of a store that the run needs besides those of the library. */
+/** Members of a simulated store that only the simulation uses. */
 export interface PlaceStore {
   /** True after a failed call, until a later call writes the missing data. */
   readonly hasFailed: boolean;
   readonly readiness: Readiness;
   /** Whether the process that uses this store has a message both in the store and in memory. */
   isInMemory(message: Message): boolean;
-  /** Number of answers of a kind that are held and not committed. */
+  /** Number of answers of a kind that are saved, but not committed. */
   pendingWrites(kind: Kind): number;
   /** Ends the process. A write in progress might succeed or be lost. */
   die(): void;
@@ -121,7 +121,7 @@ export class Copies {
     const { outgoing, plan } = this.#world;
     if (!plan.outgoing?.consent) return;
     for (const message of this.in(text)) outgoing?.noteConsent(message);
-    // A reply that no receiving node takes is written with its reply request, or another instance had it first.
+    // Without an entry, only a reply request contains the reply. An entry might have been committed earlier.
     const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
     const reply = result?.reply && this.#world.find('incoming', result.reply);
     if (reply) outgoing?.noteConsent(reply, true);

@@ -11,7 +11,7 @@ import { Random } from './random';
 import { addReplacements } from './replace-plan';
 import { addScene } from './scenes';
 
-/** How long keys and identifiers are remembered, in ms. */
+/** How long the account remembers deduplication keys and message identifiers, in ms. */
 export const dedupeMs = 72 * 3_600_000;
 
 /** Faults of requests while the network or the service has problems. */
@@ -77,8 +77,8 @@ export interface NodePlan {
 }
 
 /**
- * All parameters of a run as plain data, created from a seed. Only the order of events at the same moment is not in
- * it.
+ * All parameters of a run as plain data, created from a seed. Not included is the order of events at the same moment,
+ * which the seed also decides.
  */
 export interface Plan {
   seed: number;
@@ -98,12 +98,12 @@ export interface Plan {
   plannedEvents: PlannedEvent[];
 }
 
-/** Limits of a plan, for simulations that leave parts out. */
+/** Restrictions for the plans that are created. */
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /**
-   * Subject of the plan: incoming messages with plain sends, all options of outgoing messages, or these options
-   * together with consent and due times.
+   * Subject of the plan. `in`: incoming messages and plain sends. `out`: all options of outgoing messages. The other
+   * ways add consent and due times, `replace` keys, or questions to `out`.
    */
   way?: Way;
   /** Chooses only among the first `scenes` scenes, to reproduce a seed that was found when there were fewer. */
@@ -184,11 +184,11 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
     plannedEvents,
   };
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
-  // No rule covers two instances with one reply request while the server fails one of them.
+  // Removes store faults, because no rule covers them if two instances share a reply request.
   if (outgoing && instances > 1) plan.plannedEvents = plan.plannedEvents.filter(({ type }) => type !== 'store');
-  // Two instances with different logins do not know each other's keys.
+  // Removes changes of the login, because instances with different logins do not know each other's keys.
   if (outgoing && instances > 1)
-    for (const one of plan.plannedEvents) if (one.type === 'redeploy') delete one.isOtherLogin;
+    for (const event of plan.plannedEvents) if (event.type === 'redeploy') delete event.isOtherLogin;
   return plan;
 }
 
@@ -215,7 +215,7 @@ function addConsent(plan: Plan, random: Random): Plan {
       ...(callback !== 'none' && { callback }),
     });
   }
-  // Two instances with different logins know nothing of each other.
+  // Changes the login only with one instance, because instances with different logins share no data.
   if (plan.instances === 1 && random.chance(0.3)) {
     const [atMs, durationMs] = [random.below(lastMs + 1_000), random.pick([0, 300, 5_000])];
     rest.push({ atMs, type: 'redeploy', process: 0, durationMs, isOtherLogin: true });

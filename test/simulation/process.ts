@@ -20,9 +20,9 @@ import type { Kind, Message, PlainMessage, World } from './world';
 const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits this long for nodes that close. */
 const closeTimeoutMs = 15_000;
-/** A node that is missing for longer is no longer part of the flows. */
+/** If a node is missing for longer than this, the account treats it as removed. */
 const maxDeploymentMs = 20_000;
-const answeredOnly = 'it answered a question, or was reported, and no node took it besides';
+const usedBySenderOnly = 'only a sending node used it, as a reply or as a status for a report';
 /** Upper bound of the duration of one step, even if the store is slow. */
 const stepMs = 10_000;
 /** Maximum number of polls without a message in 10 s, for all endpoints together. */
@@ -34,7 +34,7 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
     quietMinute === undefined ? undefined : { from: quietMinute, to: quietMinute + 1, timeZone: 'UTC' };
   return { optOut: { out: ['stop'], in: ['start'] }, quietHours };
 }
-/** Number of answers that the account can hold in addition to one for each parallel poll. */
+/** Number of answers that the account can save ahead, in addition to one for each parallel poll. */
 const maxAhead = 2;
 
 /** A node of the flows, whether it polls or receives callbacks. */
@@ -65,7 +65,7 @@ export interface Machine {
   readonly formerKeys: Map<string, string>;
 }
 
-/** A process with flows in it, from its start to its end. */
+/** A Node-RED process with flows, from its start to its end. */
 export class Process implements Callee, Surrounding {
   isAlive = true;
   hasStoreFailed = false;
@@ -92,9 +92,9 @@ export class Process implements Callee, Surrounding {
   #inOrderSinceMs = 0;
   /** Time since which no node polls a kind, in ms. */
   readonly #absentSinceMs = new Map<Kind, number>();
-  /** Answers that arrived after the store of their login failed and that no store has, by login and kind. */
+  /** Poll answers that arrived after the store of their login failed and that no store has, by login and kind. */
   readonly #unkept = new Map<string, Set<readonly Message[]>>();
-  /** Time at which each message arrived here, in ms. */
+  /** Time at which each message last arrived in this process, in ms. */
   readonly #latest = new Map<Message, number>();
   readonly #senders: SendingNode[] = [];
   readonly #orderNodes = new Map<string, OrderNode>();
@@ -149,7 +149,7 @@ export class Process implements Callee, Surrounding {
   }
 
   isHeld(message: Message): boolean {
-    // A login does not know the items that another login imported from it.
+    // False after a change of the login, because a login does not know the items that another login imported from it.
     return this.world.plan.store === 'disk' && this.machine.formerKeys.size <= 1 && this.machine.place.isHeld(message);
   }
 
@@ -164,7 +164,7 @@ export class Process implements Callee, Surrounding {
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
     world.arrived(message, this.#login);
-    // Items that a dead process held under a former login are unknown until the import.
+    // Until the import, this process does not know the items that a dead process held under a former login.
     message.isWithDead ||= message.logins.size > 1 && this.machine.place.has(message) && this.#isLeft(message);
     this.#take(message);
     for (const node of this.#nodes.values()) {
@@ -188,7 +188,7 @@ export class Process implements Callee, Surrounding {
     sender.send(this.#membership, message);
   }
 
-  /** Gives the node of an order a flow message. Does nothing if the node is not deployed. */
+  /** Sends the flow message of an order to its node. Does nothing if the node is not deployed. */
   order(order: OrderPlan): void {
     const { outgoing } = this.world;
     const node = this.#orderNodes.get(this.world.plan.outgoing?.senders[order.sender] ?? '');
@@ -198,7 +198,7 @@ export class Process implements Callee, Surrounding {
     node.send(input);
   }
 
-  /** Gives the node of a reset a flow message. Does nothing if the node is not deployed. */
+  /** Sends the flow message of a reset to its node. Does nothing if the node is not deployed. */
   reset(reset: ResetPlan): void {
     const node = this.#orderNodes.get(this.world.plan.outgoing?.senders[reset.sender] ?? '');
     if (this.isAlive && this.#membership && !this.#isDeploying) node?.withdraw(reset);
@@ -283,8 +283,8 @@ export class Process implements Callee, Surrounding {
       durationMs,
       () => {
         this.#isDeployingNode = false;
-        // If no node takes a message for this time, it becomes unhandled. The next node gets it after the messages in
-        // progress.
+        // A message that no node receives for this time becomes unhandled. The next node receives it after the messages
+        // in progress.
         if (durationMs > maxDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
@@ -337,7 +337,7 @@ export class Process implements Callee, Surrounding {
     const committedMessages = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
     if (isPowerFailure) for (const message of world.messages) message.mustBeMarked = false;
-    // The deliveries of some messages might not have been flushed.
+    // Adds all messages on the disk, because their deliveries might not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
         if (machine.place.has(message)) this.#open.add(message);
@@ -357,7 +357,7 @@ export class Process implements Callee, Surrounding {
       message.isFound ||= committedMessages.has(message);
       message.isLeftWithTwo ||= machine.place.isWithTwo(message);
     }
-    // The delivery might not have been flushed, however long ago it was.
+    // Treats each delivery as made now, because even an old delivery might not have been flushed.
     if (isPowerFailure)
       for (const { shares } of this.#open)
         for (const share of shares.values()) share.deliveredAtMs = world.timeline.nowMs;
@@ -393,9 +393,9 @@ export class Process implements Callee, Surrounding {
     if (world.givenUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
-      // A node may attach while the account records that no node receives the message.
+      // Waits, because a node may attach while the account records that no node receives the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
-      if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= answeredOnly;
+      if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= usedBySenderOnly;
       if (hasFailed) {
         world.allowRepetitions(message);
         if (!message.isKept && !machine.place.has(message)) message.isUnkept = true;
@@ -406,7 +406,7 @@ export class Process implements Callee, Surrounding {
       }
       const shares = [...message.shares.values()];
       const isDone =
-        // A callback that was answered and is redelivered after a crash can be released without a word to the service.
+        // After a crash, the account can release an accepted callback that it redelivers: the service needs no answer.
         (shares.some((share) => share.isDone) &&
           (message.callback === 'accepted' ||
             // If two logins have the message, one login may have delivered it to a node that already took it from the
@@ -418,7 +418,7 @@ export class Process implements Callee, Surrounding {
       if (isDone && (world.plan.store !== 'memory' || (world.isDoneByAll(message) && !isCallbackOpen))) {
         this.#open.delete(message);
       } else if (this.#isForSender(message)) {
-        message.excuse ??= answeredOnly;
+        message.excuse ??= usedBySenderOnly;
       } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isUnhandled(message)) {
         world.violate(
           'a received record is neither stored nor delivered',
@@ -429,12 +429,12 @@ export class Process implements Callee, Surrounding {
   }
 
   /**
-   * Whether only a sending node uses the message, as a reply or as a status for a report. The receiving nodes do not
-   * count if none is attached, or if the message came under another login.
+   * Whether only a sending node uses the message, as a reply or as a status for a report. True only if no receiving
+   * node of this kind is attached, or the current login did not receive the message.
    */
   #isForSender(message: Message): boolean {
     if (message.reachedAs === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
-    // The nodes of the current login did not receive what the former login accepted.
+    // The nodes of the current login did not receive the messages of the former login.
     return !this.#hasNodeOf(message.kind) || !message.logins.has(this.#login);
   }
 
@@ -469,7 +469,7 @@ export class Process implements Callee, Surrounding {
       else if (nowMs - this.#inOrderSinceMs > stepMs)
         world.violate(
           'an item that the server lost was not stored again',
-          `${message.name} is in the memory of ${this.name} alone`,
+          `${message.name} is only in the memory of ${this.name}`,
         );
     }
   }
@@ -477,7 +477,7 @@ export class Process implements Callee, Surrounding {
   /** Checks that each message that a node gave up is listed as unhandled, or soon will be. */
   #examineGivenUp(): void {
     const { world, machine } = this;
-    // An instance that cannot write has the message in memory, whatever the server has.
+    // If the server fails, an instance may have the message only in memory.
     if (world.plan.store === 'memory' || world.hasFailingServer) return;
     if (this.hasStoreFailed && world.timeline.nowMs - this.#inOrderSinceMs <= stepMs) return;
     for (const [message, nodes] of world.givenUp) {
@@ -508,7 +508,7 @@ export class Process implements Callee, Surrounding {
     for (const node of this.#nodes.values()) if (node instanceof OutboxNode) node.poll();
   }
 
-  /** Notes a poll, whose messages must be stored when they arrive. */
+  /** Checks that the store is open when a poll starts, and that polls are not too frequent. */
   examinePoll(login: string): void {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
@@ -537,7 +537,7 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** Reports if a power failure could lose more than the polls in progress and the held answers. */
+  /** Reports if a power failure could lose more answers than `parallelPolls` and `maxAhead` allow. */
   #examineAhead(login: string, kind: Kind, path: string): void {
     const store = this.#stores.get(this.#keys.get(login) ?? '');
     const pendingWrites = store?.pendingWrites(kind) ?? 0;
@@ -545,18 +545,18 @@ export class Process implements Callee, Surrounding {
     if (!store?.hasFailed) unkept?.clear();
     else if (unkept) for (const one of unkept) if (one.every(({ hasBeenKept }) => hasBeenKept)) unkept.delete(one);
     const unkeptCount = unkept?.size ?? 0;
-    // Items that a failing store did not take are held until it opens again.
+    // Answers that a failing store did not commit stay saved until it opens again.
     if (unkeptCount === 0 && (pendingWrites === 0 || this.hasStoreFailed)) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
-    // The answers of polls of another login are held with that login.
+    // Allows the polls of another login in addition, because each login saves its own answers.
     const otherLoginPolls = this.#dispatchers.some((one) => one.login !== login)
       ? this.world.plan.parallelPolls + maxAhead
       : 0;
     const maxCount = this.world.plan.parallelPolls + maxAhead + otherLoginPolls;
     const where = `of ${path} in ${this.name}`;
     if (pendingWrites + polling > maxCount && !this.hasStoreFailed)
-      this.world.violate('more answers are held and polled than allowed', `${pendingWrites + polling} ${where}`);
+      this.world.violate('more answers are saved and polled than allowed', `${pendingWrites + polling} ${where}`);
     if (unkeptCount + polling > maxCount)
       this.world.violate('more polls run than answers can be stored', `${unkeptCount + polling} ${where}`);
   }
@@ -695,8 +695,8 @@ export class Process implements Callee, Surrounding {
   }
 
   /**
-   * Allows messages in progress to be redelivered, marked and out of order, because a node, the flows or the process
-   * ended.
+   * Allows messages in progress to be marked as redelivered and to come out of order, because a node, the flows or the
+   * process ended.
    */
   #disturb(): void {
     for (const message of [...this.#open, ...this.#calledBack]) {
@@ -711,7 +711,7 @@ export class Process implements Callee, Surrounding {
     this.#latest.set(message, this.world.timeline.nowMs);
   }
 
-  /** Notes a failure of the store, during which recent messages might be written or looked up. */
+  /** Notes a store failure. Recent messages may be repeated, because it might have interrupted their steps. */
   #onStoreFailure(): void {
     this.hasStoreFailed = true;
     this.examineCustody();
@@ -721,7 +721,7 @@ export class Process implements Callee, Surrounding {
     this.#latest.clear();
   }
 
-  /** Whether the service has handed over the message and this process has had time to store it. */
+  /** Whether the store must have the message: a poll returned it, and no fault explains that it is missing. */
   #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse, mayRepeat }: Message): boolean {
     if (isUnkept || reachedAs === undefined || excuse !== undefined) return false;
     return this.world.plan.store === 'disk' || (isKept && !mayRepeat && callback === 'none');

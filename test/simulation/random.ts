@@ -35,7 +35,7 @@ export class Random {
     return Math.floor(this.next() * limit);
   }
 
-  /** Returns a whole number from `least` to `most`, both included. */
+  /** Returns a whole number from `min` to `max`, both included. */
   between(min: number, max: number): number {
     return min + this.below(max - min + 1);
   }

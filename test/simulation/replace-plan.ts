@@ -10,7 +10,7 @@ export function addReplacements(plan: Plan, random: Random): Plan {
   const keys = random.between(1, 2);
   const instances = plan.store === 'shared' && random.chance(0.7) ? 2 : plan.instances;
   const senders = plan.outgoing?.senders.length ?? 1;
-  // A message that another instance claims is due by the clock of that instance.
+  // Removes clock changes, because a claimed message is due by the clock of the instance that claimed it.
   const events = plan.plannedEvents
     .filter(({ type }) => type !== 'clock')
     .map((event): PlannedEvent => ('process' in event ? { ...event, process: random.below(instances) } : event));
@@ -19,19 +19,19 @@ export function addReplacements(plan: Plan, random: Random): Plan {
   for (let count = random.between(1, 4); count > 0; count--) {
     events.push({ atMs: soon(), ...createOrder(random, instances, senders) });
   }
-  for (const event of events) if (event.type === 'order') replaceable(event, random, keys);
+  for (const event of events) if (event.type === 'order') makeReplaceable(event, random, keys);
   for (let count = random.between(0, 4); count > 0; count--) {
     const [process, sender, replaceKey] = [random.below(instances), random.below(senders), random.below(keys)];
     events.push({ atMs: soon(), type: 'reset', process, sender, replaceKey });
   }
   if (random.chance(0.6)) events.push({ atMs: random.below(lastMs + 1), ...createOutage(random) });
-  // `out` has no store faults with two instances.
+  // Adds a store fault, because plans of `out` have none with two instances.
   if (instances > 1 && random.chance(0.3)) {
     const trouble = random.pick(['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const);
     const [process, durationMs] = [random.below(instances), random.pick([50, 1_000, 8_000, 40_000])];
     events.push({ atMs: random.below(lastMs + 1), type: 'store', process, durationMs, trouble });
   }
-  // Two instances with different logins do not know each other's keys.
+  // Changes the login only with one instance, because instances with different logins do not share keys.
   if (instances === 1 && random.chance(0.15)) {
     const [atMs, durationMs] = [random.below(lastMs + 1), random.pick([0, 300, 5_000])];
     events.push({ atMs, type: 'redeploy', process: 0, durationMs, isOtherLogin: true });
@@ -40,7 +40,7 @@ export function addReplacements(plan: Plan, random: Random): Plan {
   return { ...plan, instances, plannedEvents: events };
 }
 
-function replaceable(order: PlannedEvent & { type: 'order' }, random: Random, keys: number): void {
+function makeReplaceable(order: PlannedEvent & { type: 'order' }, random: Random, keys: number): void {
   order.waitMs = 0;
   order.count = random.pick([1, 1, 2]);
   if (random.chance(0.8)) delete order.key;

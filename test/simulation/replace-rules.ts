@@ -3,7 +3,7 @@ import type { Input } from './outgoing';
 import type { ResetPlan } from './outgoing-plan';
 import type { World } from './world';
 
-/** A flow message with `reset`. The positions count orders, commits and resets, so that two of them can be compared. */
+/** A flow message with `reset`. Positions number all orders, commits and resets of a run in order. */
 interface Reset {
   /** Position at which the node received it. */
   readonly receivedPosition: number;
@@ -32,7 +32,7 @@ interface Group {
   twoWaitSinceMs?: number | undefined;
 }
 
-/** A fault if every one of `causes` turns out to have been refused, or if one of them was not. */
+/** A possible violation. `isFault` decides when each cause has an outcome. It gets whether each cause was refused. */
 interface Suspicion {
   rule: string;
   detail: string;
@@ -42,9 +42,9 @@ interface Suspicion {
 
 /** Outcomes of inputs that the library did not accept, so that they replaced nothing. */
 const refusals: ReadonlySet<string> = new Set(['SMS_STORE', 'SMS_BUSY', 'SMS_CLOSED', 'SMS_INPUT', 'SMS_NOT_ALLOWED']);
-/** Upper bound of the time in which an instance learns that another one has replaced its message. */
+/** Upper bound of the time in which an instance learns that another one has replaced its message, in ms. */
 const otherInstanceMs = 150_000;
-/** A message in memory that a newer one replaces can still be leaving for this long. */
+/** A replaced message that is only in memory can still leave within this time, in ms. */
 const inMemoryMs = 1_000;
 
 /** Rules of stored messages that a newer input replaces, or that a reset withdraws (contract §4, `replace`). */
@@ -103,13 +103,13 @@ export class ReplaceRules {
     entry.state = state;
     entry.waitingPosition = state === 'waiting' ? ++this.#position : undefined;
     this.#changed.add(this.#groupOfEntry(entry));
-    // While a shared server fails, an instance does not see that a message of it, which waits again, was superseded.
+    // If a shared server fails, an instance may not see that its message, which waits again, was replaced.
     const mayMiss = entry.hasLeft && this.#world.hasFailingServer;
     if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedPosition);
     entry.hasLeft ||= isLeaving;
   }
 
-  /** Notes that the first byte of a message leaves. Without a store, only the time shows what came first. */
+  /** Notes that the first byte of a message leaves. Without commits (store `memory`), compares the times of inputs. */
   noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
     // Several inputs with one deduplication key cannot be told apart here.
@@ -129,7 +129,8 @@ export class ReplaceRules {
     const entry = this.#entries.get(input);
     const isSuperseded = code === 'SMS_REPLACED' || code === 'SMS_WITHDRAWN';
     if (!entry) {
-      if (isSuperseded && !duplicate) this.#world.violate(`${code} without a replace key`, name);
+      if (isSuperseded && !duplicate)
+        this.#world.violate(`an outcome is ${code}, but its input has no replace key`, name);
       return;
     }
     const group = this.#groupOfEntry(entry);
@@ -207,7 +208,7 @@ export class ReplaceRules {
     const older = entries.find(
       (one) => one.waitingPosition !== undefined && one.waitingPosition < receivedPosition && one.input.copies > 0,
     );
-    // A message that an earlier reset withdraws is not replaced. It keeps its room until its end is stored.
+    // If an earlier reset withdraws the older message, that message stays in the queue until its end is stored.
     const isWithdrawn = resets.some(
       (reset) => reset.receivedPosition > (older?.waitingPosition ?? 0) && reset.receivedPosition < receivedPosition,
     );

@@ -100,7 +100,7 @@ const outgoing: readonly Scene[] = [
     { atMs: 0, type: 'store', process, durationMs: 30_000, trouble: 'is slow' },
     { atMs: random.below(20_000), type: 'redeploy', process, durationMs: random.pick([0, 300, 5_000]) },
   ],
-  // Messages with the same key follow each other while the first is refused, unknown or sent.
+  // Messages with one deduplication key follow each other while the first is refused, sent or has an unknown outcome.
   (plan, random, process) => [
     {
       atMs: random.below(2_000),
@@ -233,7 +233,7 @@ function replyInTime(plan: Plan, random: Random, process: number): PlannedEvent[
  * that messages become unhandled.
  */
 function awayForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
-  // With two nodes, one would miss the messages that the other has taken.
+  // Removes the second node, because one node would miss the messages that the other has finished.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
   const durationMs = random.pick([25_000, 40_000]);
   const away = plan.nodes.flatMap(({ kind }, node) => (kind === 'incoming' ? [node] : []));
@@ -267,7 +267,7 @@ function reports(plan: Plan, random: Random, process: number): PlannedEvent[] {
  */
 function downForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store !== 'disk') return reports(plan, random, process);
-  // Callbacks would repeat for days, and a message that repeats after weeks counts as new.
+  // Removes repeated messages: callbacks repeat for days, and a message that is repeated after weeks counts as new.
   plan.plannedEvents = plan.plannedEvents.filter((one) => !('callback' in one) && one.type !== 'forgetful service');
   const orders = several(3, () => {
     const waitMs = random.pick([0, 60_000]);

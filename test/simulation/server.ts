@@ -83,7 +83,7 @@ export class Server {
   }
 }
 
-/** Data of one login on the server, as `RedisStore` uses it: items, their holders, and signs of life (heartbeats). */
+/** Data of one login on the server, as `RedisStore` uses it: items, their holders and the heartbeats. */
 class Space {
   readonly items = new Map<string, Kept>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
@@ -92,8 +92,8 @@ class Space {
   /** Open stores, whose processes have their items in memory. */
   readonly users = new Set<ServerModel>();
   #epochs = 0;
-  /** Signs of life by consumer. */
-  readonly alive = new Map<string, { sign: string; untilMs: number }>();
+  /** Heartbeats by consumer. */
+  readonly alive = new Map<string, { heartbeat: string; untilMs: number }>();
   readonly world: World;
   readonly copies: Copies;
   readonly createConflict: () => Error;
@@ -156,9 +156,9 @@ class Space {
     for (const user of [...this.users]) user.disconnect();
   }
 
-  signOf(consumer: string): string | undefined {
+  heartbeatOf(consumer: string): string | undefined {
     const found = this.alive.get(consumer);
-    return found && found.untilMs > this.world.timeline.nowMs ? found.sign : undefined;
+    return found && found.untilMs > this.world.timeline.nowMs ? found.heartbeat : undefined;
   }
 
   lookUp(key: string): string | undefined {
@@ -206,7 +206,7 @@ export class ServerConnection implements Place {
     return this.#server.copies.isUnhandled(message);
   }
 
-  /** Always false, because a shared store holds no answers. */
+  /** Always false, because a shared store does not save poll answers ahead. */
   isHeld(): boolean {
     return false;
   }
@@ -230,7 +230,7 @@ export class ServerConnection implements Place {
 }
 
 interface Session {
-  sign: string;
+  heartbeat: string;
   openedAtMs: number;
   events: StoreEvents;
 }
@@ -268,7 +268,7 @@ class ServerModel implements Store, PlaceStore {
     return this.#space.users.has(this) && this.#space.isHeldBy(this.consumer, message);
   }
 
-  /** Always 0, because a shared store holds no answers. */
+  /** Always 0, because a shared store does not save poll answers ahead. */
   pendingWrites(): number {
     return 0;
   }
@@ -277,13 +277,17 @@ class ServerModel implements Store, PlaceStore {
     this.#session = undefined;
     return this.#call('open', () => {
       const { timeline } = this.#space.world;
-      const session: Session = { sign: `${this.consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
+      const session: Session = {
+        heartbeat: `${this.consumer} ${++this.#sessions}`,
+        openedAtMs: timeline.nowMs,
+        events,
+      };
       this.#session = session;
       const epoch = this.#space.begin();
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
       this.#space.users.add(this);
-      this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+      this.#space.alive.set(this.consumer, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
       const ownItems = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
       const claimed = this.#claim(session);
       const items = events.isImport ? [] : [...ownItems.map(([, kept]) => readItem(kept)), ...claimed];
@@ -339,7 +343,8 @@ class ServerModel implements Store, PlaceStore {
     const session = this.#session;
     const write = () => {
       const { world } = this.#space;
-      if (!session || this.#space.signOf(this.consumer) !== session.sign) throw failure('no sign of life for too long');
+      if (!session || this.#space.heartbeatOf(this.consumer) !== session.heartbeat)
+        throw failure('the heartbeat has expired');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
         throw this.#space.createConflict();
       }
@@ -349,8 +354,8 @@ class ServerModel implements Store, PlaceStore {
         else {
           const text = JSON.stringify(value);
           this.#space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
-          // This instance leaves the reply to the instance with the reply request. A consent word in it applies from
-          // now on.
+          // This instance passes the reply to the instance with the reply request. A consent word in the reply applies
+          // from now on.
           if (key.startsWith('reply:')) this.#space.copies.commit(value.value);
         }
       }
@@ -380,9 +385,9 @@ class ServerModel implements Store, PlaceStore {
     this.#space.users.delete(this);
     return this.#call('close', () => {
       this.#session = undefined;
-      if (session && this.#space.signOf(this.consumer) === session.sign && !this.#isCutOff) {
+      if (session && this.#space.heartbeatOf(this.consumer) === session.heartbeat && !this.#isCutOff) {
         const untilMs = this.#space.world.timeline.nowMs + aliveMs;
-        this.#space.alive.set(this.consumer, { sign: 'left', untilMs });
+        this.#space.alive.set(this.consumer, { heartbeat: 'left', untilMs });
       }
     });
   }
@@ -401,7 +406,7 @@ class ServerModel implements Store, PlaceStore {
     try {
       if (this.#random.chance(0.5)) this.#writing?.();
     } catch {
-      // No error, because another instance has committed first.
+      // Nothing was written, because another instance has committed first or the heartbeat has expired.
     }
     this.#session = undefined;
   }
@@ -421,11 +426,11 @@ class ServerModel implements Store, PlaceStore {
       heartbeatMs,
       () => {
         if (this.#session !== session) return;
-        if (this.#isCutOff || this.#space.signOf(this.consumer) !== session.sign) {
+        if (this.#isCutOff || this.#space.heartbeatOf(this.consumer) !== session.heartbeat) {
           this.disconnect();
           return;
         }
-        this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+        this.#space.alive.set(this.consumer, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
         const claimedItems = this.#claim(session);
         if (claimedItems.length > 0) session.events.onTakenOver(claimedItems);
         this.#beatLater(session);
@@ -434,7 +439,7 @@ class ServerModel implements Store, PlaceStore {
     );
   }
 
-  /** Claims the items of instances that left, or that give no sign of life after a grace period. */
+  /** Claims items of instances that have left and, after a grace period, of instances without a heartbeat. */
   #claim({ events, openedAtMs }: Session): Item[] {
     const { world, items } = this.#space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
@@ -442,8 +447,8 @@ class ServerModel implements Store, PlaceStore {
     const claimedItems: Item[] = [];
     for (const [id, kept] of items) {
       if (kept.holder === this.consumer) continue;
-      const sign = this.#space.signOf(kept.holder);
-      if (sign !== 'left' && !(isPatient && sign === undefined)) continue;
+      const heartbeat = this.#space.heartbeatOf(kept.holder);
+      if (heartbeat !== 'left' && !(isPatient && heartbeat === undefined)) continue;
       const item = readItem(kept);
       if (!item.subscribers.some((subscriber) => wanted.has(subscriber))) continue;
       this.#space.set(id, { ...kept, holder: this.consumer });
@@ -473,7 +478,10 @@ class ServerModel implements Store, PlaceStore {
           if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {
           const isConflict = (error as Error).constructor === this.#space.createConflict().constructor;
-          world.say(() => `${this.#process.name}: ${call} of its store ${isConflict ? 'meets another' : 'fails'}`);
+          world.say(
+            () =>
+              `${this.#process.name}: ${call} of its store ${isConflict ? 'conflicts with another commit' : 'fails'}`,
+          );
           if (!isConflict) this.#fail();
           reject(error);
         }

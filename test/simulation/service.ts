@@ -71,8 +71,7 @@ export class Service {
       'incoming',
       (_name, number) => ({
         messageId: `in-${number}`,
-        // Because there are few senders, bodies and seconds, messages resemble each other. Only the exact time
-        // differs.
+        // Uses few senders, bodies and seconds, so that messages resemble each other. Only their exact times differ.
         from: options.from ?? `6421555000${number % 2}`,
         body: options.body ?? `text ${number % 3}`,
         messageDate: new Date(epoch + number).toISOString(),
@@ -196,7 +195,7 @@ export class Service {
         ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
         : `<recipient msisdn="${item}" isError="false"/>`,
     );
-    // The library gives each message `again` its own id.
+    // The library gives each second message (option `again`) its own id.
     const ownId = 'question' in outgoing ? (parameters.get('messageId') ?? undefined) : outgoing.messageId;
     const messageId =
       ownId ?? `made-${[outgoing.name, ...('question' in outgoing ? to : [])].join().replaceAll(/\W/g, '-')}`;
@@ -250,7 +249,7 @@ export class Service {
     }
   }
 
-  /** Sends replies to a question. The messageId is that of the question or of the message `again`. */
+  /** Sends replies to a question. The messageId is that of the question or of its second message. */
   #answer(question: OutgoingMessage, messageId: string, from: string): void {
     const random = this.#random;
     for (let count = random.pick([0, 1, 1, 2, 3]); count > 0; count--) {

@@ -65,14 +65,14 @@ export function describeFinding({ plan, rule, detail, lines }: Finding): string 
     `Settings: ${Object.entries(settings)
       .map(([name, value]) => `${name} ${value}`)
       .join(', ')}`,
-    ...(outgoing ? [`Way out: ${JSON.stringify(outgoing)}`] : []),
+    ...(outgoing ? [`Outgoing messages: ${JSON.stringify(outgoing)}`] : []),
     ...nodes.map(
       ({ id, kind, acknowledge, ackTimeoutMs, maxAttempts, repliesOnly }) =>
         `Node ${id}: ${kind}${repliesOnly ? ' (replies only)' : ''}, acknowledge ${acknowledge}, ackTimeout ${ackTimeoutMs} ms, maxAttempts ${maxAttempts}`,
     ),
-    'What happens to it, with everything left out that it breaks the rule without:',
+    'Events that are necessary to break the rule:',
     ...plannedEvents.map((planned) => `  ${describePlannedEvent(planned)}`),
-    'Story:',
+    'Log:',
     ...lines,
   ].join('\n');
 }

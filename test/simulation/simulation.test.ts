@@ -76,13 +76,13 @@ describe('the library on a virtual clock', function () {
     assert.match(describeFinding(finding), /breaks a rule: .*\n[\s\S]*the service has /);
   });
 
-  it('has at least forty mutants, each of a line that occurs once', () => {
+  it('has at least 40 mutants, each with a unique name and source line', () => {
     assert.ok(mutants.length >= 40);
     for (const mutant of mutants) assert.notEqual(applyMutant(mutant), '');
     assert.equal(new Set(mutants.map(({ name }) => name)).size, mutants.length);
   });
 
-  // Each mutant has a seed with which the schedules find the mutant soon.
+  // The search for a mutant starts with a seed from which a few schedules find it.
   for (const [name, seed] of [
     ['a poll answer is not saved before its commit', 1],
     ['a saved poll answer is removed before its commit', 1],
@@ -90,7 +90,7 @@ describe('the library on a virtual clock', function () {
     ['attempts of other nodes count for a node that was redeployed', 100],
     ['records that were seen before count as new', 2],
     ['a message with an unknown outcome is sent again', 9],
-    ['the first byte leaves before the mark is stored', 1],
+    ['a message leaves before it is marked as leaving', 1],
     ['limits are not checked again when a message leaves', 33],
     ['an outcome is removed from the store before it enters the flow', 1],
     ['a message is sent to a number that has opted out', 3],

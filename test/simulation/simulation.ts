@@ -20,14 +20,14 @@ export interface Result {
   violations: readonly Violation[];
 }
 
-/** Number of events between two checks of the rules, unless an event requires a check. */
+/** Number of events between two checks whether a phase of the run is complete. */
 const checkEvery = 16;
 /** Maximum number of events at one moment. More means an endless loop. */
 const maxEventsAtOnce = 20_000;
 const maxEvents = 400_000;
 /** Sum of the longest poll, its grace period and the longest back-off. */
 const settleMs = 45_000 + 100_000 + 60_000;
-/** The same after 401 and 403. */
+/** `settleMs` after 401 and 403, because these answers cause longer back-offs. */
 const refusedSettleMs = settleMs + 300_000;
 /** Sum of a pause that the service asks for, the search for evidence, and the wait for a reply. */
 const outgoingSettleMs = 60_000 + 60_000 + 60_000;
@@ -106,11 +106,11 @@ class Run {
 
   async play(): Promise<void> {
     const { timeline } = this.world;
-    // A stall can make several plan events happen at one moment.
-    let ahead = this.#plan.plannedEvents.length;
+    // Number of plan events that have not happened yet. A stall can delay them.
+    let pendingEvents = this.#plan.plannedEvents.length;
     for (const planned of this.#plan.plannedEvents) {
       timeline.outside(planned.atMs, () => {
-        ahead--;
+        pendingEvents--;
         this.world.say(() => `> ${describePlannedEvent(planned)}`);
         this.#happen(planned);
       });
@@ -118,9 +118,9 @@ class Run {
     for (const index of this.#machines.keys()) timeline.outside(0, () => this.#start(index));
     const ends = this.#plan.plannedEvents.map(({ atMs, ...one }) => atMs + ('durationMs' in one ? one.durationMs : 0));
     const lastMs = Math.max(0, ...ends);
-    await this.#until(() => ahead === 0 && this.#faults === 0, lastMs + 600_000);
+    await this.#until(() => pendingEvents === 0 && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
-    this.world.say(() => 'no fault is left');
+    this.world.say(() => 'all faults have ended');
     for (const process of this.#processes) process?.redeployThrown();
     const refused = this.#plan.plannedEvents.some(({ type, ...rest }) => type === 'network' && isRefusal(rest));
     await this.#until(
@@ -161,7 +161,7 @@ class Run {
     this.#processes[index] = new Process(machine);
   }
 
-  /** Lets events happen, and lets all promises settle after each event. */
+  /** Runs events until `isReached` returns true or the time comes. Lets all promises settle after each event. */
   #until(isReached: () => boolean, untilMs: number): Promise<void> {
     const { timeline, violations } = this.world;
     return new Promise((resolve) => {
@@ -181,8 +181,8 @@ class Run {
         momentMs = timeline.nowMs;
         if (eventsAtOnce > maxEventsAtOnce || timeline.count > maxEvents)
           this.world.violate('the library works without a pause', `at ${momentMs} ms`);
-        // A tick that a microtask requests runs when no microtask is left. Every 500 events, `setImmediate` lets
-        // Node.js do its other work.
+        // `process.nextTick` inside a microtask runs `tick` after all other microtasks. Every 500 events,
+        // `setImmediate` lets Node.js do its other work.
         if (timeline.count % 500 === 0) setImmediate(tick);
         else queueMicrotask(() => process.nextTick(tick));
       };
@@ -200,7 +200,7 @@ class Run {
     this.world.outgoing?.examine();
   }
 
-  /** Describes the first violation at the end of the run. */
+  /** Describes work that is not finished, or returns `undefined`. */
   #unsettled(): string | undefined {
     const { messages, plainMessages, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;
@@ -208,13 +208,13 @@ class Run {
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back forever`;
-      // On a shared store, another process can have the polled copy, which no node wants.
+      // On a shared store, another process can hold the polled copy. If no node wants the message, it is then not lost.
       const isElsewhere =
         plan.store === 'shared' && message.reachedAs !== undefined && this.world.nodesFor(message).length === 0;
       const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isElsewhere;
       if (isAccepted && ![...message.shares.values()].some(({ isDone }) => isDone)) return `${message.name} is lost`;
       if (!plan.nodes.some(({ kind }) => kind === message.kind)) {
-        if (this.#isDropped(message)) return `${message.name}, which no node takes, is lost`;
+        if (this.#isDropped(message)) return `${message.name}, which no node wants, is lost`;
         continue;
       }
       if (!message.isRead) return `${message.name} is not read`;
@@ -222,7 +222,7 @@ class Run {
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
       if (message.callback !== 'accepted' && message.reachedAs !== undefined) {
         const missingNode = this.world.nodesFor(message).find(({ id }) => !isDone(id));
-        if (missingNode) return `${message.name} has not got to ${missingNode.id}`;
+        if (missingNode) return `${message.name} did not reach ${missingNode.id}`;
       }
     }
     for (const text of plainMessages) {
@@ -234,10 +234,10 @@ class Run {
       .map(({ place }) => place.leftoverProblem)
       .find((found) => found !== undefined);
     if (leftoverProblem !== undefined) return leftoverProblem;
-    return timeline.nowMs < lastArrivalMs ? 'more is to come' : undefined;
+    return timeline.nowMs < lastArrivalMs ? 'the service will send more statuses or replies' : undefined;
   }
 
-  /** Whether no node takes the message and no store has it. */
+  /** Whether the library lost a message that no node receives: no store has it. */
   #isDropped(message: Message): boolean {
     const { plan, outgoing } = this.world;
     const hasTrouble = plan.plannedEvents.some(({ type }) => type === 'store' || type === 'power failure');

@@ -19,7 +19,7 @@ interface Event extends Timer {
   isCancelled: boolean;
 }
 
-/** Maximum number of reads without another event, so that an endless loop fails. */
+/** Maximum number of clock reads during one event, so that an endless loop fails. */
 const maxReads = 100_000;
 
 /**
@@ -67,7 +67,7 @@ export class Timeline {
     return {
       now: () => Math.floor(this.#nowMs + offsetMs),
       elapsed: () => {
-        if (++this.#reads > maxReads) throw new Error('spins');
+        if (++this.#reads > maxReads) throw new Error('reads the clock in an endless loop');
         return this.#nowMs;
       },
       after: (delayMs, callback, isIdle = false) => {
@@ -80,7 +80,7 @@ export class Timeline {
           },
           owner,
         );
-        // An idle timer does not keep a process alive.
+        // Does not count an idle timer, because it does not keep a process alive.
         if (!isIdle) timers.add(event);
         return {
           cancel: () => {

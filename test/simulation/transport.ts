@@ -131,21 +131,21 @@ export class ModelDispatcher {
     });
   }
 
-  /** Ends running requests. */
+  /** ExchangeContext running requests. */
   destroy(): Promise<void> {
     this.#isClosed = true;
     for (const exchange of [...this.#running]) exchange.destroy();
     return Promise.resolve();
   }
 
-  /** Ends the connections, because the process has died. The service notices this after a while. */
+  /** ExchangeContext the connections, because the process has died. The service notices this after a while. */
   break(): void {
     for (const exchange of this.#running) exchange.break();
     this.#running.clear();
   }
 }
 
-interface Ends {
+interface ExchangeContext {
   world: World;
   service: Service;
   process: Owner;
@@ -156,7 +156,7 @@ interface Ends {
 /** One request and its answer. */
 class Exchange {
   readonly isPoll: boolean;
-  readonly #ends: Ends;
+  readonly #context: ExchangeContext;
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #onEnd: () => void;
   readonly #controller: Dispatcher.DispatchController;
@@ -170,12 +170,12 @@ class Exchange {
   #request: ServiceRequest | undefined;
 
   constructor(
-    ends: Ends,
+    context: ExchangeContext,
     { path, body }: Pick<Dispatcher.DispatchOptions, 'path' | 'body'>,
     handler: Dispatcher.DispatchHandler,
     onEnd: () => void,
   ) {
-    this.#ends = ends;
+    this.#context = context;
     this.#handler = handler;
     this.#onEnd = onEnd;
     const [name = '', query = ''] = path.split('?');
@@ -183,7 +183,7 @@ class Exchange {
     this.#query = query;
     this.#body = body;
     this.isPoll = name !== sendPath && name !== feedPath;
-    this.#startedMs = ends.world.timeline.nowMs;
+    this.#startedMs = context.world.timeline.nowMs;
     this.#controller = {
       aborted: false,
       paused: false,
@@ -196,7 +196,7 @@ class Exchange {
 
   begin(trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
-    this.#ends.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
+    this.#context.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
     if (kind === 'refused') this.#later(() => this.#fail('ECONNREFUSED'));
     else if (kind === 'broken before it left') this.#later(() => this.#fail('ECONNRESET'));
     else if (kind === 'connection hangs') this.#later(() => this.#fail('UND_ERR_CONNECT_TIMEOUT'), connectTimeoutMs);
@@ -208,7 +208,7 @@ class Exchange {
     this.#abort(createError('UND_ERR_DESTROYED'));
   }
 
-  /** Ends the exchange, because the process has ended. */
+  /** ExchangeContext the exchange, because the process has ended. */
   break(): void {
     this.#isOver = true;
     this.#leaveService();
@@ -230,21 +230,21 @@ class Exchange {
 
   #leave(form: string, trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
-    this.#leftMs = this.#ends.world.timeline.nowMs;
-    if (this.path === sendPath) this.#ends.world.outgoing?.leave(new URLSearchParams(form).get('body') ?? '');
+    this.#leftMs = this.#context.world.timeline.nowMs;
+    if (this.path === sendPath) this.#context.world.outgoing?.leave(new URLSearchParams(form).get('body') ?? '');
     if (kind === 'request lost') {
       this.#later(() => this.#fail('UND_ERR_SOCKET'));
     } else {
-      const delayMs = kind === 'slow' ? this.#ends.random.below(20_000) : undefined;
+      const delayMs = kind === 'slow' ? this.#context.random.below(20_000) : undefined;
       this.#outside(() => this.#arrive(new URLSearchParams(form), trouble), delayMs);
     }
   }
 
   /** Delivers the request to the service, which processes it even if the client no longer waits for the answer. */
   #arrive(parameters: URLSearchParams, trouble: Trouble | undefined): void {
-    const { service } = this.#ends;
+    const { service } = this.#context;
     const kind = trouble?.trouble;
-    if (kind === 'no answer' && this.#ends.random.chance(0.5)) return;
+    if (kind === 'no answer' && this.#context.random.chance(0.5)) return;
     if (kind === 'status') {
       this.#answer(
         {
@@ -272,7 +272,7 @@ class Exchange {
   #answer(answer: ServiceAnswer, trouble: Trouble | undefined): void {
     this.#request = undefined;
     const kind = trouble?.trouble;
-    const { random } = this.#ends;
+    const { random } = this.#context;
     if (kind === 'status after the work') this.#deliver({ status: 500, brings: answer.brings ?? [] }, undefined);
     else if (kind === 'garbage' && !this.isPoll) this.#deliver({ status: 200, body: '<html>' }, undefined);
     else if (kind === 'no answer') this.#lose(answer);
@@ -282,7 +282,7 @@ class Exchange {
 
   /** Carries an answer to the process, complete or cut off after `cutAt` bytes. */
   #deliver(answer: ServiceAnswer, cutAt: number | undefined, delayMs?: number): void {
-    const { random, world } = this.#ends;
+    const { random, world } = this.#context;
     const body = Buffer.from(answer.body ?? '');
     // A cut-off answer and an answer with another status than 200 bring no message.
     const arrives = cutAt === undefined && answer.status === 200;
@@ -317,7 +317,7 @@ class Exchange {
         }
         this.#end();
         this.#handler.onResponseEnd?.(this.#controller, {});
-        if (arrives && answer.brings) this.#ends.onReached(answer.brings);
+        if (arrives && answer.brings) this.#context.onReached(answer.brings);
       });
     };
     this.#outside(head, delayMs);
@@ -325,7 +325,7 @@ class Exchange {
 
   #lose({ brings = [] }: ServiceAnswer): void {
     if (brings.length > 0)
-      this.#ends.world.say(() => `the answer with ${brings.map(({ name }) => name).join(', ')} is lost`);
+      this.#context.world.say(() => `the answer with ${brings.map(({ name }) => name).join(', ')} is lost`);
     for (const message of brings) message.lost++;
   }
 
@@ -336,7 +336,7 @@ class Exchange {
   #fail(failure: string | Error): void {
     if (this.#isOver) return;
     const error = typeof failure === 'string' ? createError(failure) : failure;
-    this.#ends.world.say(() => `${this.#name()} fails: ${error.message}`);
+    this.#context.world.say(() => `${this.#name()} fails: ${error.message}`);
     this.#end();
     this.#leaveService();
     // Before the connection is established, undici has no controller.
@@ -346,7 +346,7 @@ class Exchange {
 
   #abort(reason: Error): void {
     if (this.#isOver) return;
-    const { world } = this.#ends;
+    const { world } = this.#context;
     const waitedMs = world.timeline.nowMs - this.#startedMs;
     world.say(() => `${this.#name()} is aborted by its process`);
     if (this.path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
@@ -361,7 +361,7 @@ class Exchange {
   #leaveService(): void {
     const request = this.#request;
     if (!request) return;
-    const { world, service, random } = this.#ends;
+    const { world, service, random } = this.#context;
     world.timeline.outside(random.pick([0, 5, 2_000]), () => service.abandon(request));
   }
 
@@ -382,13 +382,13 @@ class Exchange {
    * handlers.
    */
   #outside(run: () => void, delayMs?: number): void {
-    const { world, random } = this.#ends;
+    const { world, random } = this.#context;
     const delaysMs = world.plan.isNear ? [0, 0, 0, 1] : [0, 1, 1, 2, 5, 30];
     world.timeline.outside(delayMs ?? random.pick(delaysMs), run);
   }
 
   #name(): string {
-    return `${this.#ends.process.name}: ${this.path.split('/').slice(3).join('/')}`;
+    return `${this.#context.process.name}: ${this.path.split('/').slice(3).join('/')}`;
   }
 }
 

@@ -29,9 +29,9 @@ export interface Message {
   readonly logins: Set<string>;
   /** Number of polls that returned the message. More than one if the service forgets that it was read. */
   polls: number;
-  /** True if the message came while the flows were redeployed, when each of two logins stores for itself. */
+  /** True if the message came during a redeploy that changed the login, when either login might store it. */
   cameToEither: boolean;
-  /** True if a dead process held the message for a former login during a callback, so that it is delivered again. */
+  /** True if a callback brought the message while a dead process still held it for a former login. */
   isWithDead: boolean;
   /** Number of answers with the message that never arrived. */
   lost: number;
@@ -40,13 +40,13 @@ export interface Message {
   completedAs: string | undefined;
   /** State of the message at each node, by node id. */
   readonly shares: Map<string, Share>;
-  /** Reason why the message can be lost, or repeated without a mark. */
+  /** Reason why the message may be lost, or redelivered without being marked as redelivered. */
   excuse: string | undefined;
   /** True if the store has had the message and has not lost it with all its data. */
   isKept: boolean;
   /** True if the store has ever had the message. */
   hasBeenKept: boolean;
-  /** True if the message was here while the store failed, and possibly nowhere else. */
+  /** True if a process had the message while the store failed, so that it might be in no store. */
   isUnkept: boolean;
   /** True if a node may receive the message again as new, because the store failed when it was needed. */
   mayRepeat: boolean;
@@ -62,7 +62,8 @@ export interface Message {
   /** True if the message became unhandled after its last attempt at a node. */
   isGivenUp: boolean;
   /**
-   * True if the flow received the message before it was stored. The store or the held copy then records that attempt.
+   * True if the flow received the message while it was in a saved answer that is not committed. The saved answer
+   * records that attempt, so a redelivery must be marked as redelivered.
    */
   mustBeMarked: boolean;
   /**
@@ -76,21 +77,23 @@ export interface Message {
 
 /** State of a message at one node. */
 export interface Share {
-  /** Number of times that the node sent the message towards the flow, and that it arrived there. */
+  /** Number of times that the node sent the message to the flow. */
   sends: number;
+  /** Number of times that the message entered the flow. */
   deliveries: number;
-  /** Deliveries in the current process, and deliveries in dead processes that a slow store might not have counted. */
+  /** Number of deliveries in the current process. */
   recentDeliveries: number;
+  /** Number of deliveries in dead processes that a slow store might not have counted. */
   uncountedDeliveries: number;
   /** True if the flow has the message and has not answered yet. */
   isOut: boolean;
-  /** True if the flow took the message, or the library gave it up after the last attempt. */
+  /** True if the flow acknowledged the message, or the library gave it up after the last attempt. */
   isDone: boolean;
-  /** The life of the process in which the message was done. */
+  /** The start of the process after which the message was done. */
   doneIn?: string;
   /** The deployment in which the message was done. */
   doneAs?: string;
-  /** Time at which the node last received the message, and the deployment in which it did. */
+  /** Time at which the flow last received the message, in ms. */
   deliveredAtMs?: number;
 }
 
@@ -100,7 +103,7 @@ export interface SentMessage {
   readonly to: readonly string[];
   /** Id of the message. If absent, the service makes one. */
   readonly messageId: string | undefined;
-  /** Requests that have reached the service. */
+  /** Number of requests that have reached the service. */
   arrivals: number;
   /** Number of requests that the service accepted. */
   acceptances: number;
@@ -130,7 +133,7 @@ export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
   readonly plainMessages: PlainMessage[] = [];
-  /** Messages that nodes gave up and did not take later, with the ids of those nodes. */
+  /** Messages that nodes gave up and did not finish later, with the ids of those nodes. */
   readonly givenUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
   /** The model of outgoing messages, if the plan sends any. */
@@ -249,8 +252,8 @@ export class World {
   }
 
   /**
-   * Notes that the library could not check whether the message was seen before. This includes all messages with its sender and
-   * second, because they are remembered together.
+   * Notes that the library could not check whether it had received the message before. This includes all messages with
+   * the same sender and body, because they are remembered together.
    */
   allowRepetitions(message: Message): void {
     if (message.mayRepeat) return;
@@ -320,7 +323,7 @@ export class World {
     share.isDone = true;
     if (!by) return;
     Object.assign(share, { doneIn: by.processLife, doneAs: by.era });
-    // If one node has not taken a message, all nodes get it again after a redeploy.
+    // If one node has not finished a message, all nodes receive it again after a redeploy.
     const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneAs === by.era);
     if (isCompleted) message.completedAs ??= by.era;
   }
@@ -329,7 +332,7 @@ export class World {
   noteDeath(message: Message): void {
     message.deaths++;
     message.diedAtMs = this.timeline.nowMs;
-    // Only that process knew the state of the message.
+    // Only that process knew which nodes had finished the message.
     message.completedAs = undefined;
     const isStoreInTrouble = this.plan.plannedEvents.some(({ type }) => type === 'store');
     for (const share of message.shares.values()) {
