@@ -23,7 +23,7 @@ export interface ChaosOptions {
 const restLimitMs = 180_000;
 /** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
 const maxRestMs = 900_000;
-/** An instance claims the items of a dead instance in Redis after 60 s, and overdue reply requests wait as long. */
+/** Upper bound of the time until an instance claims the items of a dead instance in Redis, in ms. */
 const maxClaimMs = 75_000;
 /** Time without an observation after which the run is at rest. */
 const quietMs = 4_000;
@@ -81,7 +81,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // The import from a former login waits for Redis. The account repeats it when it knows every dead instance.
+    // Waits again after faults of Redis and suspensions, because the import from a former login needs Redis.
     const lastMute = Math.max(0, ...disturbances.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isClaimed = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * maxClaimMs;

@@ -57,7 +57,7 @@ const rules: readonly Rule[] = [
           if (!world.isImportDelayed(first.at, again.at))
             yield [
               again.at,
-              `delivered twice without a mark as redelivered: the ${describeEvent(event)}, at ${first.node}`,
+              `delivered twice, but not marked as redelivered: the ${describeEvent(event)}, at ${first.node}`,
             ];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
@@ -68,7 +68,7 @@ const rules: readonly Rule[] = [
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [
           unmarked.at(-1)?.at ?? 0,
-          `delivered twice without a mark: the ${describeEvent(event)}, by poll and by callback: ${times.join(', ')}`,
+          `delivered twice, but not marked as redelivered: the ${describeEvent(event)}, by poll and by callback: ${times.join(', ')}`,
         ];
       }
     },

@@ -72,7 +72,10 @@ export const sendingRules: readonly Rule[] = [
         const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
         if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) continue;
         if (unmarked.length > 1)
-          yield [last?.at ?? 0, `two outcomes without a mark: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
+          yield [
+            last?.at ?? 0,
+            `two outcomes that are not marked as redelivered: ${describeInput(input)}: ${describeOutcomes(outcomes)}`,
+          ];
         else if (new Set(outcomes.map(codeOf)).size > 1)
           yield [last?.at ?? 0, `two different outcomes: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
         const [first, second] = outcomes;
@@ -250,7 +253,7 @@ export const sendingRules: readonly Rule[] = [
           const unmarked = endObservations.filter(({ sms }) => !sms?.redelivered);
           const isDoneTwice = world.wasImportKilled(acceptedAt, endObservations.at(-1)?.at ?? 0);
           if (unmarked.length > 1 && !isDoneTwice)
-            yield [end.at, `two ends without a mark: ${describeInput(input)}, from ${handset}`];
+            yield [end.at, `two ends that are not marked as redelivered: ${describeInput(input)}, from ${handset}`];
           if (new Set(endObservations.map(({ output }) => output)).size > 1 && !isDoneTwice)
             yield [end.at, `ended with a reply and without one: ${describeInput(input)}, from ${handset}`];
           yield* checkSilence(world, input, acceptedAt, end, handset);
@@ -275,7 +278,7 @@ export const sendingRules: readonly Rule[] = [
         }
         const isDoneTwice = world.wasImportKilled(sent.at, reports.at(-1)?.at ?? 0);
         if (reports.filter(({ sms }) => !sms?.redelivered).length > 1 && !isDoneTwice)
-          yield [report.at, `two reports without a mark: ${describeInput(input)}`];
+          yield [report.at, `two reports that are not marked as redelivered: ${describeInput(input)}`];
         if (new Set(reports.map(describeReport)).size > 1 && !isDoneTwice)
           yield [
             report.at,
@@ -425,5 +428,5 @@ function describeInput({ node, body, id }: Input): string {
 const codeOf = ({ output, sms }: Observation) => (output === 1 ? 'sent' : (sms?.error?.code ?? 'failed'));
 
 function describeOutcomes(outcomes: readonly Observation[]): string {
-  return outcomes.map((one) => `${codeOf(one)}${one.sms?.redelivered ? ' (marked)' : ''}`).join(', then ');
+  return outcomes.map((one) => `${codeOf(one)}${one.sms?.redelivered ? ' (redelivered)' : ''}`).join(', then ');
 }

@@ -61,7 +61,7 @@ describe('acknowledgement by the flow', function () {
     assert.deepEqual(
       repeated.filter(({ sms }) => sms?.redelivered !== true),
       [],
-      'redelivered without a mark',
+      'delivered twice, but not marked as redelivered',
     );
   });
 });

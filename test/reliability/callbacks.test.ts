@@ -32,7 +32,7 @@ describe('callbacks and polls under kills and redeploys', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('lose no message and mark each redelivered one', async () => {
+  it('lose no message and mark redelivered ones as redelivered', async () => {
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({ userDir, flows: createFlows(0) });
     const { port, url } = nodeRed;
@@ -65,11 +65,11 @@ describe('callbacks and polls under kills and redeploys', function () {
     console.log(
       `      ${expected.length} sent, ${rounds} kills and redeploys: 0 lost, ` +
         `${expected.length - deliveries.length} in answers to a killed process, ` +
-        `${twice.length} delivered twice and marked, ` +
+        `${twice.length} redelivered, ` +
         `${deliveries.filter(([first]) => first?.via === 'callback').length} by callback`,
     );
     const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
-    assert.deepEqual(unmarked, [], 'delivered twice without a mark');
+    assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
   });
 
   /** Sends, in turn: a message that can only be polled, a message that also comes by callback, a status by callback. */

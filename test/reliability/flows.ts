@@ -2,7 +2,7 @@ import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { createRecorder } from './recorder';
 
-/** Time limit of a request in ms, because a route without a deployed node never answers. */
+/** Time limit of a request, in ms. A route without a deployed node never answers. */
 const feedLimitMs = 30_000;
 
 /** Creates an account at a simulator that stores data on disk and polls without a pause. */

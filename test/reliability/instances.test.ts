@@ -118,13 +118,13 @@ describe('several instances on one account and one Redis (store redis)', functio
       const twice = all.filter((list) => list.length > 1);
       console.log(
         `      ${expected.length} sent, ${kills} kills, 2 cuts: 0 lost, ${missing.length} in answers to a killed ` +
-          `process, ${twice.length} delivered twice and marked, ${all.flat().filter(({ redelivered }) => redelivered).length} marked in all, ` +
+          `process, ${twice.length} delivered twice, ${all.flat().filter(({ redelivered }) => redelivered).length} deliveries marked as redelivered, ` +
           `${all.flat().filter(({ via }) => via === 'callback').length} by callback`,
       );
       // Each kill can lose one poll answer that has not reached the instance.
       assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
       const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
-      assert.deepEqual(unmarked, [], 'delivered twice without a mark');
+      assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
       const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
       // A killed instance may have polled a message that another instance was delivering from a callback. The
       // instance that claims this message marks it.

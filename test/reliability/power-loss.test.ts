@@ -171,12 +171,30 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     `        ${fed.size} outgoing messages, ${received} incoming messages, ${cuts} cuts: ${sent.size} sent, ${uncertain.length} unknown, ` +
       `${discarded.size} discarded, ${twice.length} sent twice, ${silent.length} without an outcome, ` +
       `${[...fed].filter((body) => !ends.has(body) && !discarded.has(body)).length} lost just before a cut; ` +
-      `${[...messages.values()].filter((list) => list.length > 1).length} messages redelivered and marked, ` +
+      `${[...messages.values()].filter((list) => list.length > 1).length} messages redelivered, ` +
       `${missing.length} lost in transit at a cut`,
   );
   assert.deepEqual(
-    { unkept, twice, silent, lies, back, lost, unmarked, damaged },
-    { unkept: [], twice: [], silent: [], lies: [], back: [], lost: [], unmarked: [], damaged: [] },
+    {
+      sentBeforeStored: unkept,
+      sentTwice: twice,
+      sentWithoutOutcome: silent,
+      falseOutcomes: lies,
+      discardedButBack: back,
+      lost,
+      notMarkedAsRedelivered: unmarked,
+      damaged,
+    },
+    {
+      sentBeforeStored: [],
+      sentTwice: [],
+      sentWithoutOutcome: [],
+      falseOutcomes: [],
+      discardedButBack: [],
+      lost: [],
+      notMarkedAsRedelivered: [],
+      damaged: [],
+    },
   );
   // Each cut can lose answers that arrived and are not flushed yet. The maximum is the number of answers in progress.
   assert.ok(missing.length <= cuts * maxLostPerCut, `lost: ${missing.join(', ')}`);

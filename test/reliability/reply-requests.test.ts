@@ -94,7 +94,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     ];
   };
 
-  it('ends each reply request once, apart from marked redeliveries', async () => {
+  it('ends each reply request once, and marks repeated ends as redelivered', async () => {
     for (const generation of [undefined, undefined, otherGeneration()]) {
       await begin(async () => {
         const instance = await Instance.start(redis, createFlows, generation);
@@ -195,7 +195,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     console.log(
       `      ${fed.size} messages, ${kills} kills: ${accepted.size} accepted, ${uncertain.size} unknown, ` +
         `${unstored.size} not stored before a kill; ${count('reply')} replied, ` +
-        `${count('timeout')} timed out, ${count('undelivered')} undelivered, ${repeated} redelivered and marked, ` +
+        `${count('timeout')} timed out, ${count('undelivered')} undelivered, ${repeated} redelivered, ` +
         `${unheard.length} replies in answers to a killed process, ${late.size} answered too late`,
     );
     assert.deepEqual(errors, [], 'errors other than unknown outcomes');

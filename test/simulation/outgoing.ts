@@ -22,7 +22,7 @@ export interface Input {
   readonly outgoing: OutgoingMessage;
   readonly order: OrderPlan;
   /** Time at which the node received it, in ms. */
-  readonly askedMs: number;
+  readonly receivedMs: number;
   /** True if the account stores the message until it is sent, because of `keep` or `at`. */
   readonly isStored: boolean;
   readonly outcomes: OutcomeEvent[];
@@ -126,7 +126,7 @@ export class OutgoingModel {
       number,
       outgoing,
       order,
-      askedMs: this.#world.timeline.nowMs,
+      receivedMs: this.#world.timeline.nowMs,
       isStored: order.keep || (order.inMs !== undefined && (order.inMs > 0 || order.replaceKey !== undefined)),
       outcomes: [],
       answers: new Map(),
@@ -299,7 +299,8 @@ export class OutgoingModel {
       this.#violate('a reply request ended at more than one output', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
-    // A reply can resolve an unknown outcome. A store that failed might not have recorded the end of a reply request.
+    // A reply can resolve an unknown outcome, and so end its request before the flow learns of the acceptance. A store
+    // that failed might not have recorded that end, so that the request can end again.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknownCodes.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
@@ -538,8 +539,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Checks that, unless a message is essential, none goes to a number after the
-   * commit of its STOP, and none leaves in quiet hours.
+   * Checks that a message does not go to a handset after the commit of its STOP, and does not leave in quiet hours.
+   * Essential messages may.
    */
   #examineConsent(
     { name, inputs }: OutgoingMessage,

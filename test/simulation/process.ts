@@ -346,7 +346,7 @@ export class Process implements Callee, Surrounding {
     // The store might not have written that messages became unhandled or were imported elsewhere.
     if (this.hasStoreFailed) {
       for (const message of world.givenUp.keys()) {
-        // A stored message becomes unhandled again, unless a callback node takes it or has taken it.
+        // A stored message becomes unhandled again, unless the service also sends it as a callback.
         const isStillHere = machine.place.has(message) && message.callback === 'none';
         if (!isStillHere && !machine.place.isUnhandled(message)) world.givenUp.delete(message);
       }
@@ -409,8 +409,8 @@ export class Process implements Callee, Surrounding {
         // After a crash, the account can release an accepted callback that it redelivers: the service needs no answer.
         (shares.some((share) => share.isDone) &&
           (message.callback === 'accepted' ||
-            // If two logins have the message, one login may have delivered it to a node that already took it from the
-            // other login.
+            // If two logins have the message, one login may have delivered it to a node that already finished it
+            // for the other login.
             !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       // A callback that the flow has not acknowledged is only in memory, even if no node receives its polled copy.

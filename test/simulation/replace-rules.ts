@@ -116,7 +116,7 @@ export class ReplaceRules {
     if (!entry || this.#world.plan.store !== 'memory' || input.outgoing.inputs.length > 1) return;
     const { nowMs } = this.#world.timeline;
     const newer = this.#groupOfEntry(entry).entries.filter(
-      (one) => one.receivedPosition > entry.receivedPosition && one.input.askedMs < nowMs - inMemoryMs,
+      (one) => one.receivedPosition > entry.receivedPosition && one.input.receivedMs < nowMs - inMemoryMs,
     );
     this.#suspectNewer(entry, newer);
   }

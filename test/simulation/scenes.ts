@@ -267,7 +267,7 @@ function reports(plan: Plan, random: Random, process: number): PlannedEvent[] {
  */
 function downForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store !== 'disk') return reports(plan, random, process);
-  // Removes repeated messages: callbacks repeat for days, and a message that is repeated after weeks counts as new.
+  // Removes events that repeat messages: callbacks repeat for days, and a repetition after weeks counts as new.
   plan.plannedEvents = plan.plannedEvents.filter((one) => !('callback' in one) && one.type !== 'forgetful service');
   const orders = several(3, () => {
     const waitMs = random.pick([0, 60_000]);

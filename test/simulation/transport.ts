@@ -131,14 +131,14 @@ export class ModelDispatcher {
     });
   }
 
-  /** ExchangeContext running requests. */
+  /** Ends running requests. */
   destroy(): Promise<void> {
     this.#isClosed = true;
     for (const exchange of [...this.#running]) exchange.destroy();
     return Promise.resolve();
   }
 
-  /** ExchangeContext the connections, because the process has died. The service notices this after a while. */
+  /** Ends the connections, because the process has died. The service notices this after a while. */
   break(): void {
     for (const exchange of this.#running) exchange.break();
     this.#running.clear();
@@ -208,7 +208,7 @@ class Exchange {
     this.#abort(createError('UND_ERR_DESTROYED'));
   }
 
-  /** ExchangeContext the exchange, because the process has ended. */
+  /** Ends the exchange, because the process has ended. */
   break(): void {
     this.#isOver = true;
     this.#leaveService();

@@ -48,7 +48,7 @@ export interface Message {
   hasBeenKept: boolean;
   /** True if a process had the message while the store failed, so that it might be in no store. */
   isUnkept: boolean;
-  /** True if a node may receive the message again as new, because the store failed when it was needed. */
+  /** True if a node may receive the message again as new, because the library could not look up whether it is new. */
   mayRepeat: boolean;
   /**
    * True if the message may be marked as redelivered although no flow received it, because a node or a process ended
@@ -89,9 +89,9 @@ export interface Share {
   isOut: boolean;
   /** True if the flow acknowledged the message, or the library gave it up after the last attempt. */
   isDone: boolean;
-  /** The start of the process after which the message was done. */
+  /** The start of the process after which the node finished the message. */
   doneIn?: string;
-  /** The deployment in which the message was done. */
+  /** The deployment in which the node finished the message. */
   doneAs?: string;
   /** Time at which the flow last received the message, in ms. */
   deliveredAtMs?: number;
@@ -230,7 +230,7 @@ export class World {
     return this.#plainByName.get(name) ?? this.outgoing?.messages.get(name) ?? this.outgoing?.asking.find(name);
   }
 
-  /** Notes that a message reached a process. Another login might not know its identifier. */
+  /** Notes that a message reached a process. Allows repetitions if the login might not know its identifier. */
   arrived(message: Message, login: string): void {
     message.arrivals++;
     if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.allowRepetitions(message);
