@@ -134,7 +134,7 @@ export class Messaging {
     return since;
   }
 
-  /** Continues the statuses that were not final when the previous process ended. */
+  /** Schedules the next statuses of recipients whose status was not final when the previous process ended. */
   resume(): void {
     const { account, history } = this.#surroundings;
     for (const message of history.messages) {

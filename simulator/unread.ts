@@ -15,9 +15,9 @@ export interface UnreadOptions<T> {
 }
 
 /**
- * Records that polls have not returned yet (§3), in order. Pollers wait in the order in which they arrived, and each
- * record goes to one of them. A disconnected poller gets no record, and no record is marked as read for it. Adding or
- * returning a record takes constant time. Records stay until they are read.
+ * The unread records (§3), in order: no poll has returned them yet. Pollers wait in the order in which they arrived, and
+ * each record goes to one of them. A disconnected poller gets no record, so no record is marked as read because of it.
+ * Adding or returning a record takes constant time. Records stay until they are read.
  */
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];

@@ -16,8 +16,8 @@ export class Readings {
   #isClosed = false;
 
   /**
-   * Waits for a reading and for all earlier ones, at most 4 s if a context store does not answer. Rejects with
-   * `SMS_CLOSED` if the node is stopped and the reading does not end in time.
+   * Resolves with a reading after all earlier readings have ended, or after 4 s if an earlier one still runs. Rejects
+   * with `SMS_CLOSED` if the node stops and the reading takes more than 4 s longer.
    */
   run<T>(reading: Promise<T>): Promise<T> {
     const turn = this.#stops.size > 0 && Promise.race([this.#last, sleep(patienceMs, undefined, { ref: false })]);

@@ -150,7 +150,10 @@ export class Subscribers {
     this.#awaitDeployment();
   }
 
-  /** Waits for more nodes. Called when the store contained entries, whose nodes might still be added. */
+  /**
+   * Called after the store was opened with entries of an earlier process. Delivers them, and waits until the end of the
+   * deployment for nodes that are still to be added.
+   */
   found(): void {
     this.#awaitDeployment();
     this.giveAll();

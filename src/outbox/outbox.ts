@@ -369,7 +369,10 @@ export class Outbox implements Participant {
     let further = 0;
     /** Rejects if the flow stops before the delay is over. */
     const waitForNext = () => wait(clock, Math.min(maxDelayMs, firstDelayMs * 2 ** further++), signal);
-    /** Tries until a request reaches the service. The pace does not count tries that sent nothing. */
+    /**
+     * Tries again while the service is unreachable, up to `retries` times. The pace does not count a message that the
+     * rules withheld.
+     */
     const take = async (refund: () => void): Promise<Outcome | Stale> => {
       for (;;) {
         const attempt = await settlement.attempt(current, client, givenUp);

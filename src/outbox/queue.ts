@@ -17,7 +17,10 @@ export interface SendQueueOptions {
   clock: Clock;
   /** Read at each use, because the settings can change. See {@link SendQueue.nudge}. */
   settings(): QueueSettings;
-  /** Reasons of the errors if too many tasks wait, and if the wait ends. Default: the reasons for messages. */
+  /**
+   * Reasons of the errors: `busy` if too many tasks wait, `closed` if the signal ends a wait. Default: the reasons for
+   * messages.
+   */
   reasons?: { busy: 'busy' | 'busyReads'; closed: 'closed' | 'closedRead' };
   /** Called when the number of running or waiting tasks changes. */
   onChanged?(): void;

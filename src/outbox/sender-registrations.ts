@@ -173,8 +173,8 @@ export class SenderRegistrations {
   }
 
   /**
-   * Returns how long a message still waits for its node, in ms. 0: its time is over. Infinite: it never ends. For the
-   * time before this process began, the age of the message counts as the absence of its node.
+   * Returns how long a message still waits for its node, in ms: 0 if its time is over, infinite if it never expires. If
+   * this process has never seen the node, the age of the message counts as the absence of the node.
    */
   leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock } = this.#options;

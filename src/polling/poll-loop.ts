@@ -321,7 +321,7 @@ const maxDelayMs = 60_000;
 const firstRefusedDelayMs = 30_000;
 const maxRefusedDelayMs = 300_000;
 
-/** An empty answer that arrives faster than this did not wait at the service as §8 requires. */
+/** An empty answer within this time, in ms, is too early: the service did not hold the poll as §8 requires. */
 const hastyAnswerMs = 250;
 
 /**

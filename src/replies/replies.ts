@@ -131,7 +131,7 @@ export class Replies {
   resume(followUps: readonly FollowUp[]): void {
     const { clock, repository, origins } = this.#options;
     if (repository.isClosed) return;
-    // For a message that is not stored, only its origin shows whether it is in progress.
+    // A message that is not stored is in progress as long as `origins` still holds its input.
     const isUnderWay = ({ messageItemId: id }: FollowUp) => {
       const item = repository.messages.get(id);
       return item ? item.state !== 'uncertain' : origins.get(id) !== undefined;

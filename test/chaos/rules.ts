@@ -49,7 +49,8 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.deliveriesAt(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
-          // Until another login imports the callbacks of a dead process, it treats them as new.
+          // The service can repeat a callback that a dead process holds. After a change of login or store, the account
+          // treats the repeated callback as new until it has imported the items of that process.
           const isCalledAgain = again?.node === 'callback' && again.at - event.created < claimMs;
           if (first && isCalledAgain && world.wasHeldByDeadProcess(event, again.at)) continue;
           if (!first || !again || world.isSeenForgotten(first.at, again.at)) continue;

@@ -64,7 +64,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted(), { node: [before, onDisk(b)] });
   });
 
-  it('does not settle a former store that the node uses again', () => {
+  it('does not forget a store that the node uses again when its import ends', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);

@@ -69,7 +69,7 @@ describe("each form, as the flow library's scanner reads it", () => {
         }
       });
 
-      it('waits for the plugin if its page is loaded first', () => {
+      it("waits for the plugin if the form's page is loaded first", () => {
         const registered: string[] = [];
         const listeners: (() => void)[] = [];
         let plugin: object | undefined;

@@ -36,8 +36,8 @@ export interface FlushObserver {
   /** Called before a flush, with the operations that it writes. */
   onFlush?(operations: readonly Operation[]): void;
   /**
-   * Called when everything written in a folder is flushed, with the last operations. The first call follows the
-   * opening of the database.
+   * Called after each flushed write in a folder, with the operations of that write. Also called after the database is
+   * opened, with no operations.
    */
   onFlushed(folder: string, operations: readonly Operation[]): void;
 }

@@ -510,7 +510,7 @@ export class OutgoingModel {
     if (!isTrue) this.#violate('a message was reported as sent, but the service had not accepted it', name);
     if (duplicate && order.key === undefined)
       this.#violate('an outcome is marked as a duplicate, but its input has no deduplication key', name);
-    // The service might have accepted another input with this body, for other recipients.
+    // The evidence might come from the message of another input with the same body, which can have other recipients.
     const mayBelongToOtherInput = resolvedBy !== undefined && outgoing.inputs.length > 1;
     const isPartial =
       resolvedBy === 'status' || resolvedBy === 'reply' || outgoing.arrivals > 1 || mayBelongToOtherInput;

@@ -413,7 +413,8 @@ export class Process implements Callee, Surrounding {
             // for the other login.
             !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
-      // A callback that the flow has not acknowledged is only in memory, even if no node receives its polled copy.
+      // With the memory store, an accepted callback stays open until the flow acknowledges it, even if no node is left
+      // for its polled copy.
       const isCallbackOpen = message.callback === 'accepted' && !shares.some((share) => share.isDone);
       if (isDone && (world.plan.store !== 'memory' || (world.isDoneByAll(message) && !isCallbackOpen))) {
         this.#open.delete(message);

@@ -287,8 +287,8 @@ export class World {
   }
 
   /**
-   * Returns the last message that a node received. Undefined if the node attached at this moment, because a node that
-   * attaches during a delivery receives that message first.
+   * Returns the last message that a node received. Returns `undefined` if the node attached and received it at this
+   * moment, because a node that attaches during a delivery can receive that message before older ones.
    */
   lastAt(node: string): Message | undefined {
     const { nowMs } = this.timeline;

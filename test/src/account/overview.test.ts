@@ -204,7 +204,7 @@ describe('the state of an account', () => {
     return sender;
   }
 
-  it('applies an action to all entries of a state, and counts remaining ones', async () => {
+  it('counts the entries that remain after an action for all of a state', async () => {
     const membership = enter({ queueLimit: 1_000 });
     await keepWaiting(membership, 401);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');

@@ -121,7 +121,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).bytes.toString(), 'ok');
     });
 
-    it('ends when the connection closes if it has no length, but not on a reset', async () => {
+    it('is complete at a normal close without a length, but fails on a reset', async () => {
       for (const end of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
         const { baseUrl, connections } = await startSocketService(closing, (socket) => {
           socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));

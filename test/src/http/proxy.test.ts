@@ -119,7 +119,7 @@ describe('a proxy', () => {
     assert.equal((await failure(callBehind(proxy.baseUrl))).reason, 'noTls');
   });
 
-  it('is not quoted if it does not speak HTTP', async () => {
+  it('is not quoted in the error if its answer is not HTTP', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', (data) => socket.end(`what is this: ${data}`));
     });

@@ -230,7 +230,7 @@ describe('unknown outcomes', () => {
       [' that is stored', { keep: forever }, 1],
       [' that is sent once', { once: 'key' }, 1],
     ] as const) {
-      it(`show a message${what} as being sent`, async () => {
+      it(`are shown as being sent for a message${what}`, async () => {
         const { side, node } = begin({ ...options, resolveMs: 30_000 });
         await side.pass(1_000);
         assert.deepEqual(shown(side, node), searching);
@@ -239,7 +239,7 @@ describe('unknown outcomes', () => {
       });
     }
 
-    it('show the stored message at a node that is deployed later', async () => {
+    it('are shown at a redeployed node if their message is stored', async () => {
       const { side, node } = begin({ keep: forever });
       side.attach('another');
       await side.pass(1_000);

@@ -123,7 +123,7 @@ describe('replies that other instances have read', () => {
     assert.equal(readForwarded(question.id, readKey).result, undefined);
   });
 
-  it('keep their reply request closed if its message was sent again first', () => {
+  it('keep their reply request closed when its message is sent again', () => {
     leave('yes');
     const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
     write((changes) => step.decide(readKey, changes)(true));

@@ -91,7 +91,7 @@ describe('the account, when it matches replies with messages', () => {
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, stored: { keep }, 'with a key': { once: 'key' } })) {
-    it(`does not accept a reply from before an unknown outcome (${name})`, async () => {
+    it(`does not mark a reply before an unknown outcome as awaited (${name})`, async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });

@@ -128,7 +128,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual([node.answers.length, other.answers.length], [20, 0]);
   });
 
-  it('ends a reply request of a dead instance by a reply of a third', async () => {
+  it("ends a dead instance's reply request with a reply to another instance", async () => {
     const { proxy, side: first } = await createBehindProxy();
     const node = first.attach();
     sendText(node, 'well?', { to: ['6421555100', '6421555101'], waitMs: 2_000, messageId: 'm1', keep });

@@ -832,7 +832,7 @@ describe('a server other than Redis', () => {
     });
   }
 
-  it('shows neither user nor password in the error if it quotes the commands', async () => {
+  it('is reported without user and password, even if it quotes the commands', async () => {
     for (const quote of [
       (sent: string) => `ERR bad input: ${sent}`,
       (sent: string) => `ERR [${encodeURIComponent(sent)}]`,

@@ -27,7 +27,7 @@ describe('Retry-After (RFC 9110)', () => {
     }
   });
 
-  it('does not read other texts, even if Date.parse does', () => {
+  it('returns 0 for values that are neither seconds nor an HTTP date', () => {
     const otherTexts = ['', '-5', '+3600', '3600;', '3600 (one hour)', '120.5', '1e3', '2h', '3600, 7200'];
     const dates = ['2094-11-06', '6 Nov 2094', 'Sun, 06 Nov 2094 08:49:37', 'Sun, 66 Nov 2094 08:49:37 GMT', 'in 2094'];
     for (const text of [...otherTexts, ...dates]) assert.equal(parseRetryAfter(text, now), 0, text);

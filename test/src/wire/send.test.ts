@@ -78,7 +78,7 @@ describe('parseSendResponse (§2.2)', () => {
     });
   });
 
-  it('reads isError true and 1 in any case as an error', () => {
+  it('reads isError true (upper or lower case) and 1 as an error', () => {
     const isError = (value: string) => parseDelivery(`isError="${value}"`).isError;
     assert.deepEqual([' TRUE ', 'True', 'true', '1', ' 1 '].map(isError), [true, true, true, true, true]);
     assert.deepEqual(['false', '', 'yes', 'truely', '0', '11'].map(isError), Array(6).fill(false));
