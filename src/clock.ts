@@ -132,8 +132,8 @@ export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
 export const systemClock: Clock = createSystemClock();
 
 /**
- * Time in ms after which a redeploy has ended. Node-RED waits up to 15 s for nodes to close. A node that has not
- * attached by then is no longer part of the flows.
+ * Time in ms after which a redeploy has ended. Node-RED waits up to 15 s for nodes to close. If a node has not
+ * attached by the end, it was removed from the flows.
  */
 export const maxDeploymentMs = 20_000;
 

@@ -9,9 +9,8 @@ export type Authentication =
 /**
  * Checks a base address (§1) and normalises it: no trailing slash, host in lower case.
  *
- * @throws SmsError `SMS_CONFIG` if the address is missing or not http(s); if it contains a user name, a query, a
- *   fragment or an unresolved variable; or if it is plain http to a host that is not loopback, and `allowHttp` is not
- *   set
+ * @throws SmsError `SMS_CONFIG` in three cases. The address is missing or not http(s). It contains a user name, a query,
+ *   a fragment or an unresolved variable. It is plain http to a host other than loopback, and `allowHttp` is not set.
  *
  * @example
  * ```ts

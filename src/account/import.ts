@@ -323,7 +323,7 @@ export class Imports {
     const { to, clock, merge } = this.#options;
     const { signal } = this.#stop;
     try {
-      // Skips the import if its node is no longer deployed. A node that replaces it requests the import again.
+      // Skips the import if the node that requested it has been removed. A node in its place requests it again.
       if (!former.isWanted()) this.#formers.shift();
       else if (former.isUsed()) {
         await dropUnfinishedImport(to, former.id, events);

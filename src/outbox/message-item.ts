@@ -175,7 +175,7 @@ export function afterUnknown(item: MessageItem, outcome: StoredOutcome): Message
 /** Returns the recipients for which the message is submitted, and those that an earlier try might have reached. */
 export function concernedBy(item: MessageItem): string[] {
   const concerned = new Set([...submittedOf(item), ...(item.previousAttempt?.to ?? [])]);
-  return item.message.to.filter((item) => concerned.has(item));
+  return item.message.to.filter((recipient) => concerned.has(recipient));
 }
 
 /**

@@ -75,14 +75,18 @@ export class Reconciliations {
 
   /** Returns whether a record is evidence for an open message. */
   wants(passing: RecordOfKind): boolean {
-    return [...this.#opened.values()].some(({ messageId }) => messageId === messageIdOf(passing));
+    return this.#openFor(passing).length > 0;
   }
 
   /** Notes a record that the account received. */
   observe(passing: RecordOfKind): void {
-    for (const opened of this.#opened.values()) {
-      if (opened.messageId === messageIdOf(passing)) opened.observe(evidenceOf(passing));
-    }
+    for (const opened of this.#openFor(passing)) opened.observe(evidenceOf(passing));
+  }
+
+  #openFor(passing: RecordOfKind): Reconciliation[] {
+    if (this.#opened.size === 0) return [];
+    const id = messageIdOf(passing);
+    return [...this.#opened.values()].filter(({ messageId }) => messageId === id);
   }
 
   #create({ message, node }: MessageItem, client: Client): Reconciliation {

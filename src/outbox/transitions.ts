@@ -119,7 +119,7 @@ function createMove<Result>(
   return {
     ...options,
     decide(readKey, changes) {
-      const current = isTracked(item) ? startFrom(name, item.id, context, changes) : item;
+      const current = startFromOwn(name, item, context, changes);
       if (!current) return () => stale;
       const moved = move(current, readKey, changes);
       return typeof moved === 'function' ? (moved as () => Result) : () => moved;
@@ -305,10 +305,11 @@ function returnToWaiting(item: MessageItem, context: StepContext, { readKey, cha
  */
 function isReplacedHere({ id, node, options }: MessageItem, { current: { messages } }: StepContext): boolean {
   if (options.replaceKey === undefined) return false;
-  return [...messages.replaceable].some((other) => {
+  for (const other of messages.replaceable) {
     const newer = other > id ? messages.get(other) : undefined;
-    return newer?.node === node && newer.options.replaceKey === options.replaceKey;
-  });
+    if (newer?.node === node && newer.options.replaceKey === options.replaceKey) return true;
+  }
+  return false;
 }
 
 /** How a message ends. */
@@ -355,6 +356,16 @@ export function sendNow(item: MessageItem, context: StepContext): Step<Moved | S
     newFollowUps: [],
     closedRequests: [],
   }));
+}
+
+/** Does the same as {@link startFrom}. A message that is not stored is its own state, because it has one owner. */
+function startFromOwn(
+  step: keyof typeof startsFrom,
+  item: MessageItem,
+  context: StepContext,
+  changes: Changes,
+): MessageItem | undefined {
+  return isTracked(item) ? startFrom(step, item.id, context, changes) : item;
 }
 
 /** Returns the message after the earlier steps of the commit, if this step can start from its state. */
@@ -409,7 +420,7 @@ export function discard(
       // The store might have written a message although it reported a failure. This process does not know that message.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // A decision about an unknown outcome no longer applies if the message waits again.
-      const current = isTracked(item) ? startFrom('discard', item.id, context, changes) : item;
+      const current = startFromOwn('discard', item, context, changes);
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {
         // Only an earlier try can have reached a recipient.

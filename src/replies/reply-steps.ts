@@ -267,7 +267,7 @@ export function keysOfSteps(item: MessageItem): string[] {
 
 /**
  * Prepares for the replies and statuses of a message that is about to be sent, because they can come as soon as the
- * first byte is sent. Without a messageId of its own, the message is remembered when it is accepted.
+ * first byte is sent. If the message has no own messageId, `noteEnded` does this when the service has accepted it.
  *
  * @param item the message before the step
  * @param marked the message in state `leaving`

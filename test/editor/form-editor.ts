@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { editor, nodeRed, useEditor } from './use-editor';
+import { editor, nodeRed, tab, useEditor } from './use-editor';
 
-export { editor, nodeRed };
+export { editor, nodeRed, tab };
 
 /** The simulator of the running suite that called {@link useFormEditor}. */
 export let simulator: Simulator;
-
-export const tab: FlowNode = { id: 'tab', type: 'tab', label: 'Flow' };
 
 /** Starts a simulator and the editor for the tests of a suite. */
 export function useFormEditor(): void {

@@ -2,7 +2,7 @@ import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import type { EditorOptions } from './editor';
-import { editor, nodeRed, useEditor } from './use-editor';
+import { editor, nodeRed, tab, useEditor } from './use-editor';
 
 /** The parts of the editor's interface that the tests use. */
 declare const RED: { sidebar: { show(id: string): void } };
@@ -12,8 +12,6 @@ export let simulator: Simulator;
 /** Id of the account. Each test uses another id, because an account whose login changes imports its former data. */
 let accountId: string;
 let tests = 0;
-
-export const tab = { id: 'tab', type: 'tab', label: 'Flow' };
 
 /** Starts the editor for the tests of a suite, and a simulator for each test. */
 export function useSidebar(): void {

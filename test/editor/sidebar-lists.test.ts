@@ -19,10 +19,9 @@ import {
   sending,
   shelf,
   simulator,
-  tab,
   useSidebar,
 } from './sidebar-editor';
-import { editor, nodeRed } from './use-editor';
+import { editor, nodeRed, tab } from './use-editor';
 
 describe('the lists of the sidebar tab SMS', function () {
   this.timeout(90_000);

@@ -21,10 +21,9 @@ import {
   sending,
   shelf,
   simulator,
-  tab,
   useSidebar,
 } from './sidebar-editor';
-import { editor, nodeRed } from './use-editor';
+import { editor, nodeRed, tab } from './use-editor';
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 /** The lists of a filled account, with their number of entries. */

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { type FlowNode, type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
 import { Editor } from './editor';
+
+/** The tab of the flows that the tests deploy. */
+export const tab: FlowNode = { id: 'tab', type: 'tab', label: 'Flow' };
 
 /** The Node-RED of the running suite that called {@link useEditor}. */
 export let nodeRed: NodeRedProcess;

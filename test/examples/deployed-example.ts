@@ -176,15 +176,20 @@ export async function untilSent(...expected: string[]): Promise<void> {
   );
 }
 
+/** Returns the address of the admin routes of the deployed account. */
+function accountUrl(): string {
+  const id = flow.find(({ type }) => type === 'sms-account')?.id;
+  return `${nodeRed.editorUrl}/sms-account/${id}-${deployments}`;
+}
+
 /**
  * Waits until `count` reply requests are open, and the outcomes of their messages are stored. A kill before that would
  * make the outcomes unknown.
  */
 export async function untilAsked(count: number): Promise<void> {
-  const id = flow.find(({ type }) => type === 'sms-account')?.id;
   await until(
     async () => {
-      const response = await fetch(`${nodeRed.editorUrl}/sms-account/${id}-${deployments}/state`);
+      const response = await fetch(`${accountUrl()}/state`);
       if (!response.ok) return false;
       const { sends, counts } = (await response.json()) as {
         sends: { awaitingReply: number };
@@ -219,9 +224,8 @@ export async function restart(): Promise<void> {
 
 /** Waits until the account lists `count` stored messages or opted-out numbers. */
 export async function untilListed(list: 'entries?state=kept' | 'optouts', count: number): Promise<void> {
-  const account = `${flow.find(({ type }) => type === 'sms-account')?.id}-${deployments}`;
   await until(async () => {
-    const answer = await fetch(`${nodeRed.url}/sms-account/${account}/${list}`);
+    const answer = await fetch(`${accountUrl()}/${list}`);
     return answer.ok && ((await answer.json()) as { total: number }).total === count;
   }, `${list} tells ${count}`);
 }

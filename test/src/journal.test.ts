@@ -373,12 +373,18 @@ describe('Journal', () => {
     assert.deepEqual([kept(), store.disk.remembered.size], [['2'], 1]);
   });
 
-  it('does not find items again that a waiting step drops', async () => {
+  /** Creates a journal whose store contains item 1, and fails before item 2 is written. */
+  async function failAfterItem() {
     const notes = new Notes();
     const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(keep('2'));
+    return { notes, journal };
+  }
+
+  it('does not find items again that a waiting step drops', async () => {
+    const { notes, journal } = await failAfterItem();
     store.failing.clear();
     store.turns = 3;
     const reopened = clock.advance(5_000);
@@ -390,11 +396,7 @@ describe('Journal', () => {
   });
 
   it('does not find items again that a step drops while the journal reopens', async () => {
-    const notes = new Notes();
-    const journal = create(store, { outgoing: notes });
-    await journal.run(keep('1'));
-    store.failing.add('commit');
-    await journal.run(keep('2'));
+    const { notes, journal } = await failAfterItem();
     await journal.close();
     store.failing.clear();
     store.turns = 3;
