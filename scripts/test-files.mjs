@@ -23,9 +23,8 @@ const everyGeneration = [
 const installedOnly = ['editor/simulator-page.test.ts', 'editor/simulator-service.test.ts'];
 
 /**
- * Files that `npm test` also runs on the second generation (Node-RED 5), because their subject depends on the versions
- * of Node-RED or Node.js: installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor.
- * `--generation 5` runs every file that can run on it.
+ * Files that `npm test` also runs on the second generation (Node-RED 5). Their subject depends on the version of
+ * Node-RED or Node.js. With `--generation 5`, all files of {@link everyGeneration} run on it.
  */
 const secondGeneration = [
   'editor/every-form.test.ts',

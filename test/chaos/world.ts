@@ -1,7 +1,7 @@
 import type { Disturbance, Input, Observation, Story } from './record';
 import type { Event, SentMessage, Service } from './service';
 
-/** One promise of docs/delivery.md. Lists each message that breaks it. */
+/** One promise of docs/delivery.md. `check` returns a finding for each message that breaks the promise. */
 export interface Rule {
   name: string;
   check(world: World): Iterable<Finding>;
@@ -85,8 +85,8 @@ export class World {
   }
 
   /**
-   * Checks whether an event is in no store, because the store failed and the process ended before the store worked
-   * again ("What cannot be promised").
+   * Checks whether an event was lost because the store failed, and the process ended before the store worked again. See
+   * *Limits of the promises* in docs/delivery.md.
    */
   wasUnwritten(at: number): boolean {
     return this.story.pids.some(({ from, to }) =>
@@ -155,8 +155,8 @@ export class World {
   }
 
   /**
-   * Checks whether an account on a new login or store waits for the items of a dead process in Redis. Until it has
-   * imported them, it stores nothing.
+   * Checks whether an account on a new login or store waits for the items of a dead process in Redis. The account stores
+   * nothing until it has imported these items.
    */
   awaitsImport(at: number): boolean {
     const changes = this.findDisturbances(/deploy/, at - claimMs, at).filter(isChangeOfStore);

@@ -300,7 +300,7 @@ describe('sms-send', () => {
       assert.equal(isListed, false);
     });
 
-    it('counts only what is stored towards 256 KiB', () => {
+    it('counts only the stored properties towards its limit of 256 KiB', () => {
       const notJson = { text: 'x'.repeat(150 * 1024), id: 1n };
       const empty = Object.fromEntries(Array.from({ length: 256 * 1024 }, (_, index) => [index, undefined]));
       const message = { _msgid: '1', empty, notJson, payload: 'x'.repeat(150 * 1024) };

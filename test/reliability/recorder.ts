@@ -88,7 +88,7 @@ export function badgesOf(file: string, id: string): string[] {
     .map((status) => [status?.fill, status?.shape, status?.text].filter((part) => part).join(' '));
 }
 
-/** Waits until `isTrue` returns true. If the time runs out first, the error quotes `what`. */
+/** Waits until `isTrue` returns true. Throws an error with the text `what` if that takes more than a minute. */
 export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
   return until(isTrue, what, { limitMs: waitLimitMs });
 }

@@ -133,7 +133,7 @@ export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
   readonly plainMessages: PlainMessage[] = [];
-  /** Messages that nodes gave up and did not finish later, with the ids of those nodes. */
+  /** For each message, the ids of the nodes that gave it up and did not finish it later. */
   readonly givenUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
   /** The model of outgoing messages, if the plan sends any. */
