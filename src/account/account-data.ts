@@ -1,22 +1,21 @@
 import type { Clock } from '../clock';
 import { mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
-import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
+import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
 import { limitPrefix, mergeLimits } from '../outbox/limits';
-import type { OutboxOptions } from '../outbox/message-repository';
+import type { OutboxOptions } from '../outbox/options';
 import { Outbox } from '../outbox/outbox';
 import { mergeStatuses, statusesPrefix } from '../replies/report';
 import { mergeRequests, requestPrefix } from '../replies/sent-index';
 import type { Store } from '../store/store';
 import { type ImportOptions, Imports, importStore, type Merge } from './import';
 
-/** Options of the journal, the inbox and the outbox of an account. */
-export interface AccountDataOptions
-  extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
-    Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUnreceived' | 'readConsentChange' | 'onOptOut'>,
-    Omit<OutboxOptions, 'journal'> {
+/** The store of an account, and the options of its journal, inbox and outbox. */
+interface AccountDataOptions extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>> {
   storeName: string;
-  receives: ReceiveCounts;
+  clock: Clock;
+  inbox: Omit<InboxOptions, 'clock' | 'journal' | 'correlator'>;
+  outbox: Omit<OutboxOptions, 'clock' | 'journal'>;
   /**
    * Earlier data in the same store, if other data has imported it or is importing it. This data opens the store only
    * after that import.
@@ -43,19 +42,19 @@ export class AccountData {
   /** Settles when the import of this data into other data has ended. */
   exporting: Promise<void> | undefined;
 
-  constructor({ storeName, store, onStore, onSteps, onDamaged, formerData, ...rest }: AccountDataOptions) {
-    const options = { ...rest, clock: withTimeOf(store, rest.clock) };
+  constructor({ storeName, store, onStore, onSteps, onDamaged, formerData, ...options }: AccountDataOptions) {
+    const clock = withTimeOf(store, options.clock);
     this.storeName = storeName;
     this.#store = store;
-    this.#clock = options.clock;
-    this.imports = new Imports({ to: store, clock: options.clock, merge, reopen: () => this.journal.reopen() });
+    this.#clock = clock;
+    this.imports = new Imports({ to: store, clock, merge, reopen: () => this.journal.reopen() });
     const journal = new Journal({
       store,
-      clock: options.clock,
+      clock,
       prepare: async (events) => {
         await formerData?.exporting?.catch(() => {});
         await this.imports.finish(events);
-        this.#openedAt = Math.min(this.#openedAt, options.clock.elapsed());
+        this.#openedAt = Math.min(this.#openedAt, clock.elapsed());
       },
       onStore: (error) => {
         onStore(error);
@@ -64,13 +63,14 @@ export class AccountData {
       onSteps,
       onDamaged,
     });
-    this.outbox = new Outbox({ ...options, journal });
     this.journal = journal;
+    this.outbox = new Outbox({ ...options.outbox, clock, journal });
+    const { replies } = this.outbox;
     this.inbox = new Inbox({
-      ...options,
-      counts: options.receives,
+      ...options.inbox,
+      clock,
       journal,
-      correlator: (event) => this.outbox.replies.correlationOf(event),
+      correlator: (event) => replies.correlationOf(event),
     });
   }
 
@@ -112,7 +112,7 @@ export class AccountData {
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
     await importStore({ ...options, from: this.#store, hasAllItems });
-    successor.outbox.importOrigins(this.outbox);
+    successor.outbox.importInputs(this.outbox);
   }
 
   async close(): Promise<void> {

@@ -257,42 +257,47 @@ export class Account implements EndpointHost, MembershipHost {
       onChanged();
     };
     const isUsed = () => this.data === data;
+    const onFault = (error: unknown) => this.settings?.onFault?.(error);
+    // All poll loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
+    const dedupeMs = () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs;
     const data = new AccountData({
       storeName: settings.storeName,
       formerData,
       store: settings.createStore(key),
       clock,
-      queue: this.#queue,
-      counts: stats.sends,
-      outage: stats.outage,
-      storeNotices: stats.storeNotices.of(settings.storeName),
       onStore,
       onSteps: onChanged,
-      receives: stats.receives,
-      onDeadLettersFull: () => this.settings?.onUnhandledFull?.(),
-      isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
-      onUnreceived: (kind) => this.settings?.onUnreceived?.(kind),
-      sentMs: () => this.settings?.sentMs ?? sentMs,
-      rules: this.#rules,
-      readConsentChange: (text) => this.#readConsentChange?.(text),
-      onOptOut: () => this.onOptOut(),
-      sources: () => [
-        ...(endpoints.status.isWatched ? (['status'] as const) : []),
-        ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
-        ...(endpoints.outbox.isWatched ? (['outbox'] as const) : []),
-      ],
-      client: () => [...this.members][0]?.client,
       onDamaged: (error) => this.settings?.onDamaged?.(error),
-      onFault: (error) => this.settings?.onFault?.(error),
-      onAbandoned: (node) => this.settings?.onAbandoned?.(node),
-      onDiscarded: (node) => this.settings?.onDiscarded?.(node),
-      onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].set(node, areOpen),
-      onRequestsRest: () => {
-        if (isUsed()) for (const poll of Object.values(this.#replyPolls)) poll.rest();
+      inbox: {
+        counts: stats.receives,
+        isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
+        readConsentChange: (text) => this.#readConsentChange?.(text),
+        dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
+        dedupeMs,
+        onDeadLettersFull: () => this.settings?.onUnhandledFull?.(),
+        onUnreceived: (kind) => this.settings?.onUnreceived?.(kind),
+        onOptOut: () => this.onOptOut(),
+        onFault,
       },
-      // All poll loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
-      dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
-      dedupeMs: () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs,
+      outbox: {
+        queue: this.#queue,
+        counts: stats.sends,
+        outage: stats.outage,
+        storeNotices: stats.storeNotices.of(settings.storeName),
+        settings: { rules: this.#rules, dedupeMs, sentMs: () => this.settings?.sentMs ?? sentMs },
+        account: {
+          sources: () => [
+            ...(endpoints.status.isWatched ? (['status'] as const) : []),
+            ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
+            ...(endpoints.outbox.isWatched ? (['outbox'] as const) : []),
+          ],
+          client: () => [...this.members][0]?.client,
+          onAbandoned: (node) => this.settings?.onAbandoned?.(node),
+          onDiscarded: (node) => this.settings?.onDiscarded?.(node),
+          onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].set(node, areOpen),
+          onFault,
+        },
+      },
     });
     return data;
   }
@@ -433,7 +438,10 @@ export class Account implements EndpointHost, MembershipHost {
     // Waits one turn, because a record that was sent in this turn of the event loop is delivered in the next turn.
     await wait(clock, 0);
     // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
-    await this.data?.outbox.close(restMs());
+    const closing = this.data?.outbox.close(restMs());
+    // Stops polling for replies, because the open reply requests now wait for the next deployment.
+    for (const poll of Object.values(this.#replyPolls)) poll.rest();
+    await closing;
     await this.data?.journal.flush();
     // Removes the limits of the last member only now, because they also apply to messages in flight.
     if (!returning) unlimit();

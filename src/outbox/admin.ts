@@ -1,12 +1,18 @@
+import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import { type EntryQuery, searchIn } from '../page';
 import type { ReplyRequest } from '../replies/follow-ups';
 import { present } from '../wire/fields';
-import type { Dispatcher, DispatcherOptions } from './dispatcher';
+import type { Dispatcher } from './dispatcher';
 import { concernedBy, createResolved, isKept, type MessageItem, parseOutcome } from './message-item';
+import type { MessageRepository } from './message-repository';
 import type { MessageEntryPlace, MessageEntryState, OutgoingMessage } from './messages';
 import type { SendFailure } from './outage';
+import type { SendQueue } from './queue';
+import type { Reconciliations } from './reconciliation';
 import type { SendCounts } from './send-counts';
+import type { SenderRegistrations } from './sender-registrations';
+import type { Settlement } from './settlement';
 import { stale } from './transitions';
 
 /** Counts of outgoing messages, for users. */
@@ -70,7 +76,14 @@ export interface MessageEntryList {
 }
 
 /** The components that the admin class uses. */
-export interface AdminOptions extends DispatcherOptions {
+export interface AdminOptions {
+  clock: Clock;
+  counts: SendCounts;
+  queue: SendQueue;
+  repository: MessageRepository;
+  registrations: SenderRegistrations;
+  reconciliations: Reconciliations;
+  settlement: Settlement;
   dispatcher: Dispatcher;
 }
 

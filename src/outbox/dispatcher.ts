@@ -1,19 +1,30 @@
-import type { Timer } from '../clock';
+import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { createExpired, endOf } from './expiry';
 import { isOutage, isUnknown, type MessageItem, type Outcome } from './message-item';
+import type { MessageRepository } from './message-repository';
 import type { OutgoingMessage } from './messages';
 import { OrderedMap } from './ordered-map';
-import type { SendFailure } from './outage';
-import { placeOf, type TurnSource, UnderWay } from './queue';
-import { isWithheldError, mayLeaveAt } from './rules';
-import type { Settlement, SettlementOptions } from './settlement';
+import type { Outage, SendFailure } from './outage';
+import { placeOf, type SendQueue, type TurnSource, UnderWay } from './queue';
+import { isWithheldError, mayLeaveAt, type RuleSettings } from './rules';
+import type { SenderRegistrations } from './sender-registrations';
+import type { Settlement } from './settlement';
 import { stale } from './transitions';
 
 /** The components that a dispatcher uses. */
-export interface DispatcherOptions extends SettlementOptions {
+interface DispatcherOptions {
+  clock: Clock;
+  queue: SendQueue;
+  /** The outage that stored messages wait for. */
+  outage: Outage;
+  rules: RuleSettings;
+  repository: MessageRepository;
+  registrations: SenderRegistrations;
   settlement: Settlement;
+  /** Called when background work fails. */
+  onFault(error: unknown): void;
 }
 
 /** Interval at which the dispatcher checks again whether an expired message can end, in ms. */

@@ -1,22 +1,19 @@
-import { type Clock, nextTurn, type Timer } from '../clock';
-import type { Notices } from '../errors';
-import type { Client } from '../http/client';
+import { EventEmitter } from 'node:events';
+import type { Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import type { Journal } from '../journal/journal';
 import { createReading, type Step } from '../journal/step';
-import { type AwaitedKind, type FollowUp, FollowUpBook, flowMessageKey } from '../replies/follow-ups';
+import { type FollowUp, FollowUpBook, flowMessageKey } from '../replies/follow-ups';
 import { MessagesInTransit } from '../replies/in-transit';
 import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
 import { DueTimes } from './due-times';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
-import { type Evidence, isFollowed, isTracked, type MessageItem, type StoredOutcome } from './message-item';
+import { isFollowed, isTracked, type MessageItem, type StoredOutcome } from './message-item';
 import { Messages } from './messages';
-import type { Outage } from './outage';
-import type { SendQueue } from './queue';
-import { hasRules, type RuleSettings } from './rules';
-import type { SendCounts } from './send-counts';
+import type { OutboxOptions } from './options';
+import { hasRules } from './rules';
 import {
   type Acceptance,
   type Arrival,
@@ -39,57 +36,19 @@ import {
   withdraw,
 } from './transitions';
 
-/** Settings and callbacks for an outbox. */
-export interface OutboxOptions {
-  journal: Journal;
-  clock: Clock;
-  queue: SendQueue;
-  /** Counts outcomes. */
-  counts: SendCounts;
-  /** The outage that stored messages wait for. */
-  outage: Outage;
-  /**
-   * Ids of nodes that know about the store failure. The set outlives the outbox, because a redeploy does not repair the
-   * store.
-   */
-  storeNotices: Notices;
-  /** Time for which a deduplication key is remembered, in ms. */
-  dedupeMs(): number;
-  /** Time for which replies and statuses are matched to a message, in ms. */
-  sentMs(): number;
-  /** Settings of the rules. */
-  rules: RuleSettings;
-  /** Kinds of records, apart from the feed, that the account receives now and can use as evidence. */
-  sources(): readonly Evidence[];
-  /** Returns the client to use while no sending node is deployed, or `undefined` if there is no such client. */
-  client(): Client | undefined;
-  /** Called when a message expired because its node is no longer deployed. */
-  onAbandoned(node: string): void;
-  /** Called when a user discarded a message of a node. */
-  onDiscarded(node: string): void;
-  /**
-   * Called when a node begins or stops having open reply requests or reports. While it has some, the account must poll
-   * replies (`incoming`) or statuses (`status`).
-   */
-  onOpenRequests(node: string, kind: AwaitedKind, areOpen: boolean): void;
-  /** Called when no sending node is deployed, so that the open reply requests wait. */
-  onRequestsRest(): void;
-  /** Called when a node throws or background work fails. */
-  onFault(error: unknown): void;
+/** The settings of a repository, and what it uses. */
+type MessageRepositoryOptions = Pick<OutboxOptions, 'journal' | 'clock' | 'settings'>;
+
+/** Events of a repository. */
+interface MessageRepositoryEvents {
+  /** A message was replaced or withdrawn. */
+  superseded: [item: MessageItem];
+  /** A node has more or fewer open reply requests or reports. */
+  openRequests: [node: string, kind: FollowUp['kind']];
 }
 
-/** Settings and callbacks for a repository. */
-export interface MessageRepositoryOptions extends OutboxOptions {
-  /** Called when the store returns messages of an earlier process, or of a dead instance. */
-  onFound(items: readonly MessageItem[], followUps: readonly FollowUp[]): void;
-  /** Called when a message was replaced or withdrawn. */
-  onSuperseded(item: MessageItem): void;
-  /** Called when a node has more or fewer open reply requests or reports. */
-  onCount(node: string, kind: FollowUp['kind']): void;
-}
-
-/** Maximum number of reply requests added in one turn of the event loop, because a store can contain 100,000. */
-const maxPerTurn = 1_000;
+/** Maximum number of messages checked in one step. */
+const maxPerStep = 1_000;
 
 /** Time for which a user can decide about a message with an unknown outcome, in ms. */
 const undecidedMs = 7 * 24 * 3_600_000;
@@ -105,7 +64,10 @@ const watchMs = 1_000;
  * step of `transitions.ts`. It resolves when the step is written, or if the store cannot write the step for now.
  */
 export class MessageRepository {
+  readonly events = new EventEmitter<MessageRepositoryEvents>();
   readonly messages = new Messages();
+  /** Inputs of the nodes, by message id, as long as the message or its follow-ups are open. The store has no inputs. */
+  readonly inputs = new Map<string, unknown>();
   /** When to continue, end or drop each message, reply request and report. */
   readonly dueTimes: DueTimes;
   /** Reply requests and reports whose results have not entered the flow. */
@@ -128,7 +90,7 @@ export class MessageRepository {
 
   constructor(options: MessageRepositoryOptions) {
     this.#options = options;
-    this.followUps = new FollowUpBook(options.onCount);
+    this.followUps = new FollowUpBook((node, kind) => this.events.emit('openRequests', node, kind));
     this.inTransit = new MessagesInTransit(options.clock);
     this.#clockName = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.dueTimes = new DueTimes(options.clock);
@@ -146,33 +108,25 @@ export class MessageRepository {
     return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
-  /** See {@link Participant.found}. */
-  async found(items: readonly Item[], isOpening: boolean): Promise<void> {
+  /** Adds the messages that were found in the store. Returns the added messages, and the follow-ups to add. */
+  addFound(items: readonly Item[], isOpening: boolean): { messages: MessageItem[]; followUps: FollowUp[] } {
     // Discards a message that the store has written although it reported a failure. The node knows that the message was
     // not sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
-    const found = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
+    const wanted = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
-    const newMessages = found.filter((item) => item.kind === 'message').filter(({ id }) => !this.messages.has(id));
-    const followUps = found
+    const messages = wanted.filter((item) => item.kind === 'message').filter(({ id }) => !this.messages.has(id));
+    const followUps = wanted
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
-        const own = this.followUps.get(item.id);
+        const current = this.followUps.get(item.id);
         // Replaces a follow-up without a result if the store has its result. The commit of the result had seemed to
         // fail.
-        return !own || (item.result !== undefined && own.result === undefined);
+        return !current || (item.result !== undefined && current.result === undefined);
       });
-    for (const item of newMessages) this.messages.put(item);
+    for (const item of messages) this.messages.put(item);
     this.#watchReplaceable();
-    const { clock, onFound } = this.#options;
-    // Adds all messages first, because the outbox must have them before the first step.
-    if (newMessages.length > 0) onFound(newMessages, []);
-    for (let start = 0; start < followUps.length; start += maxPerTurn) {
-      if (start > 0) await nextTurn(clock);
-      const some = followUps.slice(start, start + maxPerTurn);
-      for (const followUp of some) this.followUps.put(followUp);
-      onFound([], some);
-    }
+    return { messages, followUps };
   }
 
   /**
@@ -223,8 +177,8 @@ export class MessageRepository {
     if (!this.journal.isShared || this.#watching || this.isClosed || replaceable.size === 0) return;
     const collect = async () => {
       const ids = [...replaceable];
-      for (let start = 0; start < ids.length && !this.isClosed; start += maxPerTurn) {
-        const step = collectSuperseded(ids.slice(start, start + maxPerTurn), this.#context());
+      for (let start = 0; start < ids.length && !this.isClosed; start += maxPerStep) {
+        const step = collectSuperseded(ids.slice(start, start + maxPerStep), this.#context());
         await this.journal.run(withEffect(step, (ended) => ended.map((moved) => this.#apply(moved))));
       }
     };
@@ -255,7 +209,7 @@ export class MessageRepository {
   /** Asks the rules which recipients they withhold, and how long the message has to wait. Counts and stores nothing. */
   async judge(item: MessageItem): Promise<{ item: MessageItem; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = item;
-    const { rules } = this.#options;
+    const { rules } = this.#options.settings;
     if (!hasRules(rules)) return { item: rest };
     const { withheld, notBefore } = await this.journal.run(judge(item, this.#context()));
     return { item: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
@@ -360,13 +314,13 @@ export class MessageRepository {
 
   /** @param remembered a message that this step might remember */
   #context(remembered?: MessageItem): StepContext {
-    const { clock, dedupeMs, sentMs, rules } = this.#options;
+    const { clock, settings } = this.#options;
     const now = clock.now();
     const lead = Math.round(now - clock.elapsed());
     const time = { now: Math.round(now), clock: this.journal.isShared ? 'server' : `${this.#clockName}/${lead}` };
     // Sets this before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
-    return { now, time, rules, dedupeMs, sentMs: sentMs(), current: this };
+    return { ...settings, now, time, sentMs: settings.sentMs(), current: this };
   }
 
   /** Runs a step, and updates memory. The next step of the same commit sees the new state of the message. */
@@ -386,7 +340,7 @@ export class MessageRepository {
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
     for (const id of closedRequests) this.followUps.delete(id);
-    if (isSuperseded) this.#options.onSuperseded(item);
+    if (isSuperseded) this.events.emit('superseded', item);
     return item;
   }
 }

@@ -1,10 +1,10 @@
-import { type Clock, wait } from '../clock';
+import { type Clock, nextTurn, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
 import { awaitedKindOf, type FollowUp, type ReplyRequest } from '../replies/follow-ups';
 import { Replies } from '../replies/replies';
 import type { Item } from '../store/store';
-import { Admin, type AdminOptions } from './admin';
+import { Admin } from './admin';
 import { Dispatcher } from './dispatcher';
 import {
   asks,
@@ -18,7 +18,8 @@ import {
   parseOutcome,
   withMessageId,
 } from './message-item';
-import { isReadableItem, MessageRepository, type OutboxOptions } from './message-repository';
+import { isReadableItem, MessageRepository } from './message-repository';
+import type { OutboxOptions } from './options';
 import { UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, maxScheduled, mayLeaveAt } from './rules';
@@ -38,6 +39,9 @@ const firstDelayMs = 200;
 /** Maximum delay before a message that is not stored is tried again, in ms. */
 const maxDelayMs = 30_000;
 
+/** Maximum number of follow-ups resumed in one turn of the event loop, because a store can contain 100,000. */
+const maxPerTurn = 1_000;
+
 /** Kinds of follow-ups that a message can have. */
 const kinds = ['replyRequest', 'report'] as const;
 
@@ -54,7 +58,11 @@ export class Outbox implements Participant {
   /** The sending nodes. */
   readonly registrations: SenderRegistrations;
   readonly replies: Replies;
-  readonly #parts: AdminOptions;
+  readonly #options: OutboxOptions;
+  readonly #repository: MessageRepository;
+  readonly #reconciliations: Reconciliations;
+  readonly #settlement: Settlement;
+  readonly #dispatcher: Dispatcher;
   /** Handsets to which the outbox is sending a clarifying message (`again`), with their reply request. */
   readonly #againUnderWay = new Set<string>();
   /**
@@ -64,48 +72,49 @@ export class Outbox implements Participant {
   readonly #running = new Set<UnderWay>();
 
   constructor(options: OutboxOptions) {
-    const { journal } = options;
-    const repository = new MessageRepository({
-      ...options,
-      onSuperseded: (item) => {
-        dispatcher.release(item.id);
-        settlement.superseded(item);
-      },
-      onFound: (items, followUps) => this.#resume(items, followUps),
-      onCount: (node, kind) => {
-        this.#reportOpenRequests(node, kind);
-        registrations.reportState(node);
-      },
-    });
-    const registrations = new SenderRegistrations({ ...options, repository });
-    const handlerOf = (node: string) => registrations.handlerOf(node);
-    const base = { ...options, repository, registrations, origins: new Map<string, unknown>(), handlerOf };
-    const reconciliations = new Reconciliations(base);
-    const onAgainDue = (request: ReplyRequest) => void this.#sendAgain(request).catch(options.onFault);
-    const replies = new Replies({ ...base, reconciliations, onAgainDue });
-    const settling = { ...base, replies, reconciliations };
-    const settlement = new Settlement(settling);
-    const dispatcher = new Dispatcher({ ...settling, settlement });
-    this.#parts = { ...settling, settlement, dispatcher };
+    const { journal, clock, queue, counts, outage, storeNotices, settings, account } = options;
+    const { rules } = settings;
+    const { onFault, onAbandoned } = account;
+    const repository = new MessageRepository({ journal, clock, settings });
+    const registrations = new SenderRegistrations({ journal, clock, outage, storeNotices, account, repository });
+    const reconciliations = new Reconciliations({ clock, account, registrations });
+    const replies = new Replies({ clock, repository, registrations, reconciliations, onAbandoned, onFault });
+    const sending = { clock, rules, repository, registrations };
+    const settlement = new Settlement({ ...sending, counts, account, reconciliations, replies });
+    const dispatcher = new Dispatcher({ ...sending, queue, outage, settlement, onFault });
+    this.#options = options;
+    this.#repository = repository;
     this.registrations = registrations;
+    this.#reconciliations = reconciliations;
     this.replies = replies;
-    this.admin = new Admin(this.#parts);
+    this.#settlement = settlement;
+    this.#dispatcher = dispatcher;
+    this.admin = new Admin({ ...sending, counts, queue, reconciliations, settlement, dispatcher });
+    repository.events.on('superseded', (item) => {
+      dispatcher.release(item.id);
+      settlement.superseded(item);
+    });
+    repository.events.on('openRequests', (node, kind) => {
+      this.#reportOpenRequests(node, kind);
+      registrations.reportState(node);
+    });
+    replies.events.on('againDue', (request) => void this.#sendAgain(request).catch(onFault));
     journal.join('outgoing', this);
   }
 
   /** Reschedules messages after a change of quiet hours. */
   quietHoursChanged(): void {
-    this.#parts.dispatcher.quietHoursChanged();
+    this.#dispatcher.quietHoursChanged();
   }
 
   /** See {@link MessageRepository.hasRefused}. */
   get hasRefused(): boolean {
-    return this.#parts.repository.hasRefused;
+    return this.#repository.hasRefused;
   }
 
   /** Whether the outbox can be forgotten without losing anything, once its store is closed. */
   get isSettled(): boolean {
-    return this.#parts.repository.isSettled;
+    return this.#repository.isSettled;
   }
 
   /**
@@ -113,13 +122,13 @@ export class Outbox implements Participant {
    * these inputs.
    */
   get hasMessages(): boolean {
-    return this.#parts.origins.size > 0;
+    return this.#repository.inputs.size > 0;
   }
 
   /** Registers a sending node. Its earlier messages continue. */
   attach(handler: SendHandler): SendingNode {
     const { registrations } = this;
-    const { clock, journal } = this.#parts;
+    const { clock, journal } = this.#options;
     const { id } = handler;
     const running = new UnderWay(() => registrations.reportState(id));
     const [stop, giveUp] = [new AbortController(), new AbortController()];
@@ -136,7 +145,7 @@ export class Outbox implements Participant {
     registrations.greet(registration);
     return {
       send: (request) => void running.run(() => this.#submit(request, registration)),
-      withdraw: (key) => running.run(() => this.#parts.repository.withdraw(id, key)),
+      withdraw: (key) => running.run(() => this.#repository.withdraw(id, key)),
       countRefused: () => this.admin.counts.refused++,
       close: async () => {
         stop.abort();
@@ -153,7 +162,7 @@ export class Outbox implements Participant {
   /** Continues after {@link close}, even without a sending node, so that messages of removed nodes expire. */
   open(): void {
     this.#begin();
-    this.#parts.journal.find();
+    this.#options.journal.find();
   }
 
   /**
@@ -162,21 +171,20 @@ export class Outbox implements Participant {
    * @param graceMs maximum time to wait for the answers to sent requests
    */
   async close(graceMs = closeGraceMs): Promise<void> {
-    this.#parts.repository.isClosed = true;
-    this.#parts.repository.closing.abort();
-    this.#parts.repository.dueTimes.clear();
-    for (const part of [this.#parts.settlement.redelivery, this.replies]) part.close();
-    this.#parts.onRequestsRest();
+    this.#repository.isClosed = true;
+    this.#repository.closing.abort();
+    this.#repository.dueTimes.clear();
+    for (const part of [this.#settlement.redelivery, this.replies]) part.close();
     // Does not wait for nodes that attach while it is closing.
     const running = [...this.#running].map((one) => one.idle());
-    await Promise.all([this.#parts.dispatcher.close(graceMs), ...running]);
-    this.#parts.repository.inTransit.clear();
+    await Promise.all([this.#dispatcher.close(graceMs), ...running]);
+    this.#repository.inTransit.clear();
   }
 
   /** Copies the inputs from another outbox whose messages were imported, because the store keeps only JSON. */
-  importOrigins(source: Outbox): void {
-    for (const [id, origin] of source.#parts.origins) this.#parts.origins.set(id, origin);
-    source.#parts.origins.clear();
+  importInputs(source: Outbox): void {
+    for (const [id, input] of source.#repository.inputs) this.#repository.inputs.set(id, input);
+    source.#repository.inputs.clear();
   }
 
   /** See {@link Participant.wantedNames}. */
@@ -185,45 +193,53 @@ export class Outbox implements Participant {
   }
 
   /** See {@link Participant.found}. */
-  found(items: readonly Item[], isOpening: boolean): Promise<void> {
+  async found(items: readonly Item[], isOpening: boolean): Promise<void> {
     if (isOpening) void this.registrations.onStore();
-    if (isOpening) void this.#parts.repository.findRemembered();
-    return this.#parts.repository.found(items, isOpening);
+    if (isOpening) void this.#repository.findRemembered();
+    const { messages, followUps } = this.#repository.addFound(items, isOpening);
+    // Resumes all messages first, because the outbox must have them before the first step.
+    this.#resume(messages, []);
+    for (let start = 0; start < followUps.length; start += maxPerTurn) {
+      if (start > 0) await nextTurn(this.#options.clock);
+      const part = followUps.slice(start, start + maxPerTurn);
+      for (const followUp of part) this.#repository.followUps.put(followUp);
+      this.#resume([], part);
+    }
   }
 
   /** See {@link Participant.itemOf}. */
   itemOf(id: string): Item | undefined {
-    const { messages, followUps } = this.#parts.repository;
+    const { messages, followUps } = this.#repository;
     const item = messages.get(id);
     return item && isTracked(item) ? item : followUps.get(id);
   }
 
   /** See {@link Participant.forget}. */
   forget(id: string): void {
-    const { dispatcher, repository, reconciliations, settlement } = this.#parts;
+    const repository = this.#repository;
     const followUp = repository.followUps.get(id);
-    dispatcher.release(id);
-    reconciliations.close(id);
+    this.#dispatcher.release(id);
+    this.#reconciliations.close(id);
     repository.messages.delete(id);
     repository.followUps.delete(id);
     const message = followUp?.messageItemId ?? id;
-    if (!repository.messages.has(message) && !repository.followUps.hasOf(message)) settlement.forget(message);
+    if (!repository.messages.has(message) && !repository.followUps.hasOf(message)) this.#settlement.forget(message);
   }
 
   /** See {@link Participant.releaseAll}. */
   releaseAll(): void {
-    const { messages, followUps } = this.#parts.repository;
+    const { messages, followUps } = this.#repository;
     for (const { id, isOwned } of [...messages.values()]) if (!isOwned) messages.delete(id);
     followUps.clear();
   }
 
   /** Continues after {@link close}. */
   #begin(): void {
-    const { dispatcher, repository } = this.#parts;
+    const repository = this.#repository;
     if (!repository.isClosed) return;
     repository.isClosed = false;
     repository.closing = new AbortController();
-    dispatcher.open();
+    this.#dispatcher.open();
     // Includes messages that are not stored, because they are still in memory.
     const items = [...repository.messages.values()].map(({ item }) => item);
     this.#resume(items, [...repository.followUps.values()]);
@@ -231,8 +247,8 @@ export class Outbox implements Participant {
 
   /** Resumes the messages of an earlier process, or of a dead instance. */
   #resume(items: readonly MessageItem[], followUps: readonly FollowUp[]): void {
-    if (items.length > 0) this.#parts.dispatcher.gather();
-    for (const item of items) void this.#resumeMessage(item).catch(this.#parts.onFault);
+    if (items.length > 0) this.#dispatcher.gather();
+    for (const item of items) void this.#resumeMessage(item).catch(this.#options.account.onFault);
     this.replies.resume(followUps);
     for (const node of new Set(followUps.map((followUp) => followUp.node))) {
       for (const kind of kinds) this.#reportOpenRequests(node, kind);
@@ -240,11 +256,13 @@ export class Outbox implements Participant {
   }
 
   #reportOpenRequests(node: string, kind: FollowUp['kind']): void {
-    this.#parts.onOpenRequests(node, awaitedKindOf[kind], this.#parts.repository.followUps.open[kind].of(node) > 0);
+    this.#options.account.onOpenRequests(node, awaitedKindOf[kind], this.#repository.followUps.open[kind].of(node) > 0);
   }
 
   async #resumeMessage(item: MessageItem): Promise<void> {
-    const { repository, dispatcher, settlement } = this.#parts;
+    const repository = this.#repository;
+    const dispatcher = this.#dispatcher;
+    const settlement = this.#settlement;
     const message = repository.messages.find(item.id);
     if (!message || message.isOwned || message.abort) return;
     if (item.state === 'waiting' && isKept(item)) dispatcher.admit(item);
@@ -258,24 +276,23 @@ export class Outbox implements Participant {
 
   /** Notes that a node was deployed, so that its messages can be sent, or was removed, so that they wait for it. */
   #nodeChanged(node: string): void {
-    this.#parts.settlement.redelivery.nodeChanged(node);
+    this.#settlement.redelivery.nodeChanged(node);
     this.replies.redelivery.nodeChanged(node);
-    this.#parts.dispatcher.nodeChanged(node);
+    this.#dispatcher.nodeChanged(node);
   }
 
   /** Sends the clarifying message (`again`) of a reply request to the remaining handsets, if the node is deployed. */
   async #sendAgain(request: ReplyRequest): Promise<void> {
-    const { clock, registrations, repository } = this.#parts;
-    const from = registrations.registrationOf(request.node);
+    const from = this.registrations.registrationOf(request.node);
     const template = from && (await this.replies.againOf(request));
-    if (!template || from.stopped.aborted || repository.isClosed) return;
+    if (!template || from.stopped.aborted || this.#repository.isClosed) return;
     const { id, recipient, reference, waitMs } = request;
     for (const handset of this.replies.dueOf(id)) {
       const key = `${id} ${handset}`;
       if (this.#againUnderWay.has(key)) continue;
       this.#againUnderWay.add(key);
       const { hasOwnId, message, ...draft } = template;
-      const messageId = hasOwnId ? { messageId: createUuid(clock) } : undefined;
+      const messageId = hasOwnId ? { messageId: createUuid(this.#options.clock) } : undefined;
       const order = { ...draft, message: { ...message, to: [handset], ...messageId } };
       const item = this.#createMessage({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
       item.again = { request: id, recipient, reference, waitMs };
@@ -295,27 +312,29 @@ export class Outbox implements Participant {
    * closed. Never rejects, because each failure is an outcome.
    */
   async #submitMessage(item: MessageItem, source: MessageSource): Promise<void> {
-    const message = isTracked(item) ? this.#parts.repository.messages.begin(item, 'accepting') : undefined;
+    const message = isTracked(item) ? this.#repository.messages.begin(item, 'accepting') : undefined;
     try {
       const { keep, replaceKey } = item.options;
       if (replaceKey !== undefined && !keep) throw new SmsError('replaceNotStored', { field: 'replace' });
-      assertAnyAllowed({ recipients: item.message.to, rules: this.#parts.rules, item });
+      assertAnyAllowed({ recipients: item.message.to, rules: this.#options.settings.rules, item });
       if (isTracked(item)) await this.#accept(item, source);
       else await this.#sendToEnd(item, source);
     } catch (error) {
       await this.#refuse(item, source, error);
     } finally {
       if (message) message.isOwned = false;
-      if (message?.phase === 'accepting') this.#parts.repository.messages.delete(item.id);
+      if (message?.phase === 'accepting') this.#repository.messages.delete(item.id);
     }
   }
 
   /** Stores a message, or reserves its deduplication key, before anything else happens to it. */
   async #accept(item: MessageItem, source: MessageSource): Promise<void> {
-    const { clock, rules, repository, dispatcher, settlement } = this.#parts;
+    const { clock, settings } = this.#options;
+    const repository = this.#repository;
+    const dispatcher = this.#dispatcher;
     const now = clock.now();
     const isKept = item.options.keep !== undefined;
-    const isScheduled = isKept && mayLeaveAt(item, now, rules.quietHours) > now;
+    const isScheduled = isKept && mayLeaveAt(item, now, settings.rules.quietHours) > now;
     const arriving = isScheduled ? 'scheduled' : 'others';
     const { once, replaceKey } = item.options;
     const busy = this.#whyBusy(isScheduled);
@@ -333,17 +352,17 @@ export class Outbox implements Participant {
     const { verdict, item: taken } = await accept().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (verdict.type === 'ended') {
-      await settlement.report(source, item, parseOutcome(verdict.outcome), true);
-      settlement.forget(item.id);
+      await this.#settlement.report(source, item, parseOutcome(verdict.outcome), true);
+      this.#settlement.forget(item.id);
     } else if (isKept) dispatcher.admit(taken);
     else await this.#sendToEnd(taken, source);
   }
 
   /** Returns `SMS_BUSY` if a message that must be stored would have to wait, but the queue is full. */
   #whyBusy(isScheduled: boolean): SmsError | undefined {
-    const { dispatcher, outage, queue } = this.#parts;
+    const { outage, queue } = this.#options;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
-    const isFull = dispatcher.arriving.scheduled + this.#parts.repository.messages.counts.scheduled >= maxScheduled;
+    const isFull = this.#dispatcher.arriving.scheduled + this.#repository.messages.counts.scheduled >= maxScheduled;
     return isFull ? new SmsError('busyScheduled', { params: { limit: maxScheduled } }) : undefined;
   }
 
@@ -359,7 +378,8 @@ export class Outbox implements Participant {
    * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
    */
   async #sendToEnd(item: MessageItem, source: MessageSource): Promise<void> {
-    const { clock, queue, reconciliations, settlement } = this.#parts;
+    const { clock, queue } = this.#options;
+    const settlement = this.#settlement;
     const { handler, stopped: signal, givenUp } = source.from;
     const { client } = handler;
     const { retries, retryUncertain, resolveMs, priority } = item.options;
@@ -399,7 +419,7 @@ export class Outbox implements Participant {
       if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
       uncertain = outcome;
       // Includes the evidence that the account has collected since the message was sent.
-      const evidence = reconciliations.open(current, client);
+      const evidence = this.#reconciliations.open(current, client);
       try {
         if (evidence) {
           const result = await evidence.search(outcome, resolveMs, givenUp);
@@ -412,7 +432,7 @@ export class Outbox implements Participant {
         // The flow stopped during the wait, so that there is no further try.
         return void (await end(uncertain));
       }
-      const again = await this.#parts.repository.sendAgain(current, formatOutcome(outcome), {});
+      const again = await this.#repository.sendAgain(current, formatOutcome(outcome), {});
       if (again === stale) return void settlement.forget(item.id);
       current = again;
     }
@@ -421,20 +441,20 @@ export class Outbox implements Participant {
   /** Ends a message that the outbox did not accept. */
   async #refuse(item: MessageItem, source: MessageSource, error: unknown): Promise<void> {
     // If the store is closed but not failing, the reason is that the flow stopped.
-    const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
+    const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
     // Does not report the store failure again, because the error of this message already reports it, unless stored
     // messages wait.
     const { waiting } = this.registrations.stateOf(item.node);
-    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.storeNotices.add(item.node);
-    this.#parts.counts.add(outcome, item.message.to.length);
-    await this.#parts.settlement.report(source, item, outcome);
-    this.#parts.settlement.forget(item.id);
+    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#options.storeNotices.add(item.node);
+    this.#options.counts.add(outcome, item.message.to.length);
+    await this.#settlement.report(source, item, outcome);
+    this.#settlement.forget(item.id);
   }
 
   #createMessage({ flowMessage, origin, ...request }: SendRequest, node: string): MessageItem {
-    const { journal, clock, rules, origins } = this.#parts;
+    const { journal, clock, settings } = this.#options;
     const arrivedAt = clock.now();
     const item: MessageItem = {
       ...request,
@@ -445,13 +465,13 @@ export class Outbox implements Participant {
       attempts: 0,
       state: 'waiting',
       node,
-      options: keepUntilDue(request.options, arrivedAt, rules),
+      options: keepUntilDue(request.options, arrivedAt, settings.rules),
       arrivedAt,
     };
     // Writes the flow message now, because the flow can change it after the call.
     if (isTracked(item) || asks(item)) {
       item.flowMessage = flowMessage();
-      origins.set(item.id, origin);
+      this.#repository.inputs.set(item.id, origin);
     }
     return item;
   }

@@ -13,7 +13,7 @@ import {
   type MessageItem,
   type Outcome,
 } from './message-item';
-import type { OutboxOptions } from './message-repository';
+import type { OutboxOptions } from './options';
 import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
 
@@ -29,7 +29,7 @@ const wordCharacter = /[\p{L}\p{N}_-]/u;
 const minSearchLength = 8;
 
 /** Settings and callbacks for the searches. */
-interface ReconciliationsOptions extends OutboxOptions {
+interface ReconciliationsOptions extends Pick<OutboxOptions, 'clock' | 'account'> {
   /** Provides a client, because a redeploy closes the client that sent the message. */
   registrations: SenderRegistrations;
 }
@@ -144,7 +144,7 @@ export class Reconciliation {
    * @throws the reason of `signal` if it aborts first
    */
   search(error: SmsError, forMs: number, signal: AbortSignal): Promise<Outcome> {
-    const { clock, searches, sources } = this.#options;
+    const { clock, searches, account } = this.#options;
     const complete = this.#complete.signal;
     return searches.run(async () => {
       signal.throwIfAborted();
@@ -158,7 +158,7 @@ export class Reconciliation {
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
       if (this.#by) return createResolved(this.messageId, accepted, this.#by);
-      return error.with({ searched: ['feed', ...sources()] });
+      return error.with({ searched: ['feed', ...account.sources()] });
     });
   }
 

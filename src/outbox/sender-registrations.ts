@@ -6,7 +6,8 @@ import type { ReplyResult } from '../replies/follow-ups';
 import type { DeliveryReport } from '../replies/report';
 import { type End, maxAbsenceMs } from './expiry';
 import type { Outcome, SendOptions } from './message-item';
-import type { MessageRepository, OutboxOptions } from './message-repository';
+import type { MessageRepository } from './message-repository';
+import type { OutboxOptions } from './options';
 import type { UnderWay } from './queue';
 
 /** An outcome for a node. */
@@ -115,8 +116,9 @@ export interface SendingNode {
   close(): Promise<void>;
 }
 
-/** The settings of the registrations, and the messages whose states they report. */
-export interface SenderRegistrationsOptions extends OutboxOptions {
+/** What the registrations use, with the messages whose states they report. */
+interface SenderRegistrationsOptions
+  extends Pick<OutboxOptions, 'journal' | 'clock' | 'outage' | 'storeNotices' | 'account'> {
   repository: MessageRepository;
 }
 
@@ -156,7 +158,7 @@ export class SenderRegistrations {
   /** Returns the client of a node, else of any registered node, else of the account; `undefined` if there is none. */
   clientFor(node: string): Client | undefined {
     const [first] = this.#byNode.values();
-    return (this.#byNode.get(node) ?? first)?.handler.client ?? this.#options.client();
+    return (this.#byNode.get(node) ?? first)?.handler.client ?? this.#options.account.client();
   }
 
   add(registration: SenderRegistration): void {

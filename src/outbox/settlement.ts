@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Replies } from '../replies/replies';
@@ -19,24 +20,25 @@ import {
   withMessageId,
   withWithheld,
 } from './message-item';
-import type { MessageRepository, OutboxOptions } from './message-repository';
+import type { MessageRepository } from './message-repository';
+import type { OutboxAccount } from './options';
 import type { Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
-import { createTooEarly, explainWithheld, hasRules } from './rules';
+import { createTooEarly, explainWithheld, hasRules, type RuleSettings } from './rules';
+import type { SendCounts } from './send-counts';
 import type { OutcomeEvent, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import { type Ending, type Stale, stale } from './transitions';
 
 /** The components that a settlement uses. */
-export interface SettlementOptions extends OutboxOptions {
+interface SettlementOptions {
+  clock: Clock;
+  counts: SendCounts;
+  rules: RuleSettings;
+  account: OutboxAccount;
   repository: MessageRepository;
   registrations: SenderRegistrations;
-  /**
-   * Inputs of the nodes, by message id, as long as the message or its reply requests are open. The store does not have
-   * them.
-   */
-  origins: Map<string, unknown>;
-  replies: Replies;
   reconciliations: Reconciliations;
+  replies: Replies;
 }
 
 /** The registration of the node that sent a message, and the input. */
@@ -56,9 +58,11 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.#options = options;
-    const { clock, repository, origins, registrations, onAbandoned } = options;
+    const { clock, account, repository, registrations } = options;
     this.redelivery = new Redelivery({
-      ...options,
+      clock,
+      repository,
+      onFault: account.onFault,
       items: repository.messages,
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: (item) => registrations.leftMs(item.node, endOfOutcome(item, clock)),
@@ -66,7 +70,7 @@ export class Settlement {
         if (item.again) return true;
         const { id, outcome, isManuallyResent, sendNowAt } = item;
         if (!outcome) throw new Error('not settled');
-        const origin = origins.get(id);
+        const origin = repository.inputs.get(id);
         // If this process has the input, the message in memory still has its flow message.
         const flowMessage = origin === undefined ? await repository.flowMessageOf(item) : item.flowMessage;
         const event = createEvent(item, {
@@ -82,16 +86,16 @@ export class Settlement {
         await repository.delivered(item);
         this.#delivered(item);
         // A message with an unknown outcome stays on the list, so that a user can decide.
-        if (isMissed && !repository.messages.has(item.id)) onAbandoned(item.node);
+        if (isMissed && !repository.messages.has(item.id)) account.onAbandoned(item.node);
       },
     });
   }
 
   /** Forgets the input of a message, and returns that input. */
   forget(id: string): unknown {
-    const { origins } = this.#options;
-    const origin = origins.get(id);
-    origins.delete(id);
+    const { inputs } = this.#options.repository;
+    const origin = inputs.get(id);
+    inputs.delete(id);
     return origin;
   }
 
@@ -157,11 +161,11 @@ export class Settlement {
 
   /** Sends the outcome of a replaced or withdrawn message into the flow. */
   superseded(item: MessageItem): void {
-    const { repository, reconciliations, registrations, counts, onFault } = this.#options;
+    const { repository, reconciliations, registrations, counts, account } = this.#options;
     reconciliations.close(item.id);
     if (item.outcome) counts.add(parseOutcome(item.outcome), item.message.to.length);
     repository.duplicates.ended(item);
-    void this.redelivery.deliver(item, false).catch(onFault);
+    void this.redelivery.deliver(item, false).catch(account.onFault);
     registrations.reportState(item.node);
   }
 
@@ -256,11 +260,11 @@ export class Settlement {
 
   /** Ends a message whose node has been absent for too long. Never rejects. */
   async abandon(item: MessageItem): Promise<void> {
-    const { repository, reconciliations, onAbandoned, onFault } = this.#options;
-    onAbandoned(item.node);
+    const { repository, reconciliations, account } = this.#options;
+    account.onAbandoned(item.node);
     this.forget(item.id);
     reconciliations.close(item.id);
-    await repository.discard(item).catch(onFault);
+    await repository.discard(item).catch(account.onFault);
   }
 
   /**
@@ -269,13 +273,13 @@ export class Settlement {
    * @throws SmsError `SMS_STORE` if the store cannot write this now: the message stays
    */
   async discard(item: MessageItem): Promise<boolean> {
-    const { repository, replies, reconciliations, registrations, onDiscarded } = this.#options;
+    const { repository, replies, reconciliations, registrations, account } = this.#options;
     const { id, node } = item;
     if (!(await repository.discard(item, 'refuse'))) return false;
     reconciliations.close(id);
     const origin = this.forget(id);
     replies.begin(id);
-    onDiscarded(node);
+    account.onDiscarded(node);
     if (origin !== undefined) registrations.handlerOf(node)?.onDiscarded(origin);
     registrations.reportState(node);
     return true;
@@ -291,17 +295,17 @@ export class Settlement {
     try {
       if (!(await from.handler.onOutcome(event))) from.handler.onMissed?.(event);
     } catch (error) {
-      this.#options.onFault(error);
+      this.#options.account.onFault(error);
     }
   }
 
   /** Cleans up after the outcome of a message has entered the flow, or was dropped. */
   #delivered({ id, options, outcome }: MessageItem): void {
-    const { journal, repository, replies } = this.#options;
+    const { repository, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
       // Keeps the input if a redeploy might have closed the store that has the reply requests of the message.
-      const mayAsk = !journal.isOpen && outcome !== undefined && 'sent' in outcome;
+      const mayAsk = !repository.journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || repository.followUps.hasOf(id)) return;
     }
     this.forget(id);

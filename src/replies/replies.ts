@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { type Clock, maxDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import { createReading, type Step } from '../journal/step';
@@ -6,7 +7,7 @@ import { storeEvidence } from '../outbox/evidence';
 import type { MessageRepository } from '../outbox/message-repository';
 import type { Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
-import type { SendHandler } from '../outbox/sender-registrations';
+import type { SenderRegistrations } from '../outbox/sender-registrations';
 import { type Changes, dropItem, keepItem, latest, type ReadKey } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { findAnswer } from './answers';
@@ -46,15 +47,11 @@ import {
 export interface RepliesOptions {
   clock: Clock;
   repository: MessageRepository;
-  handlerOf(node: string): SendHandler | undefined;
+  registrations: Pick<SenderRegistrations, 'handlerOf'>;
   /** Receives every record, as possible evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
-  /** Inputs of the nodes, by message id. */
-  origins: Map<string, unknown>;
   /** Called if a follow-up is dropped because its node is no longer deployed. */
   onAbandoned(node: string): void;
-  /** Called if the account must send the second message (option `again`) to handsets of a reply request. */
-  onAgainDue(request: ReplyRequest): void;
   /** Called if a node threw an error. */
   onFault(error: unknown): void;
 }
@@ -74,6 +71,8 @@ const maxCollected = 1_000;
  * Each follow-up enters the flow at least once, after the outcome of its message.
  */
 export class Replies {
+  /** `againDue`: the account must send the second message (option `again`) to handsets of a reply request. */
+  readonly events = new EventEmitter<{ againDue: [request: ReplyRequest] }>();
   readonly #options: RepliesOptions;
   /** Delivers ended follow-ups to the flow. */
   readonly redelivery: Redelivery<FollowUp>;
@@ -86,18 +85,20 @@ export class Replies {
   #collected = 0;
 
   constructor(options: RepliesOptions) {
-    const { clock, repository, handlerOf, origins, onAbandoned } = options;
+    const { clock, repository, registrations, onAbandoned, onFault } = options;
     this.#options = options;
     this.redelivery = new Redelivery({
-      ...options,
+      clock,
+      repository,
+      onFault,
       items: repository.followUps,
       handlerOf: ({ messageItemId, node }) =>
-        repository.messages.isOutcomeComing(messageItemId) ? undefined : handlerOf(node),
+        repository.messages.isOutcomeComing(messageItemId) ? undefined : registrations.handlerOf(node),
       // Waits for the end of the deployment, because the node might be deployed soon.
       patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       report: async (handler, followUp, mayBeKnown) => {
         const { messageItemId, messageId } = followUp;
-        const origin = origins.get(messageItemId);
+        const origin = repository.inputs.get(messageItemId);
         const flowMessage = origin === undefined ? await repository.flowMessageOf(followUp) : undefined;
         const event = { redelivered: mayBeKnown, ...present({ messageId, origin, flowMessage }) };
         if (followUp.kind === 'report') return handler.onReport({ ...event, report: describeReport(followUp) });
@@ -106,7 +107,7 @@ export class Replies {
       },
       ended: async (followUp, isMissed) => {
         await this.#drop(followUp);
-        if (!repository.followUps.hasOf(followUp.messageItemId)) origins.delete(followUp.messageItemId);
+        if (!repository.followUps.hasOf(followUp.messageItemId)) repository.inputs.delete(followUp.messageItemId);
         if (isMissed) onAbandoned(followUp.node);
       },
     });
@@ -129,12 +130,12 @@ export class Replies {
 
   /** Resumes the follow-ups of an earlier process. */
   resume(followUps: readonly FollowUp[]): void {
-    const { clock, repository, origins } = this.#options;
+    const { clock, repository } = this.#options;
     if (repository.isClosed) return;
-    // A message that is not stored is in progress as long as `origins` still holds its input.
+    // A message that is not stored is in progress as long as the repository has its input.
     const isUnderWay = ({ messageItemId: id }: FollowUp) => {
       const item = repository.messages.get(id);
-      return item ? item.state !== 'uncertain' : origins.get(id) !== undefined;
+      return item ? item.state !== 'uncertain' : repository.inputs.get(id) !== undefined;
     };
     for (const followUp of followUps) {
       if (followUp.result) {
@@ -330,7 +331,7 @@ export class Replies {
 
   #sendAgain(followUp: FollowUp): void {
     const isDue = followUp.kind === 'replyRequest' && (followUp.againDue?.length ?? 0) > 0;
-    if (isDue) this.#options.onAgainDue(followUp);
+    if (isDue) this.events.emit('againDue', followUp);
   }
 
   close(): void {

@@ -107,11 +107,9 @@ describe('DueTimes', () => {
     const questions = new Replies({
       clock,
       repository,
-      handlerOf: () => undefined,
+      registrations: { handlerOf: () => undefined },
       reconciliations: { observe() {}, wants: () => false },
-      origins: new Map(),
       onAbandoned: () => {},
-      onAgainDue: () => {},
       onFault: (error) => assert.ifError(error),
     });
     questions.begin('t');

@@ -259,25 +259,26 @@ export class SendingSide {
       counts: new SendCounts(),
       outage: new Outage(this.clock),
       storeNotices: new Notices(),
-      dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
-      sentMs: () => options.sentMs ?? 168 * 3_600_000,
-      rules: {
-        limits: options.limits ? [options.limits] : [],
-        quietHours: options.quietHours ?? [],
-        optOut: false,
-        prefixes: new Map(),
+      settings: {
+        dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
+        sentMs: () => options.sentMs ?? 168 * 3_600_000,
+        rules: {
+          limits: options.limits ? [options.limits] : [],
+          quietHours: options.quietHours ?? [],
+          optOut: false,
+          prefixes: new Map(),
+        },
       },
-      sources: () => ['status'],
-      client: () => (options.isAsker ? this.service.createClient() : undefined),
-      onAbandoned: (node) => this.abandoned.push(node),
-      onFault: (error) => this.faults.push(error),
-      onDiscarded: () => {},
-      onOpenRequests: (node, kind, isAsking) => {
-        if (isAsking) this.#asking[kind].add(node);
-        else this.#asking[kind].delete(node);
-      },
-      onRequestsRest: () => {
-        for (const nodes of Object.values(this.#asking)) nodes.clear();
+      account: {
+        sources: () => ['status'],
+        client: () => (options.isAsker ? this.service.createClient() : undefined),
+        onAbandoned: (node) => this.abandoned.push(node),
+        onFault: (error) => this.faults.push(error),
+        onDiscarded: () => {},
+        onOpenRequests: (node, kind, isAsking) => {
+          if (isAsking) this.#asking[kind].add(node);
+          else this.#asking[kind].delete(node);
+        },
       },
     });
     this.inbox = createInbox({
