@@ -73,16 +73,16 @@ export class Account implements EndpointHost, MembershipHost {
   /** Whether a member has chosen the store since the first member joined. */
   #isChosen = false;
   /** Resolves when the last member has left completely. */
-  #leaving: Promise<void> | undefined;
+  #departure: Promise<void> | undefined;
   /** Polls for replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
   /** Queue of the reads that flows request (contract §3). */
   readonly reads: SendQueue;
-  #opened: Connections | undefined;
+  #currentConnections: Connections | undefined;
   /** Connections for all clients, opened by the first member. */
   readonly #connections: Pick<Connections, 'dispatch'> = {
-    dispatch: (...exchange) => this.#opened?.dispatch(...exchange) ?? false,
+    dispatch: (...exchange) => this.#currentConnections?.dispatch(...exchange) ?? false,
   };
   /**
    * Settings of a current member or, without members, of the last one. They also apply to polls that are still in
@@ -97,9 +97,9 @@ export class Account implements EndpointHost, MembershipHost {
   #runningTaskCount = 0;
   /** One promise for each former login. It resolves when the polls in flight of that login have ended. */
   readonly #arrivals = new Set<Promise<void>>();
-  #forgetting: Timer | undefined;
+  #forgetTimer: Timer | undefined;
   /** Timer that starts when the first member joins. When it ends, all sending nodes of the deployment are attached. */
-  #lateness: Timer | undefined;
+  #deploymentTimer: Timer | undefined;
 
   constructor(options: AccountOptions) {
     const { key, clock, stats } = options;
@@ -160,13 +160,13 @@ export class Account implements EndpointHost, MembershipHost {
    * @throws SmsError `SMS_CONFIG` if the settings are invalid
    */
   join(settings: AccountSettings): JoinedMembership {
-    this.#forgetting?.cancel();
+    this.#forgetTimer?.cancel();
     // Throws for an invalid proxy now, because this member might open the connections later.
     findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
     if (this.members.size === 0) {
       this.#open(settings);
       this.#isChosen = false;
-      this.#lateness = this.clock.after(maxDeploymentMs, () => this.#goOn(), true);
+      this.#deploymentTimer = this.clock.after(maxDeploymentMs, () => this.#endDeployment(), true);
     }
     const client = new Client({ ...settings, connections: this.#connections, clock: this.clock });
     const membership = new JoinedMembership(settings, client, this);
@@ -177,24 +177,24 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   #changeLimits(): void {
-    const all = [...this.#limiting.values()];
-    this.#rules.limits = all.flatMap(({ limits }) =>
+    const allSettings = [...this.#limiting.values()];
+    this.#rules.limits = allSettings.flatMap(({ limits }) =>
       limits && (limits.perHandset ?? limits.perDay) !== undefined ? [limits] : [],
     );
     const quietHours = new Map(
-      all.flatMap(({ quietHours: one }) => (one ? [[JSON.stringify(one), one] as const] : [])),
+      allSettings.flatMap(({ quietHours: hours }) => (hours ? [[JSON.stringify(hours), hours] as const] : [])),
     );
     const earlier = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
     // Runs only after a change, because checking 100,000 scheduled messages takes seconds.
     if ([...quietHours.keys()].join() !== earlier.join()) {
-      this.#rules.quietHours = [...quietHours.values()].map((one) => new QuietHours(one));
+      this.#rules.quietHours = [...quietHours.values()].map((hours) => new QuietHours(hours));
       this.data?.outbox.quietHoursChanged();
     }
-    const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
+    const slowest = Math.min(...allSettings.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     // Keeps the opt-out words after the last member has left, because they still apply to polls in flight.
-    const optOuts = all.flatMap(({ optOut }) => optOut ?? []);
-    if (all.length > 0) this.#readConsentChange = optOuts.length > 0 ? createConsentReader(optOuts) : undefined;
+    const optOuts = allSettings.flatMap(({ optOut }) => optOut ?? []);
+    if (allSettings.length > 0) this.#readConsentChange = optOuts.length > 0 ? createConsentReader(optOuts) : undefined;
     this.#rules.optOut = this.#readConsentChange !== undefined;
     this.#listen();
     this.#queue.nudge();
@@ -217,9 +217,9 @@ export class Account implements EndpointHost, MembershipHost {
     return {
       ...sending,
       close: () => {
-        const closing = sending.close();
+        const whenClosed = sending.close();
         this.#listen();
-        return closing;
+        return whenClosed;
       },
     };
   }
@@ -237,15 +237,17 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   connectionOf({ settings }: Member): { id: string; settings: ('proxy' | 'tls')[] } | undefined {
-    const opened = this.settings;
-    if (!opened || opened === settings) return undefined;
-    const differing = (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(settings[name], opened[name]));
-    return differing.length > 0 ? { id: opened.id, settings: differing } : undefined;
+    const currentSettings = this.settings;
+    if (!currentSettings || currentSettings === settings) return undefined;
+    const differing = (['proxy', 'tls'] as const).filter(
+      (name) => !isDeepStrictEqual(settings[name], currentSettings[name]),
+    );
+    return differing.length > 0 ? { id: currentSettings.id, settings: differing } : undefined;
   }
 
   /** Opens the connections. The first member's settings apply to the connections and the queue. */
   #open(settings: AccountSettings): void {
-    this.#opened = (settings.createConnections ?? createConnections)(settings);
+    this.#currentConnections = (settings.createConnections ?? createConnections)(settings);
     this.settings = settings;
   }
 
@@ -294,7 +296,7 @@ export class Account implements EndpointHost, MembershipHost {
           client: () => [...this.members][0]?.client,
           onAbandoned: (node) => this.settings?.onAbandoned?.(node),
           onDiscarded: (node) => this.settings?.onDiscarded?.(node),
-          onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].set(node, areOpen),
+          onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].setWaiting(node, areOpen),
           onFault,
         },
       },
@@ -312,10 +314,10 @@ export class Account implements EndpointHost, MembershipHost {
 
   /** Returns the member or, if it has left, another member. */
   #present(member: Member | undefined): Member {
-    const [first] = this.members;
-    const present = member && this.members.has(member) ? member : first;
-    if (!present) throw new SmsError('closed');
-    return present;
+    const [firstMember] = this.members;
+    const activeMember = member && this.members.has(member) ? member : firstMember;
+    if (!activeMember) throw new SmsError('closed');
+    return activeMember;
   }
 
   /** Returns the data in the member's store. The first member that calls this chooses the store. */
@@ -333,7 +335,7 @@ export class Account implements EndpointHost, MembershipHost {
     return data;
   }
 
-  importFrom(member: Member, formerPlaces: readonly FormerPlace[], started: Promise<void>): void {
+  importFrom(member: Member, formerPlaces: readonly FormerPlace[], whenStarted: Promise<void>): void {
     const data = this.dataOf(member);
     data.imports.add(
       formerPlaces.map(({ id, key = this.key, kind, store, onDone, onFailure }) => {
@@ -341,18 +343,18 @@ export class Account implements EndpointHost, MembershipHost {
         return {
           id,
           kind,
-          started,
+          whenStarted,
           onDone,
           onFailure,
           isWanted: () => this.members.has(member),
           isUsed: () => store !== undefined && (account()?.isUsedIn(store.storeName) ?? false),
           importInto: async (options) => {
             if (!store) throw new SmsError('formerUrl');
-            const former = account();
-            const storeData = await former?.findData(store.storeName, former !== this);
+            const formerAccount = account();
+            const storeData = await formerAccount?.findData(store.storeName, formerAccount !== this);
             if (storeData) {
               await storeData.exportTo(data, { ...options, id });
-              if (former && former !== this) this.#keepFor(former);
+              if (formerAccount && formerAccount !== this) this.#keepFor(formerAccount);
               return;
             }
             return importStore({ ...options, id, from: store.createStore(key), hasAllItems: false });
@@ -363,8 +365,8 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   /** Keeps this account until it has received the answers of polls that a former login still has in flight. */
-  #keepFor(former: Account): void {
-    const arrivals = former.lastArrivals();
+  #keepFor(formerAccount: Account): void {
+    const arrivals = formerAccount.lastArrivals();
     this.#arrivals.add(arrivals);
     this.#runningTaskCount++;
     void arrivals.then(() => {
@@ -384,7 +386,7 @@ export class Account implements EndpointHost, MembershipHost {
    * have closed.
    */
   async findData(storeName: string, isToClose: boolean): Promise<AccountData | undefined> {
-    if (isToClose) await this.#leaving;
+    if (isToClose) await this.#departure;
     const data = this.#byStore.get(storeName);
     return data?.isImported ? undefined : data;
   }
@@ -399,27 +401,30 @@ export class Account implements EndpointHost, MembershipHost {
   /**
    * Runs when the deployment has ended. Messages of nodes that have not attached by now stay stored until they expire.
    */
-  #goOn(): void {
-    const [first] = this.members;
-    const data = this.data ?? (first && this.dataOf(first));
+  #endDeployment(): void {
+    const [firstMember] = this.members;
+    const data = this.data ?? (firstMember && this.dataOf(firstMember));
     data?.outbox.open();
   }
 
   leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void> {
-    const leaving = this.#leave(member, returning, stoppedAt);
-    this.#leaving = leaving;
-    return leaving;
+    const departure = this.#leave(member, returning, stoppedAt);
+    this.#departure = departure;
+    return departure;
   }
 
   async #leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void> {
     this.members.delete(member);
-    const [first] = this.members;
-    if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
+    const [firstMember] = this.members;
+    if (
+      !firstMember ||
+      !isDeepStrictEqual(connectionSettingsOf(firstMember.settings), connectionSettingsOf(this.settings))
+    ) {
       // Closes the old connections. Work in progress continues on them until it ends.
-      void this.#opened?.close().catch(() => {});
-      if (first) this.#open(first.settings);
+      void this.#currentConnections?.close().catch(() => {});
+      if (firstMember) this.#open(firstMember.settings);
     }
-    if (first) this.settings = first.settings;
+    if (firstMember) this.settings = firstMember.settings;
     const { settings } = member;
     const unlimit = () => {
       if (this.#limiting.get(settings.id) !== settings) return;
@@ -427,9 +432,9 @@ export class Account implements EndpointHost, MembershipHost {
       this.#changeLimits();
     };
     if (returning) void returning.then(unlimit);
-    else if (first) unlimit();
-    if (first) return;
-    this.#lateness?.cancel();
+    else if (firstMember) unlimit();
+    if (firstMember) return;
+    this.#deploymentTimer?.cancel();
     const { clock } = this;
     // Keeps the account open until this stop ends: no other stop may close the store, because outcomes still need it.
     this.#runningTaskCount++;
@@ -440,15 +445,15 @@ export class Account implements EndpointHost, MembershipHost {
     // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
     const closing = this.data?.outbox.close(restMs());
     // Stops polling for replies, because the open reply requests now wait for the next deployment.
-    for (const poll of Object.values(this.#replyPolls)) poll.rest();
+    for (const poll of Object.values(this.#replyPolls)) poll.stop();
     await closing;
     await this.data?.journal.flush();
     // Removes the limits of the last member only now, because they also apply to messages in flight.
     if (!returning) unlimit();
     this.#runningTaskCount--;
     const isIdle = this.polls.size === 0;
-    const closed = this.#closeWhenIdle();
-    if (isIdle) await closed;
+    const whenClosed = this.#closeWhenIdle();
+    if (isIdle) await whenClosed;
   }
 
   get #isNeeded(): boolean {
@@ -464,11 +469,11 @@ export class Account implements EndpointHost, MembershipHost {
     if (this.#isNeeded) return;
     // Does not drop an account immediately if it has items in a shared store, because a new account for this login
     // would not find them.
-    const isOwn = data?.journal.isShared && data.journal.mayHold && !data.isImported;
-    const isDisposable = !data || (!isOwn && !data.outbox.hasMessages);
+    const hasOwnItems = data?.journal.isShared && data.journal.mayHold && !data.isImported;
+    const isDisposable = !data || (!hasOwnItems && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();
     else if (this.#isSettled) {
-      this.#forgetting = this.clock.after(forgetAfterMs, () => this.#forget(), true);
+      this.#forgetTimer = this.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
@@ -483,6 +488,6 @@ export class Account implements EndpointHost, MembershipHost {
 }
 
 /** Returns the settings that decide how connections are opened. */
-function wayOf({ tls, proxy, createConnections }: Partial<AccountSettings> = {}) {
+function connectionSettingsOf({ tls, proxy, createConnections }: Partial<AccountSettings> = {}) {
   return { tls, proxy, createConnections };
 }

@@ -38,8 +38,8 @@ const maxShownBody = 1_000;
 
 /** Returns a page of unhandled records. */
 export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<UnhandledEntry> {
-  const { items, ...rest } = inbox.deadLetters.page(searchIn(query, textsOfRecord));
-  return { items: items.map(createUnhandledEntry), ...rest };
+  const { items, ...pageInfo } = inbox.deadLetters.page(searchIn(query, searchedFieldsOf));
+  return { items: items.map(createUnhandledEntry), ...pageInfo };
 }
 
 /**
@@ -53,14 +53,14 @@ export async function listWaiting(
   query: EntryQuery,
 ): Promise<Page<WaitingEntry>> {
   if (list === 'awaitingReply') return listRequests(data, query);
-  const { items, ...rest } = data.inbox.page(searchIn(query, ({ entry }: Pending) => textsOfRecord(entry)));
-  return { items: items.map(createUndeliveredEntry), ...rest };
+  const { items, ...pageInfo } = data.inbox.page(searchIn(query, ({ entry }: Pending) => searchedFieldsOf(entry)));
+  return { items: items.map(createUndeliveredEntry), ...pageInfo };
 }
 
 /** Searches the recipients of requests, not their questions, which are only in the store. */
 async function listRequests({ outbox, journal }: AccountData, query: EntryQuery): Promise<Page<WaitingEntry>> {
   const search = searchIn(query, ({ recipient, messageId }: ReplyRequest) => [recipient, messageId]);
-  const { items, ...rest } = pageOf(outbox.admin.openRequests, ({ id }) => id, search);
+  const { items, ...pageInfo } = pageOf(outbox.admin.openRequests, ({ id }) => id, search);
   const questions = await journal.run(createBodyReading(items.map(({ reference }) => reference)));
   const skew = ClockSkew.of(journal.clock);
   const format = ({ id, node, recipient, reference, askedAt, waitMs, unclear }: ReplyRequest): WaitingEntry => {
@@ -69,11 +69,11 @@ async function listRequests({ outbox, journal }: AccountData, query: EntryQuery)
     const endsAt = at === undefined ? undefined : at + waitMs;
     return { id, node, to: [recipient], body, ...present({ at, endsAt, unclear: unclear?.slice(0, maxShownBody) }) };
   };
-  return { items: items.map(format), ...rest };
+  return { items: items.map(format), ...pageInfo };
 }
 
 /** Returns the texts of a record that a search compares. */
-function textsOfRecord({ record }: RecordOfKind): readonly unknown[] {
+function searchedFieldsOf({ record }: RecordOfKind): readonly unknown[] {
   const { to, from, body, messageId, inReplyToId } = record as Partial<Record<string, unknown>>;
   return [to, from, body, messageId, inReplyToId];
 }

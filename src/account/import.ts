@@ -55,7 +55,7 @@ const markPrefix = 'imported:';
 const markedMs = 30 * 24 * 3_600_000;
 
 /** Interval at which the import checks whether the former store can still claim items of dead processes, in ms. */
-const askAgainMs = 1_000;
+const claimCheckMs = 1_000;
 
 /**
  * An unfinished import. `copying`: not all pages are staged yet. `copied`: all pages are staged, and become items now.
@@ -83,7 +83,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
   const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
   try {
     const { pendingWrites } = await from.open({ ...passive, isImport: true });
-    while (!hasAllItems && (await from.awaitsClaims?.())) await wait(clock, askAgainMs, signal);
+    while (!hasAllItems && (await from.awaitsClaims?.())) await wait(clock, claimCheckMs, signal);
     options.onCopying();
     const { items } = await to.open(passive);
     const ownIds = new Set(items.map((item) => item.id));
@@ -118,9 +118,9 @@ async function copyAll(
     const at = clock.now();
     if (items.length > 0) head.pages++;
     await write(to, [...remembered.map(([key]) => key)], (changes, ownValues) => {
-      for (const [key, former] of remembered) {
-        const mine = ownValues.get(key);
-        changes.remember.set(key, mine ? merge(key, mine, former) : former);
+      for (const [key, formerValue] of remembered) {
+        const ownValue = ownValues.get(key);
+        changes.remember.set(key, ownValue ? merge(key, ownValue, formerValue) : formerValue);
       }
       if (items.length > 0) changes.remember.set(pageKey(head, head.pages), stageValue(items, at));
       changes.remember.set(headKey(head), stageValue(head, at));
@@ -200,14 +200,14 @@ function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }:
 }
 
 /** A place where an account kept its data before. */
-export interface Former {
+export interface ImportSource {
   id: string;
   kind: string;
   /**
    * Resolves when all nodes of the deployment have started. Only then can the import see other users of the former
    * place.
    */
-  started: Promise<void>;
+  whenStarted: Promise<void>;
   /** Whether the account node that imports is still deployed. */
   isWanted(): boolean;
   /** Whether another deployed node uses the place. The data then belongs to that node. */
@@ -237,13 +237,13 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
 }
 
 /** Maximum time for which opening the store waits until the former store answers, in ms. */
-const patienceMs = 2_000;
+const maxAnswerWaitMs = 2_000;
 const retryMs = 10_000;
 
 /** The imports that must end before a store opens. The account used the former places in this order. */
 export class Imports {
   readonly #options: ImportsOptions;
-  readonly #formers: Former[] = [];
+  readonly #sources: ImportSource[] = [];
   #running: Promise<void> | undefined;
   #stop = new AbortController();
   #isCopying = false;
@@ -255,24 +255,24 @@ export class Imports {
   }
 
   /** The import that waits, and the reason. `undefined` if no import waits. */
-  get waiting(): WaitingImport | undefined {
-    const [former] = this.#formers;
-    return former && this.#failure && { kind: former.kind, error: this.#failure };
+  get waitingImport(): WaitingImport | undefined {
+    const [source] = this.#sources;
+    return source && this.#failure && { kind: source.kind, error: this.#failure };
   }
 
   /** Adds imports. Until they have ended, the account treats the store as failing. */
-  add(formerPlaces: readonly Former[]): void {
-    if (formerPlaces.length === 0) return;
-    this.#formers.push(...formerPlaces);
+  add(sources: readonly ImportSource[]): void {
+    if (sources.length === 0) return;
+    this.#sources.push(...sources);
     this.#options.reopen();
   }
 
   /** Abandons the next import. Returns whether an import was waiting. */
   async forget(): Promise<boolean> {
-    const [former] = this.#formers;
-    if (!former) return false;
+    const [source] = this.#sources;
+    if (!source) return false;
     await this.stop();
-    if (this.#formers[0] === former) this.#end('forgotten');
+    if (this.#sources[0] === source) this.#end('forgotten');
     this.#options.reopen();
     return true;
   }
@@ -291,11 +291,11 @@ export class Imports {
    */
   async finish(events: ImportOptions['events']): Promise<void> {
     const { clock, reopen } = this.#options;
-    while (this.#formers.length > 0) {
-      await this.#formers[0]?.started;
+    while (this.#sources.length > 0) {
+      await this.#sources[0]?.whenStarted;
       if (this.#failure && !this.#running && clock.elapsed() - this.#failedAt < retryMs) throw this.#failure;
       const patience = new AbortController();
-      const isSilent = wait(clock, this.#running ? 0 : patienceMs, patience.signal).then(
+      const isSilent = wait(clock, this.#running ? 0 : maxAnswerWaitMs, patience.signal).then(
         () => !this.#isCopying,
         () => false,
       );
@@ -307,7 +307,7 @@ export class Imports {
         if (await Promise.race([running.then(() => false), isSilent])) {
           // Opens the store again as soon as the import has ended.
           void running.then(reopen, reopen);
-          this.#failure ??= describeFormer(this.#formers[0]?.kind ?? '', new Error('no answer yet'));
+          this.#failure ??= describeImportFailure(this.#sources[0]?.kind ?? '', new Error('no answer yet'));
           throw this.#failure;
         }
         await running;
@@ -318,31 +318,31 @@ export class Imports {
   }
 
   async #importNext(events: ImportOptions['events']): Promise<void> {
-    const [former] = this.#formers;
-    if (!former) return;
+    const [source] = this.#sources;
+    if (!source) return;
     const { to, clock, merge } = this.#options;
     const { signal } = this.#stop;
     try {
       // Skips the import if the node that requested it has been removed. A node in its place requests it again.
-      if (!former.isWanted()) this.#formers.shift();
-      else if (former.isUsed()) {
-        await dropUnfinishedImport(to, former.id, events);
+      if (!source.isWanted()) this.#sources.shift();
+      else if (source.isUsed()) {
+        await dropUnfinishedImport(to, source.id, events);
         this.#end('skipped');
       } else {
         const onCopying = () => {
           this.#isCopying = true;
         };
-        await former.importInto({ to, clock, merge, events, signal, onCopying });
+        await source.importInto({ to, clock, merge, events, signal, onCopying });
         this.#end('imported');
       }
       this.#failure = undefined;
       this.#failedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
-      if (signal.aborted || !former.isWanted()) return;
-      const before = this.#failure?.message;
+      if (signal.aborted || !source.isWanted()) return;
+      const earlierMessage = this.#failure?.message;
       this.#failedAt = clock.elapsed();
-      this.#failure = describeFormer(former.kind, error);
-      if (this.#failure.message !== before) former.onFailure(this.#failure);
+      this.#failure = describeImportFailure(source.kind, error);
+      if (this.#failure.message !== earlierMessage) source.onFailure(this.#failure);
       throw this.#failure;
     } finally {
       this.#isCopying = false;
@@ -352,13 +352,13 @@ export class Imports {
   #end(how: 'imported' | 'skipped' | 'forgotten'): void {
     this.#failure = undefined;
     this.#failedAt = Number.NEGATIVE_INFINITY;
-    this.#formers.shift()?.onDone(how);
+    this.#sources.shift()?.onDone(how);
   }
 }
 
-function describeFormer(former: string, error: unknown): SmsError {
+function describeImportFailure(kind: string, error: unknown): SmsError {
   if (isSmsError(error) && error.reason === 'formerUrl') return error;
   const { folder, detail = describeStoreFailure(error) }: SmsError['params'] = isSmsError(error) ? error.params : {};
-  const place = folder === undefined ? '' : ` (${folder})`;
-  return new SmsError('formerUnread', { params: { former: former + place, detail }, cause: error });
+  const folderText = folder === undefined ? '' : ` (${folder})`;
+  return new SmsError('formerUnread', { params: { former: kind + folderText, detail }, cause: error });
 }

@@ -48,10 +48,10 @@ export interface Subscription {
   /**
    * Acknowledges a record that came back from the flow.
    *
-   * @param failed whether the flow could not handle the record
+   * @param hasFailed whether the flow could not handle the record
    * @returns whether the id belongs to a record that this node delivered and that awaits acknowledgement
    */
-  acknowledge(ackId: string, failed: boolean): boolean;
+  acknowledge(ackId: string, hasFailed: boolean): boolean;
   close(): void;
 }
 
@@ -110,9 +110,10 @@ export interface Membership {
    * Imports the data of former places, in this order, before the account uses its store. Until then, the store counts
    * as failing.
    *
-   * @param started resolves when all nodes of the deployment have started, so that other users of the places are known
+   * @param whenStarted resolves when all nodes of the deployment have started, so that other users of the places are
+   * known
    */
-  importFrom(formerPlaces: readonly FormerPlace[], started?: Promise<void>): void;
+  importFrom(formerPlaces: readonly FormerPlace[], whenStarted?: Promise<void>): void;
   /** Abandons the waiting import. The data stays in the former store. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
   /** The settings of this member that do not apply, and the id of the member whose connections apply instead. */
@@ -204,7 +205,7 @@ export interface MembershipHost {
   /** Called after the list of opted-out numbers has changed. */
   onOptOut(): void;
   /** See {@link Membership.importFrom}. */
-  importFrom(member: Member, formerPlaces: readonly FormerPlace[], started: Promise<void>): void;
+  importFrom(member: Member, formerPlaces: readonly FormerPlace[], whenStarted: Promise<void>): void;
   /** See {@link Membership.leave}. */
   leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void>;
 }
@@ -216,7 +217,7 @@ const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
 };
 
 /** Maximum number of actions in one commit. A larger commit would block the process for too long. */
-const actedOnTogether = 200;
+const maxActionsPerCommit = 200;
 
 const nothingReceived: InboxState = { undelivered: 0, unhandled: 0 };
 
@@ -224,7 +225,7 @@ const nothingReceived: InboxState = { undelivered: 0, unhandled: 0 };
 export class JoinedMembership implements Membership, Member {
   readonly settings: AccountSettings;
   readonly client: Client;
-  readonly left: Promise<void>;
+  readonly whenLeft: Promise<void>;
   readonly #host: MembershipHost;
   /** Subscribe function of each channel. The inbox gives each channel only records of its kind. */
   readonly #subscribe: { [C in Channel]: (subscriber: Subscribers[C]) => Subscriptions[C] } = {
@@ -234,13 +235,13 @@ export class JoinedMembership implements Membership, Member {
     callback: (subscriber) => this.#subscribeToCallbacks(subscriber),
   };
   #onLeft = () => {};
-  #leaving: Promise<void> | undefined;
+  #departure: Promise<void> | undefined;
 
   constructor(settings: AccountSettings, client: Client, host: MembershipHost) {
     this.settings = settings;
     this.client = client;
     this.#host = host;
-    this.left = new Promise((resolve) => {
+    this.whenLeft = new Promise((resolve) => {
       this.#onLeft = resolve;
     });
   }
@@ -258,8 +259,8 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.connectionOf(this);
   }
 
-  importFrom(formerPlaces: readonly FormerPlace[], started = Promise.resolve()): void {
-    if (formerPlaces.length > 0) this.#host.importFrom(this, formerPlaces, started);
+  importFrom(formerPlaces: readonly FormerPlace[], whenStarted = Promise.resolve()): void {
+    if (formerPlaces.length > 0) this.#host.importFrom(this, formerPlaces, whenStarted);
   }
 
   async forgetFormer(): Promise<boolean> {
@@ -282,7 +283,7 @@ export class JoinedMembership implements Membership, Member {
     const { data, endpoints, stats, optedOut } = this.#host;
     const { inbox, outbox, journal, imports } = data ?? {};
     const [kind = ''] = (data ?? this.settings).storeName.split(' ');
-    const former = imports?.waiting;
+    const former = imports?.waitingImport;
     const error = journal?.failure ?? journal?.damage;
     return {
       polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
@@ -306,8 +307,8 @@ export class JoinedMembership implements Membership, Member {
     const { data } = this.#host;
     if (!data) return { entries: [], total: 0 };
     if (state !== 'unhandled') return data.outbox.admin.entries(state, query);
-    const { items, ...more } = listUnhandled(data, query);
-    return { entries: items, ...more };
+    const { items, ...pageInfo } = listUnhandled(data, query);
+    return { entries: items, ...pageInfo };
   }
 
   async waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>> {
@@ -333,11 +334,11 @@ export class JoinedMembership implements Membership, Member {
     // Leaves out entries that arrive later, because the user has not seen them.
     const { entries } = this.entries(state, { limit: Number.POSITIVE_INFINITY });
     const decisions: Decision[] = [];
-    for (let start = 0; start < entries.length; start += actedOnTogether) {
-      const together = entries.slice(start, start + actedOnTogether);
-      decisions.push(...(await Promise.all(together.map(({ id }) => this.act(id, action)))));
+    for (let start = 0; start < entries.length; start += maxActionsPerCommit) {
+      const chunk = entries.slice(start, start + maxActionsPerCommit);
+      decisions.push(...(await Promise.all(chunk.map(({ id }) => this.act(id, action)))));
     }
-    const count = (decision: Decision) => decisions.filter((one) => one === decision).length;
+    const count = (decision: Decision) => decisions.filter((result) => result === decision).length;
     return { done: count('done'), left: count('unfit') };
   }
 
@@ -356,19 +357,19 @@ export class JoinedMembership implements Membership, Member {
     return journal.run({
       whileFailing: 'refuse',
       decide: (readKey, changes) => {
-        const changed = changeOptOuts(optOutChange, readKey, changes);
+        const changeCount = changeOptOuts(optOutChange, readKey, changes);
         return () => {
           this.#host.onOptOut();
-          return changed;
+          return changeCount;
         };
       },
     });
   }
 
   leave(returning?: Promise<void>, stoppedAt = this.#host.clock.elapsed()): Promise<void> {
-    this.#leaving ??= this.#host.leave(this, returning, stoppedAt);
+    this.#departure ??= this.#host.leave(this, returning, stoppedAt);
     this.#onLeft();
-    return this.#leaving;
+    return this.#departure;
   }
 
   #subscribeToPolled(channel: 'incoming' | 'status', subscriber: Subscriber): Subscription {
@@ -377,7 +378,7 @@ export class JoinedMembership implements Membership, Member {
     const receiver = new PollSubscription(this.inbox, channel, subscriber, onRoom);
     const stop = endpoint.watch(this, subscriber, receiver);
     return {
-      acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+      acknowledge: (ackId, hasFailed) => receiver.acknowledge(ackId, hasFailed),
       close() {
         receiver.detach();
         stop();
@@ -395,7 +396,7 @@ export class JoinedMembership implements Membership, Member {
         if (isClosed) throw new SmsError('closed');
         await inbox.accept({ ...callback, via: 'callback', address });
       },
-      acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+      acknowledge: (ackId, hasFailed) => receiver.acknowledge(ackId, hasFailed),
       close() {
         isClosed = true;
         receiver.detach();

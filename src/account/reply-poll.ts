@@ -20,9 +20,9 @@ export interface ReplyPollHost {
 export class ReplyPoll {
   readonly #host: ReplyPollHost;
   /** Nodes with open reply requests or reports. */
-  readonly #waiting = new Set<string>();
+  readonly #waitingNodes = new Set<string>();
   /** Nodes whose recipients can opt out. */
-  #listening: ReadonlySet<string> = new Set();
+  #listeningNodes: ReadonlySet<string> = new Set();
   /**
    * Nodes that received an error about a failure. They receive it again only after polling has worked or failed
    * differently.
@@ -38,16 +38,16 @@ export class ReplyPoll {
   }
 
   /** Notes whether a node has open reply requests or reports. */
-  set(node: string, isWaiting: boolean): void {
-    if (isWaiting) this.#waiting.add(node);
-    else this.#waiting.delete(node);
+  setWaiting(node: string, isWaiting: boolean): void {
+    if (isWaiting) this.#waitingNodes.add(node);
+    else this.#waitingNodes.delete(node);
     this.#watch();
   }
 
   /** Sets the nodes whose recipients can opt out. */
   listen(nodes: ReadonlySet<string>): void {
-    if (nodes.size === 0 && this.#listening.size === 0) return;
-    this.#listening = nodes;
+    if (nodes.size === 0 && this.#listeningNodes.size === 0) return;
+    this.#listeningNodes = nodes;
     this.#watch();
   }
 
@@ -62,12 +62,12 @@ export class ReplyPoll {
   }
 
   get #nodes(): ReadonlySet<string> {
-    return new Set([...this.#waiting, ...this.#listening]);
+    return new Set([...this.#waitingNodes, ...this.#listeningNodes]);
   }
 
   #watch(): void {
     if (this.#nodes.size === 0) {
-      this.rest();
+      this.stop();
       this.#notices.clear();
       return;
     }
@@ -90,9 +90,9 @@ export class ReplyPoll {
   }
 
   /** Stops polling because no member is deployed. The next deployment does not report the same failure again. */
-  rest(): void {
-    this.#waiting.clear();
-    this.#listening = new Set();
+  stop(): void {
+    this.#waitingNodes.clear();
+    this.#listeningNodes = new Set();
     this.#unwatch?.();
     this.#unwatch = undefined;
     this.#error = undefined;

@@ -65,5 +65,5 @@ export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'prox
 export interface Member extends Poller {
   readonly settings: AccountSettings;
   /** Resolves when the member leaves. */
-  readonly left: Promise<void>;
+  readonly whenLeft: Promise<void>;
 }

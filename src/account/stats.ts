@@ -86,7 +86,7 @@ export class Stats {
   readonly #clock: Clock;
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, unhandled: 0 };
   /** Counts at the start of this day. */
-  #before = this.counts;
+  #countsAtMidnight = this.counts;
   /** Nodes that received an error about a failing store. */
   readonly storeNotices = new Notices();
 
@@ -104,14 +104,14 @@ export class Stats {
   /** Counts since midnight in the time zone of the machine, or since the start. */
   get countsToday(): Counts {
     const { counts } = this;
-    for (const [name, before] of Object.entries(this.#before)) counts[name as keyof Counts] -= before;
+    for (const [name, count] of Object.entries(this.#countsAtMidnight)) counts[name as keyof Counts] -= count;
     return counts;
   }
 
   #awaitMidnight(): void {
     const now = this.#clock.now();
     const begin = () => {
-      this.#before = this.counts;
+      this.#countsAtMidnight = this.counts;
       this.#awaitMidnight();
     };
     // Does not add 24 hours, because a day can have 23 or 25 hours.

@@ -57,19 +57,19 @@ export function keyOfOptOut(msisdn: string): string {
 
 /** Returns whether a number is on the list. */
 export function isOptedOut(msisdn: string, readKey: ReadKey): boolean {
-  return has(readKey(keyOfOptOut(msisdn)), msisdn);
+  return isListed(readKey(keyOfOptOut(msisdn)), msisdn);
 }
 
 /** Adds numbers to the list, or removes them. Returns the number of changes. */
 export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKey: ReadKey, changes: Changes): number {
-  let changed = 0;
+  let changeCount = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(readKey(key));
     // Compares the value even if the step changes nothing, because another instance might change the value.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
     if (concerned.length === 0) continue;
-    changed += concerned.length;
+    changeCount += concerned.length;
     for (const msisdn of concerned) {
       if (change === 'in') lines.delete(msisdn);
       else lines.set(msisdn, `${String(at).padStart(digitsOfTime, '0')}-${msisdn}-${via}`);
@@ -79,15 +79,15 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
     // Flushes the step, because a power cut must not undo an opt-out.
     changes.firm = true;
   }
-  return changed;
+  return changeCount;
 }
 
 function byKeyOf(msisdns: Iterable<string>): Map<string, string[]> {
   const numbers = new Map<string, string[]>();
   for (const msisdn of msisdns) {
     const key = keyOfOptOut(msisdn);
-    const same = numbers.get(key);
-    if (same) same.push(msisdn);
+    const numbersOfKey = numbers.get(key);
+    if (numbersOfKey) numbersOfKey.push(msisdn);
     else numbers.set(key, [msisdn]);
   }
   return numbers;
@@ -100,25 +100,25 @@ export function countOptOuts(readKey: ReadKey): number {
 
 /** Returns a page of the list. */
 export function listOptOuts(readKey: ReadKey, { search = '', after, limit = 200 }: OptOutQuery = {}): OptOutPage {
-  const all = readAll(readKey);
-  const matches = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
-  const rest = after === undefined ? matches : matches.filter((line) => line < after);
-  const lines = rest.sort().reverse().slice(0, limit);
-  const next = rest.length > limit ? lines.at(-1) : undefined;
+  const allLines = readAll(readKey);
+  const matches = search === '' ? allLines : allLines.filter((line) => parse(line).msisdn.includes(search));
+  const remainingLines = after === undefined ? matches : matches.filter((line) => line < after);
+  const lines = remainingLines.sort().reverse().slice(0, limit);
+  const next = remainingLines.length > limit ? lines.at(-1) : undefined;
   return { optouts: lines.map(parse), total: matches.length, ...(next && { next }) };
 }
 
 /** Merges two lists. The result contains every number of both lists. */
-export function mergeOptOuts(own: Remembered, former: Remembered): Remembered {
-  const lines = new Map([...linesByNumber(former), ...linesByNumber(own)]);
-  return { ...own, value: [...lines.values()].join('\n') };
+export function mergeOptOuts(ownValue: Remembered, formerValue: Remembered): Remembered {
+  const lines = new Map([...linesByNumber(formerValue), ...linesByNumber(ownValue)]);
+  return { ...ownValue, value: [...lines.values()].join('\n') };
 }
 
 function readAll(readKey: ReadKey): string[] {
   return allKeys.flatMap((key) => linesOf(readKey(key)));
 }
 
-function has(remembered: Remembered | undefined, msisdn: string): boolean {
+function isListed(remembered: Remembered | undefined, msisdn: string): boolean {
   return remembered?.value.includes(`-${msisdn}-`) === true;
 }
 

@@ -77,7 +77,7 @@ const maxBodyLength = 1_600;
 const separators = /[,\n]/;
 const blanks = /[\p{White_Space}\p{Cf}\p{Cc}]+/gu;
 /** Matches a word, without surrounding white space, punctuation, symbols, emoji and their variation selectors. */
-const surrounded =
+const wordPattern =
   /[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}](?:.*[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}])?/su;
 
 /**
@@ -117,6 +117,6 @@ export function createConsentReader(settings: readonly ConsentSettings[]): ReadC
 
 /** Normalises a word for comparison: NFKC, lower case, single spaces, without surrounding marks. */
 export function normaliseWord(text: string): string {
-  const [word = ''] = surrounded.exec(text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')) ?? [];
+  const [word = ''] = wordPattern.exec(text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')) ?? [];
   return word.replace(blanks, ' ');
 }

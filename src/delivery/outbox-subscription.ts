@@ -1,7 +1,7 @@
 import type { Entry } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { OutboxRecord } from '../model';
-import type { BatchSlice, Given, InboxSubscriber } from './subscribers';
+import type { BatchSlice, EntryDelivery, InboxSubscriber } from './subscribers';
 
 /** Outgoing messages that enter the flow together. */
 export interface OutboxBatch {
@@ -37,7 +37,7 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
   readonly #inbox: Inbox;
   readonly #options: OutboxSubscriptionOptions;
   /** Messages of a list that is not complete yet. */
-  #gathered: Entry<'outbox'>[] = [];
+  #incompleteList: Entry<'outbox'>[] = [];
 
   constructor(inbox: Inbox, options: OutboxSubscriptionOptions) {
     this.id = options.id;
@@ -47,14 +47,14 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
     inbox.attach('outbox', this);
   }
 
-  take(deliveries: readonly Given<'outbox'>[], context?: unknown, slice?: BatchSlice): void {
+  receive(deliveries: readonly EntryDelivery<'outbox'>[], context?: unknown, slice?: BatchSlice): void {
     const entries = deliveries.map(({ entry }) => entry);
     if (!slice || !this.#options.isList) {
       this.#send(entries, context, slice);
       return;
     }
-    this.#gathered.push(...entries);
-    if (slice.isLast) this.#send(this.#gathered.splice(0), context);
+    this.#incompleteList.push(...entries);
+    if (slice.isLast) this.#send(this.#incompleteList.splice(0), context);
   }
 
   /** Ends the subscription. Messages that were not sent stay in the inbox. */
@@ -64,8 +64,8 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
 
   #send(entries: readonly Entry<'outbox'>[], context: unknown, slice?: BatchSlice): void {
     const records = entries.map(({ record }) => record);
-    void this.#options.send({ records, context, slice }).then((sent) => {
-      if (sent) for (const entry of entries) this.#inbox.done(entry, this);
+    void this.#options.send({ records, context, slice }).then((isSent) => {
+      if (isSent) for (const entry of entries) this.#inbox.acknowledge(entry, this);
     });
   }
 }

@@ -2,7 +2,7 @@ import type { Timer } from '../clock';
 import type { Channel } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind, RecordOfKind, Records } from '../model';
-import type { Given, InboxSubscriber } from './subscribers';
+import type { EntryDelivery, InboxSubscriber } from './subscribers';
 
 /** A delivery of a record into the flow. */
 export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
@@ -33,7 +33,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
 }
 
 /** A record that the flow has not acknowledged. */
-interface Unacknowledged extends Given {
+interface Unacknowledged extends EntryDelivery {
   /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
   /** Ends the time in the flow, or the wait for the next delivery. */
@@ -43,7 +43,7 @@ interface Unacknowledged extends Given {
 const firstRetryDelayMs = 250;
 
 /** Maximum number of unacknowledged records. */
-export const maxOutstanding = 100;
+export const maxUnacknowledged = 100;
 
 /**
  * Delivers records from the inbox to one node, and sends each record into the flow. If the flow must acknowledge
@@ -59,7 +59,7 @@ export class PollSubscription implements InboxSubscriber {
   readonly #onRoom: () => void;
   readonly #unacknowledged = new Map<string, Unacknowledged>();
   /** Records that wait until fewer records are unacknowledged, by id. */
-  readonly #waiting = new Map<string, Given>();
+  readonly #waitingDeliveries = new Map<string, EntryDelivery>();
   #isSending = false;
   #wasFull = false;
 
@@ -79,13 +79,13 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   /** Number of unacknowledged records. */
-  get outstanding(): number {
+  get unacknowledgedCount(): number {
     return this.#unacknowledged.size;
   }
 
   /** Number of further records that can be sent before the flow must acknowledge one. */
   get room(): number {
-    return Math.max(0, maxOutstanding - this.outstanding);
+    return Math.max(0, maxUnacknowledged - this.unacknowledgedCount);
   }
 
   get isFull(): boolean {
@@ -97,16 +97,16 @@ export class PollSubscription implements InboxSubscriber {
     this.#inbox.detach(this.#channel, this);
     for (const { timer } of this.#unacknowledged.values()) timer?.cancel();
     this.#unacknowledged.clear();
-    this.#waiting.clear();
+    this.#waitingDeliveries.clear();
   }
 
-  take(deliveries: readonly Given[]): void {
-    for (const one of deliveries) {
-      const { entry } = one;
-      if (this.#options.acknowledge === 'flow') this.#waiting.set(entry.id, one);
+  receive(deliveries: readonly EntryDelivery[]): void {
+    for (const delivery of deliveries) {
+      const { entry } = delivery;
+      if (this.#options.acknowledge === 'flow') this.#waitingDeliveries.set(entry.id, delivery);
       else {
-        void this.#deliver(one).then((sent) => {
-          if (sent) this.#inbox.done(entry, this);
+        void this.#deliver(delivery).then((isSent) => {
+          if (isSent) this.#inbox.acknowledge(entry, this);
         });
       }
     }
@@ -116,19 +116,19 @@ export class PollSubscription implements InboxSubscriber {
   /**
    * Handles a record that the flow returned.
    *
-   * @param failed whether the flow could not handle the record; ignored if the id belongs to an earlier delivery
+   * @param hasFailed whether the flow could not handle the record; ignored if the id belongs to an earlier delivery
    * @returns whether the id belongs to an unacknowledged record of this node
    */
-  acknowledge(ackId: string, failed: boolean): boolean {
+  acknowledge(ackId: string, hasFailed: boolean): boolean {
     const [id = '', attempt] = ackId.split('.');
     const unacknowledged = this.#unacknowledged.get(id);
     if (!unacknowledged) return false;
-    if (!failed) this.#end(unacknowledged, () => this.#inbox.done(unacknowledged.entry, this));
+    if (!hasFailed) this.#end(unacknowledged, () => this.#inbox.acknowledge(unacknowledged.entry, this));
     else if (unacknowledged.isInFlow && Number(attempt) === unacknowledged.attempt) this.#fail(unacknowledged);
     return true;
   }
 
-  #deliver({ entry, attempt }: Given, ackId?: string): Promise<boolean> {
+  #deliver({ entry, attempt }: EntryDelivery, ackId?: string): Promise<boolean> {
     const { kind, record, unsure = false } = entry;
     if (attempt > (entry.attemptsOf?.[this.id] ?? entry.attempts)) this.#inbox.countAttempt(entry, attempt, this.id);
     const redelivered = attempt > 1 || unsure;
@@ -142,9 +142,9 @@ export class PollSubscription implements InboxSubscriber {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      for (const { entry, attempt } of this.#waiting.values()) {
+      for (const { entry, attempt } of this.#waitingDeliveries.values()) {
         if (this.isFull) break;
-        this.#waiting.delete(entry.id);
+        this.#waitingDeliveries.delete(entry.id);
         const unacknowledged: Unacknowledged = { entry, attempt, isInFlow: false, timer: undefined };
         this.#unacknowledged.set(entry.id, unacknowledged);
         this.#send(unacknowledged);
@@ -160,13 +160,13 @@ export class PollSubscription implements InboxSubscriber {
   #send(unacknowledged: Unacknowledged): void {
     const { entry, attempt } = unacknowledged;
     if (attempt > this.#options.maxAttempts) {
-      this.#giveUp(unacknowledged);
+      this.#makeUnhandled(unacknowledged);
       return;
     }
     unacknowledged.isInFlow = true;
-    void this.#deliver(unacknowledged, `${entry.id}.${attempt}`).then((isThere) => {
+    void this.#deliver(unacknowledged, `${entry.id}.${attempt}`).then((isSent) => {
       if (
-        !isThere ||
+        !isSent ||
         !unacknowledged.isInFlow ||
         this.#unacknowledged.get(entry.id) !== unacknowledged ||
         unacknowledged.attempt !== attempt
@@ -182,7 +182,7 @@ export class PollSubscription implements InboxSubscriber {
   #fail(unacknowledged: Unacknowledged): void {
     unacknowledged.timer?.cancel();
     unacknowledged.isInFlow = false;
-    if (unacknowledged.attempt >= this.#options.maxAttempts) this.#giveUp(unacknowledged);
+    if (unacknowledged.attempt >= this.#options.maxAttempts) this.#makeUnhandled(unacknowledged);
     else {
       // Gives the flow time to recover, and doubles that time with each attempt.
       const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (unacknowledged.attempt - 1));
@@ -195,19 +195,19 @@ export class PollSubscription implements InboxSubscriber {
     this.#send(unacknowledged);
   }
 
-  #giveUp(unacknowledged: Unacknowledged): void {
+  #makeUnhandled(unacknowledged: Unacknowledged): void {
     const { kind, record } = unacknowledged.entry;
     this.#end(unacknowledged, () => {
-      this.#inbox.giveUp(unacknowledged.entry, this);
+      this.#inbox.makeUnhandled(unacknowledged.entry, this);
       this.#options.onUndelivered({ kind, record } as RecordOfKind, this.#options.maxAttempts);
     });
   }
 
   /** Ends the deliveries of a record. */
-  #end(unacknowledged: Unacknowledged, then: () => void): void {
+  #end(unacknowledged: Unacknowledged, onEnd: () => void): void {
     unacknowledged.timer?.cancel();
     this.#unacknowledged.delete(unacknowledged.entry.id);
-    then();
+    onEnd();
     this.#sendWaiting();
   }
 }

@@ -4,9 +4,9 @@ import {
   type Channel,
   type Entries,
   type Entry,
+  type EntryGroup,
   nameSubscribers,
   type Pending,
-  type Together,
 } from '../inbox/entries';
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
@@ -25,7 +25,7 @@ export interface BatchSlice {
 }
 
 /** An entry that a node receives. */
-export interface Given<K extends Kind = Kind> {
+export interface EntryDelivery<K extends Kind = Kind> {
   entry: Entry<K>;
   /** The number of this attempt. The node calls {@link Inbox.countAttempt} when it sends the entry. */
   attempt: number;
@@ -48,7 +48,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
    * @param context see {@link Destination}
    * @param slice absent if these are all entries that arrived together
    */
-  take(deliveries: readonly Given<K>[], context?: unknown, slice?: BatchSlice): void;
+  receive(deliveries: readonly EntryDelivery<K>[], context?: unknown, slice?: BatchSlice): void;
 }
 
 /** The nodes that should receive records. If empty, every node of the channel. */
@@ -69,12 +69,12 @@ export interface SubscribersEvents {
    */
   onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
   /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */
-  onTaken(pending: Pending): void;
+  onAcknowledged(pending: Pending): void;
   /**
    * Called when a channel has nodes, but no node can receive an entry: no node wants it, or the only node that had to
    * receive it again was removed.
    */
-  onPassedOver(pending: Pending): void;
+  onUnwanted(pending: Pending): void;
   /** Returns whether the account polls a kind, even if no node receives it. */
   isPolled(kind: Kind): boolean;
   /** Called when no node receives an entry, and no suitable node is being redeployed. */
@@ -87,7 +87,7 @@ export interface SubscribersEvents {
 const sliceSize = 250;
 
 /** A removed node, which might return after a redeploy. */
-interface Away {
+interface DetachedNode {
   subscriber: InboxSubscriber;
   /** Value of the counter of added nodes when this node was removed. */
   attachCount: number;
@@ -96,10 +96,10 @@ interface Away {
 /** Entries for one node in one turn of the event loop. */
 interface Batch {
   subscriber: InboxSubscriber;
-  first: Pending;
-  deliveries: Given[];
+  firstEntry: Pending;
+  deliveries: EntryDelivery[];
   /** Set for entries that have just arrived. */
-  together: Together | undefined;
+  together: EntryGroup | undefined;
 }
 
 /**
@@ -111,20 +111,20 @@ export class Subscribers {
   readonly #events: SubscribersEvents;
   readonly #clock: Clock;
   /** Deployed nodes on each channel, by id. */
-  readonly here = byChannel<InboxSubscriber>();
-  readonly #away = byChannel<Away>();
+  readonly attachedNodes = byChannel<InboxSubscriber>();
+  readonly #detachedNodes = byChannel<DetachedNode>();
   /** Counter of added nodes. */
   #attachCount = 0;
   /** Runs while more nodes might be added: after a start, and after a node was removed. */
-  #deployment: Timer | undefined;
+  #deploymentTimer: Timer | undefined;
   /** Entries to distribute. */
   #queue: Pending[] = [];
   /** Whether all entries must be distributed, because nodes were added or have been absent for too long. */
   #isForAll = false;
-  #turn: Timer | undefined;
+  #nextTurn: Timer | undefined;
   /** Whether first attempts are being stored. */
   #isCounting = false;
-  #onGiven: (() => void)[] = [];
+  #onDistributed: (() => void)[] = [];
 
   constructor(entries: Entries, events: SubscribersEvents, clock: Clock) {
     this.#entries = entries;
@@ -137,16 +137,16 @@ export class Subscribers {
    * turn.
    */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
-    this.here[channel].set(subscriber.id, subscriber);
+    this.attachedNodes[channel].set(subscriber.id, subscriber);
     this.#attachCount++;
-    this.giveAll();
+    this.distributeAll();
   }
 
   /** Removes a node. If the node returns after a redeploy, it receives the entries that it missed. */
   detach(channel: Channel, subscriber: InboxSubscriber): void {
-    if (!this.isHere(channel, subscriber)) return;
-    this.here[channel].delete(subscriber.id);
-    this.#away[channel].set(subscriber.id, { subscriber, attachCount: this.#attachCount });
+    if (!this.isAttached(channel, subscriber)) return;
+    this.attachedNodes[channel].delete(subscriber.id);
+    this.#detachedNodes[channel].set(subscriber.id, { subscriber, attachCount: this.#attachCount });
     this.#awaitDeployment();
   }
 
@@ -154,39 +154,39 @@ export class Subscribers {
    * Called after the store was opened with entries of an earlier process. Delivers them, and waits until the end of the
    * deployment for nodes that are still to be added.
    */
-  found(): void {
+  onStoreOpened(): void {
     this.#awaitDeployment();
-    this.giveAll();
+    this.distributeAll();
   }
 
   /** Returns whether exactly this node is on a channel. A redeployed node with the same id does not count. */
-  isHere(channel: Channel, subscriber: InboxSubscriber): boolean {
-    return this.here[channel].get(subscriber.id) === subscriber;
+  isAttached(channel: Channel, subscriber: InboxSubscriber): boolean {
+    return this.attachedNodes[channel].get(subscriber.id) === subscriber;
   }
 
   /** Returns whether a channel has any node. With a record, returns whether any node wants it. */
   hasAny(channel: Channel, record?: InboxRecord): boolean {
-    return [...this.here[channel].values()].some((one) => wants(one, record));
+    return [...this.attachedNodes[channel].values()].some((subscriber) => wants(subscriber, record));
   }
 
   /** Like {@link hasAny}, but also true if a node that is being redeployed might want the record. */
   expects(channel: Channel, record?: InboxRecord): boolean {
-    const away = [...this.#away[channel].values()];
-    return this.hasAny(channel, record) || away.some(({ subscriber }) => !subscriber.onDemand);
+    const detachedNodes = [...this.#detachedNodes[channel].values()];
+    return this.hasAny(channel, record) || detachedNodes.some(({ subscriber }) => !subscriber.onDemand);
   }
 
   /** Names of the kinds that can be delivered and of the callback nodes, as in `Item.subscribers`. */
   get wantedNames(): string[] {
-    const polled = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
-    const called = [...this.here.callback.values()];
-    return [...polled, ...called.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
+    const polledKinds = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
+    const calledNodes = [...this.attachedNodes.callback.values()];
+    return [...polledKinds, ...calledNodes.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
   }
 
   /** Returns the nodes that should receive new records. */
   audience({ kind, address, asker }: Destination & { kind: Kind }): InboxSubscriber[] {
-    const here = [...this.here[address ? 'callback' : kind].values()];
-    if (address) return here.filter(({ id }) => id === address.node);
-    return here.filter(({ id, onDemand }) => !onDemand || id === asker);
+    const attachedNodes = [...this.attachedNodes[address ? 'callback' : kind].values()];
+    if (address) return attachedNodes.filter(({ id }) => id === address.node);
+    return attachedNodes.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
   /**
@@ -194,68 +194,68 @@ export class Subscribers {
    * path.
    */
   calledAt(channel: Channel, { node, path }: Address): InboxSubscriber | undefined {
-    const here = this.here[channel];
-    return here.get(node) ?? [...here.values()].find((one) => one.path === path);
+    const attachedNodes = this.attachedNodes[channel];
+    return attachedNodes.get(node) ?? [...attachedNodes.values()].find((subscriber) => subscriber.path === path);
   }
 
   /**
    * Distributes entries that were just saved. They wait behind older entries. Entries that do not fit into one turn of
    * the event loop wait for the next.
    */
-  give(fresh: readonly Pending[]): void {
-    const isBehind = this.#queue.length > 0 || (this.#isForAll && this.#entries.size > fresh.length);
-    for (const pending of fresh) this.#queue.push(pending);
-    if (isBehind || fresh.length > sliceSize) this.#giveNextTurn();
-    else this.#giveSlice();
+  distribute(newEntries: readonly Pending[]): void {
+    const isBehind = this.#queue.length > 0 || (this.#isForAll && this.#entries.size > newEntries.length);
+    for (const pending of newEntries) this.#queue.push(pending);
+    if (isBehind || newEntries.length > sliceSize) this.#distributeNextTurn();
+    else this.#distributeSlice();
   }
 
   /** Distributes all entries in the next turns of the event loop, before any later entries. */
-  giveAll(): void {
+  distributeAll(): void {
     this.#isForAll = true;
-    this.#giveNextTurn();
+    this.#distributeNextTurn();
   }
 
   /** Resolves when no entry waits to be distributed. `undefined` if none waits now. */
-  get whenGiven(): Promise<void> | undefined {
+  get whenDistributed(): Promise<void> | undefined {
     if (this.#queue.length === 0) return undefined;
-    return new Promise((resolve) => this.#onGiven.push(resolve));
+    return new Promise((resolve) => this.#onDistributed.push(resolve));
   }
 
-  /** Ends the wait for more nodes. Entries then wait until a node is added or {@link found} is called. */
+  /** Ends the wait for more nodes. Entries then wait until a node is added or {@link onStoreOpened} is called. */
   stopWaiting(): void {
-    this.#deployment?.cancel();
-    this.#deployment = undefined;
+    this.#deploymentTimer?.cancel();
+    this.#deploymentTimer = undefined;
   }
 
   #awaitDeployment(): void {
     this.stopWaiting();
     const onOver = () => {
-      this.#deployment = undefined;
+      this.#deploymentTimer = undefined;
       this.#attachCount++;
-      this.giveAll();
+      this.distributeAll();
     };
-    this.#deployment = this.#clock.after(maxDeploymentMs, onOver, true);
+    this.#deploymentTimer = this.#clock.after(maxDeploymentMs, onOver, true);
   }
 
-  #giveNextTurn(): void {
-    this.#turn ??= this.#clock.nextTurn(() => {
-      this.#turn = undefined;
+  #distributeNextTurn(): void {
+    this.#nextTurn ??= this.#clock.nextTurn(() => {
+      this.#nextTurn = undefined;
       if (this.#isForAll) this.#queueAll();
-      this.#giveSlice();
+      this.#distributeSlice();
     });
   }
 
   /** Distributes as many entries as fit into one turn of the event loop. */
-  #giveSlice(): void {
+  #distributeSlice(): void {
     if (this.#isCounting) return;
-    const uncounted = this.#queue.slice(0, sliceSize).filter((pending) => this.#isUncounted(pending));
-    if (uncounted.length > 0) {
+    const uncountedEntries = this.#queue.slice(0, sliceSize).filter((pending) => this.#isUncounted(pending));
+    if (uncountedEntries.length > 0) {
       this.#isCounting = true;
       const end = () => {
         this.#isCounting = false;
-        this.#giveNextTurn();
+        this.#distributeNextTurn();
       };
-      this.#events.onFirstAttempts(uncounted).then(end, end);
+      this.#events.onFirstAttempts(uncountedEntries).then(end, end);
       return;
     }
     const batches: Batch[] = [];
@@ -264,9 +264,9 @@ export class Subscribers {
       if (isHeldBack || this.#entries.get(id) !== pending) continue;
       for (const batch of this.#share(pending)) addTo(batches, batch);
     }
-    for (const batch of batches) this.#handOn(batch);
-    if (this.#queue.length > 0 || this.#isForAll) this.#giveNextTurn();
-    else for (const resolve of this.#onGiven.splice(0)) resolve();
+    for (const batch of batches) this.#deliver(batch);
+    if (this.#queue.length > 0 || this.#isForAll) this.#distributeNextTurn();
+    else for (const resolve of this.#onDistributed.splice(0)) resolve();
   }
 
   /** Returns whether an entry has no stored attempt yet and a node could receive it now. */
@@ -282,10 +282,10 @@ export class Subscribers {
    */
   #queueAll(): void {
     this.#isForAll = false;
-    for (const away of Object.values(this.#away)) {
-      for (const [id, { attachCount }] of away) if (attachCount < this.#attachCount) away.delete(id);
+    for (const detachedNodes of Object.values(this.#detachedNodes)) {
+      for (const [id, { attachCount }] of detachedNodes) if (attachCount < this.#attachCount) detachedNodes.delete(id);
     }
-    const isDeployed = Object.values(this.#away).every(({ size }) => size === 0) && this.#attachCount > 0;
+    const isDeployed = Object.values(this.#detachedNodes).every(({ size }) => size === 0) && this.#attachCount > 0;
     if (isDeployed) this.stopWaiting();
     this.#queue = [...this.#entries.values()];
   }
@@ -306,21 +306,21 @@ export class Subscribers {
       const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined;
       const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;
       pendingFor.set(id, subscriber);
-      return { subscriber, first: pending, deliveries: [{ entry, attempt }], together };
+      return { subscriber, firstEntry: pending, deliveries: [{ entry, attempt }], together };
     });
     if (pendingFor.size > 0) return batches;
     // No node still has to receive the entry: each node has acknowledged it, has left the flows, or does not want it.
-    if (acknowledgements > 0) this.#events.onTaken(pending);
+    if (acknowledgements > 0) this.#events.onAcknowledged(pending);
     else if (this.#isUnreceived(entry)) this.#events.onUnreceived(pending);
-    else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
+    else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onUnwanted(pending);
     return batches;
   }
 
   /** Returns whether no node receives an entry and none is expected. If so, the entry is unhandled. */
   #isUnreceived({ channel, kind, address }: Entry): boolean {
     const isExpected =
-      address && channel === 'callback' ? this.#away.callback.has(address.node) : this.expects(channel);
-    return !isExpected && (!this.#deployment || (channel !== 'callback' && this.#events.isPolled(kind)));
+      address && channel === 'callback' ? this.#detachedNodes.callback.has(address.node) : this.expects(channel);
+    return !isExpected && (!this.#deploymentTimer || (channel !== 'callback' && this.#events.isPolled(kind)));
   }
 
   /**
@@ -329,45 +329,45 @@ export class Subscribers {
    */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, acknowledgements, together } = pending;
-    const [here, away] = [this.here[entry.channel], this.#away[entry.channel]];
-    const returned: InboxSubscriber[] = [];
-    let isInHand = false;
-    for (const [id, holder] of [...pendingFor]) {
-      const subscriber = here.get(id);
+    const [attachedNodes, detachedNodes] = [this.attachedNodes[entry.channel], this.#detachedNodes[entry.channel]];
+    const returnedNodes: InboxSubscriber[] = [];
+    let isBeingHandled = false;
+    for (const [id, recipient] of [...pendingFor]) {
+      const subscriber = attachedNodes.get(id);
       // If all flows are stopped and a node has acknowledged the entry, waits until its other nodes return.
-      const isGone = !subscriber && !away.has(id) && (here.size > 0 || acknowledgements === 0);
+      const isGone = !subscriber && !detachedNodes.has(id) && (attachedNodes.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
-      else if (subscriber && subscriber === holder) isInHand = true;
-      else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);
+      else if (subscriber && subscriber === recipient) isBeingHandled = true;
+      else if (subscriber && (entry.address || wants(subscriber, entry.record))) returnedNodes.push(subscriber);
       else if (subscriber) pendingFor.delete(id);
     }
-    if (returned.length > 0 || isInHand || acknowledgements > 0) return returned;
+    if (returnedNodes.length > 0 || isBeingHandled || acknowledgements > 0) return returnedNodes;
     if (entry.address) {
-      const called = this.calledAt(entry.channel, entry.address);
-      return called ? [called] : [];
+      const calledNode = this.calledAt(entry.channel, entry.address);
+      return calledNode ? [calledNode] : [];
     }
-    const wanting = [...here.values()].filter((one) => wants(one, entry.record));
-    const asking = wanting.filter(({ id, onDemand }) => !onDemand || id === together?.asker);
-    for (const [id, { subscriber }] of away) {
+    const wantingNodes = [...attachedNodes.values()].filter((subscriber) => wants(subscriber, entry.record));
+    const receivingNodes = wantingNodes.filter(({ id, onDemand }) => !onDemand || id === together?.asker);
+    for (const [id, { subscriber }] of detachedNodes) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
     // If no node requested the entry, one node that wants it receives it. After a restart, no node requests it again,
     // because the service has already moved the last poll date.
-    return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
+    return receivingNodes.length === 0 && pendingFor.size === 0 ? wantingNodes.slice(0, 1) : receivingNodes;
   }
 
-  #handOn({ subscriber, first, deliveries, together }: Batch): void {
-    if (!this.isHere(first.entry.channel, subscriber)) return;
+  #deliver({ subscriber, firstEntry, deliveries, together }: Batch): void {
+    if (!this.isAttached(firstEntry.entry.channel, subscriber)) return;
     const context = subscriber.id === together?.asker ? together.context : undefined;
     try {
-      subscriber.take(deliveries, context, sliceOf(first, deliveries.length, together));
+      subscriber.receive(deliveries, context, sliceOf(firstEntry, deliveries.length, together));
     } catch (error) {
       this.#events.onFault(error);
     }
   }
 }
 
-function byChannel<What>(): Readonly<Record<Channel, Map<string, What>>> {
+function byChannel<Value>(): Readonly<Record<Channel, Map<string, Value>>> {
   return { incoming: new Map(), status: new Map(), outbox: new Map(), callback: new Map() };
 }
 
@@ -377,13 +377,13 @@ function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): bo
 
 /** Adds a batch, or joins it with the last batch of the node if all their entries arrived together. */
 function addTo(batches: Batch[], batch: Batch): void {
-  const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
-  if (open && open.together === batch.together) open.deliveries.push(...batch.deliveries);
+  const lastBatch = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
+  if (lastBatch && lastBatch.together === batch.together) lastBatch.deliveries.push(...batch.deliveries);
   else batches.push(batch);
 }
 
 /** Returns the position of entries in their group, or `undefined` if they are the whole group. */
-function sliceOf({ index }: Pending, length: number, together: Together | undefined): BatchSlice | undefined {
+function sliceOf({ index }: Pending, length: number, together: EntryGroup | undefined): BatchSlice | undefined {
   if (!together || together.count === length) return undefined;
   const { group, count } = together;
   return { group, index, count, isLast: index + length >= count };

@@ -169,13 +169,19 @@ function redactResponse(response: SendResponse, redact: Redact): SendResponse {
 
 function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
   const { recipients } = response;
-  const failed = new Map<string, Delivery['failed'][number]>();
+  const failuresByItem = new Map<string, Delivery['failed'][number]>();
   for (const { isError, ...result } of recipients) {
     const item = normaliseRecipient(result.msisdn);
     // If a recipient fails twice, the first result applies. The second result only adds missing facts.
-    if (isError) failed.set(item, { ...result, ...failed.get(item) });
+    if (isError) failuresByItem.set(item, { ...result, ...failuresByItem.get(item) });
   }
-  const accepted = message.to.filter((item) => !failed.has(normaliseRecipient(item)));
+  const accepted = message.to.filter((item) => !failuresByItem.has(normaliseRecipient(item)));
   const messageId = response.messageId || message.messageId;
-  return { statusCode, recipients, accepted, failed: [...failed.values()], ...(messageId ? { messageId } : undefined) };
+  return {
+    statusCode,
+    recipients,
+    accepted,
+    failed: [...failuresByItem.values()],
+    ...(messageId ? { messageId } : undefined),
+  };
 }

@@ -88,7 +88,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
   };
   // Shared by all agents, so that TLS sessions outlive the connections.
   const connectService = buildConnector({ ...connectOptions, ...tls });
-  const direct: typeof connectService = (target, callback) => {
+  const connectDirectly: typeof connectService = (target, callback) => {
     try {
       connectService(target, callback);
     } catch (error) {
@@ -98,7 +98,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     }
   };
   const isTunnelled = baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';
-  const connectAny = proxy && isTunnelled ? createTunnel(proxy, connectOptions, direct, clock) : direct;
+  const connectAny =
+    proxy && isTunnelled ? createTunnel(proxy, connectOptions, connectDirectly, clock) : connectDirectly;
   const connect: typeof connectService = (target, callback) => {
     connectAny(target, (...result) => {
       const [, socket] = result;
@@ -109,8 +110,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
       callback(...result);
     });
   };
-  const idle = { keepAliveTimeout: idleTimeoutMs, keepAliveMaxTimeout: idleTimeoutMs };
-  const timeouts = { headersTimeout: 0, bodyTimeout: 0, ...idle };
+  const keepAlive = { keepAliveTimeout: idleTimeoutMs, keepAliveMaxTimeout: idleTimeoutMs };
+  const timeouts = { headersTimeout: 0, bodyTimeout: 0, ...keepAlive };
   return new RenewedConnections(() => {
     const agent = new Agent({ connect, pipelining: 1, maxHeaderSize: maxHeaderBytes, ...timeouts });
     return proxy && !isTunnelled ? agent.compose(forwardBy(proxy)) : agent;
@@ -124,34 +125,34 @@ export function createConnections(options: ConnectionsOptions): Connections {
 class RenewedConnections implements Connections {
   readonly #create: () => Dispatcher;
   readonly #clock: Clock;
-  readonly #retired = new Set<Dispatcher>();
-  #current: Dispatcher;
+  readonly #formerDispatchers = new Set<Dispatcher>();
+  #dispatcher: Dispatcher;
   #createdAt: number;
   #isClosed = false;
 
   constructor(create: () => Dispatcher, clock: Clock) {
     this.#create = create;
     this.#clock = clock;
-    this.#current = create();
+    this.#dispatcher = create();
     this.#createdAt = clock.elapsed();
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (!this.#isClosed && this.#clock.elapsed() - this.#createdAt >= maxAgeMs) this.#renew();
-    return this.#current.dispatch(options, handler);
+    return this.#dispatcher.dispatch(options, handler);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#current, ...this.#retired].map((dispatcher) => dispatcher.close()));
+    await Promise.all([this.#dispatcher, ...this.#formerDispatchers].map((dispatcher) => dispatcher.close()));
   }
 
   #renew(): void {
-    const formerDispatcher = this.#current;
-    this.#retired.add(formerDispatcher);
-    const forget = () => this.#retired.delete(formerDispatcher);
+    const formerDispatcher = this.#dispatcher;
+    this.#formerDispatchers.add(formerDispatcher);
+    const forget = () => this.#formerDispatchers.delete(formerDispatcher);
     formerDispatcher.close().then(forget, forget);
-    this.#current = this.#create();
+    this.#dispatcher = this.#create();
     this.#createdAt = this.#clock.elapsed();
   }
 }

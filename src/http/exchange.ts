@@ -81,8 +81,8 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
   const { baseUrl, authentication, connections, clock = systemClock } = target;
   const { origin, host, pathname } = new URL(baseUrl);
   const basePath = pathname.replace(/\/$/, '');
-  const plain = ['accept', '*/*', 'accept-encoding', 'identity', 'user-agent', 'node-red-sms'];
-  const headersOfGet = [...plain, ...formatAuthorization(authentication)];
+  const commonHeaders = ['accept', '*/*', 'accept-encoding', 'identity', 'user-agent', 'node-red-sms'];
+  const headersOfGet = [...commonHeaders, ...formatAuthorization(authentication)];
   const headersOfPost = [...headersOfGet, 'content-type', 'application/x-www-form-urlencoded'];
   const credentials = credentialsOf(authentication);
 
@@ -143,7 +143,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #isConnected = false;
   #permission: Promise<void> | undefined;
   /** Whether the first byte was sent. If so, the service might have received the request. */
-  #hasLeft = false;
+  #isSent = false;
   #answer: Answer | undefined;
   readonly #chunks: Buffer[] = [];
   /** Number of bytes in all chunks. */
@@ -185,7 +185,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     }
     // Stops a request that has ended in the meantime, and a try whose connection broke, because neither must be sent.
     if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
-    this.#hasLeft = true;
+    this.#isSent = true;
     if (content.length > 0) yield content;
   }
 
@@ -206,7 +206,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#length += chunk.length;
     if (this.#length <= maxAnswerBytes) this.#chunks.push(chunk);
-    else this.#end(this.#tooLarge());
+    else this.#end(this.#createTooLargeError());
   }
 
   onResponseEnd(): void {
@@ -215,7 +215,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    const isUnused = this.#isConnected && !this.#hasLeft && !(error instanceof ProxyFailure);
+    const isUnused = this.#isConnected && !this.#isSent && !(error instanceof ProxyFailure);
     if (isUnused && !this.#isSettled && this.#tries < maxTries) {
       this.begin();
       return;
@@ -232,7 +232,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #onTimeout(): void {
     const { call, clock } = this.#exchange;
     const failure = this.#failure(`timed out after ${call.timeoutMs / 1000} s`);
-    if (!this.#hasLeft) {
+    if (!this.#isSent) {
       this.#end(failure);
       return;
     }
@@ -245,21 +245,21 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   #onAbort(): void {
-    const closed = this.#exchange.call.effect === 'send' ? 'closed' : 'closedRead';
-    this.#end(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
+    const reason = this.#exchange.call.effect === 'send' ? 'closed' : 'closedRead';
+    this.#end(this.#isSent ? this.#failure('stopped') : new SmsError(reason));
   }
 
   #failure(detail: string, cause?: Error): SmsError {
     const { call, host } = this.#exchange;
     const { effect } = call;
     const facts = { cause, statusCode: this.#answer?.statusCode };
-    if (!this.#hasLeft || cause instanceof ProxyFailure) {
+    if (!this.#isSent || cause instanceof ProxyFailure) {
       return createUnreachable({ host, effect }, { detail, ...facts });
     }
     return new SmsError(effect === 'send' ? 'uncertain' : 'responseCutOff', { ...facts, params: { detail } });
   }
 
-  #tooLarge(): SmsError {
+  #createTooLargeError(): SmsError {
     const facts = { statusCode: this.#answer?.statusCode };
     if (this.#exchange.call.effect === 'read') return new SmsError('responseTooLarge', facts);
     return createUnread('larger than 8 MiB', facts);

@@ -65,7 +65,7 @@ export function createUnread(detail: string, facts: SmsErrorFacts): SmsError {
  * Whether this status leaves the outcome of a send unknown. True for 500 and above except 503, which means that the
  * message was not accepted. Also true for a 2xx other than 200 and 204.
  */
-export function leavesOpen(statusCode: number): boolean {
+export function leavesOutcomeUnknown(statusCode: number): boolean {
   if (statusCode >= 500) return statusCode !== 503;
   return statusCode >= 200 && statusCode < 300 && statusCode !== 200 && statusCode !== 204;
 }
@@ -80,8 +80,8 @@ export function describeFailure(error: unknown): string {
 }
 
 function codeOf(error: unknown): string | undefined {
-  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
-    const { code } = current as { code?: unknown };
+  for (let level = error, depth = 0; level instanceof Error && depth < 5; level = level.cause, depth++) {
+    const { code } = level as { code?: unknown };
     if (typeof code === 'string') return code;
   }
   return undefined;

@@ -32,11 +32,15 @@ export interface ProxyAddress {
 /**
  * Returns the proxy for an address, or `undefined` if the address is reached directly.
  *
- * @param chosen takes precedence over the environment
+ * @param configuredProxy takes precedence over the environment
  * @throws SmsError `SMS_CONFIG` if the address of the proxy cannot be used
  */
-export function findProxy(baseUrl: string, chosen?: ProxyOptions, rules: ProxyRules = {}): ProxyAddress | undefined {
-  const options = chosen ?? findInEnvironment(baseUrl, rules);
+export function findProxy(
+  baseUrl: string,
+  configuredProxy?: ProxyOptions,
+  rules: ProxyRules = {},
+): ProxyAddress | undefined {
+  const options = configuredProxy ?? findInEnvironment(baseUrl, rules);
   if (!options) return undefined;
   const proxy = parseProxy(options);
   return isExcepted(new URL(baseUrl), (options.noProxy ?? []).join(',')) ? undefined : proxy;
@@ -47,18 +51,18 @@ function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | u
   const { env } = process;
   const mode = /^(?:legacy|strict)$/.exec(env.NR_PROXY_MODE ?? '')?.[0] ?? rules.mode;
   const isLegacy = mode === 'legacy';
-  const read = (name: string): string | undefined => {
+  const readVariable = (name: string): string | undefined => {
     const upper = rules.lowerCaseOnly ? undefined : env[name.toUpperCase()];
     return rules.favourUpperCase || isLegacy ? upper || env[name] : env[name] || upper;
   };
-  const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : read(`npm_config_${name}`));
+  const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : readVariable(`npm_config_${name}`));
   const scheme = new URL(baseUrl).protocol === 'https:' && !isLegacy ? 'https' : 'http';
   // Ignores values that are not HTTP proxies, because `all_proxy` often contains a SOCKS proxy for other programs.
-  const general = isLegacy ? undefined : [readNpm('proxy'), read('all_proxy')].find(isHttpProxy);
-  const address = readNpm(`${scheme}_proxy`) || read(`${scheme}_proxy`) || general;
-  const noProxy = readNpm('no_proxy') || read('no_proxy') || '';
+  const generalProxy = isLegacy ? undefined : [readNpm('proxy'), readVariable('all_proxy')].find(isHttpProxy);
+  const address = readNpm(`${scheme}_proxy`) || readVariable(`${scheme}_proxy`) || generalProxy;
+  const noProxy = readNpm('no_proxy') || readVariable('no_proxy') || '';
   if (!address) return undefined;
-  if (isLegacy && noProxy.split(',').some((part) => part.trim() !== '' && baseUrl.includes(part.trim())))
+  if (isLegacy && noProxy.split(',').some((item) => item.trim() !== '' && baseUrl.includes(item.trim())))
     return undefined;
   return { url: address.includes('://') ? address : `http://${address}`, noProxy: isLegacy ? [] : [noProxy] };
 }

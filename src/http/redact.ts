@@ -37,7 +37,7 @@ function createPattern(authentication: Authentication, tokens: readonly string[]
     ...names.flatMap((name) => encodings(name).map((text) => ({ text, isWord: true }))),
   ];
   // Tries longer secrets first, because one secret can be the beginning of another.
-  alternatives.sort((one, other) => other.text.length - one.text.length);
+  alternatives.sort((a, b) => b.text.length - a.text.length);
   const sources = alternatives.map(({ text, isWord }) => {
     const source = text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
     return isWord ? `${wordStart}${source}(?![\\p{L}\\p{N}])` : source;

@@ -2,7 +2,7 @@ import { SmsError } from '../errors';
 import type { SendResponse } from '../model';
 import { parseErrorHeading } from '../wire/send';
 import type { Answer, Call } from './exchange';
-import { leavesOpen } from './failure';
+import { leavesOutcomeUnknown } from './failure';
 import type { Redact } from './redact';
 
 /** Maximum length of a reason of the service, in characters. */
@@ -35,7 +35,7 @@ export function createStatusError(
   if (statusCode === 429) return new SmsError('tooManyRequests', facts);
   if (statusCode === 404) return new SmsError('notFound', facts);
   const params = { status: statusCode };
-  const isUncertain = effect === 'send' && leavesOpen(statusCode);
+  const isUncertain = effect === 'send' && leavesOutcomeUnknown(statusCode);
   if (statusCode >= 500) {
     return new SmsError(isUncertain ? 'serverErrorUncertain' : 'serverError', { ...facts, params });
   }

@@ -25,9 +25,9 @@ export function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.Disp
       { ...options, origin: url.origin, path: origin + options.path, headers },
       {
         onRequestStart: (...args) => handler.onRequestStart?.(...args),
-        onResponseStart(controller, statusCode, ...rest) {
+        onResponseStart(controller, statusCode, ...details) {
           if (statusCode === 407) throw new ProxyFailure(407);
-          handler.onResponseStart?.(controller, statusCode, ...rest);
+          handler.onResponseStart?.(controller, statusCode, ...details);
         },
         onResponseData: (...args) => handler.onResponseData?.(...args),
         onResponseEnd: (...args) => handler.onResponseEnd?.(...args),

@@ -5,9 +5,9 @@ import type { Step, WhileFailing } from '../journal/journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, latest, type PendingWrite, type ReadKey } from '../store/store';
 import { removeFormatting } from '../wire/fields';
-import type { Correlated, Correlating, InboxParts } from './context';
+import type { CorrelatedRecord, Correlation, InboxParts } from './context';
 import type { DeadLetters } from './dead-letters';
-import { addressTo, type DeadLetter, type Entry, nameSubscribers, Pending, type Together } from './entries';
+import { addressTo, type DeadLetter, type Entry, type EntryGroup, nameSubscribers, Pending } from './entries';
 import {
   answerOf,
   type Identity,
@@ -37,9 +37,9 @@ export type Arrival = Destination &
     /**
      * Collects the new entries, so that the caller can deliver them. Absent: they are delivered to the nodes directly.
      */
-    gathered?: Pending[];
+    collectedEntries?: Pending[];
     /** Text of the records that was saved ahead. It is removed when the records are stored. */
-    savedText?: PendingWrite | undefined;
+    savedAnswer?: PendingWrite | undefined;
     /** An earlier process received these records. It might have committed them, or delivered them without the store. */
     isRecovered?: true;
   };
@@ -56,7 +56,7 @@ interface Candidate {
   /** Absent: the record is neither an opt-out nor an opt-in. */
   readonly consent: OptOutChange | undefined;
   /** Absent: the record answers no message. */
-  readonly known: Correlating | undefined;
+  readonly correlation: Correlation | undefined;
   readonly arrival: Arrival;
 }
 
@@ -71,27 +71,27 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
   const candidates = records.map((record): Candidate => {
     const consent = readConsent(context, { kind, record } as RecordOfKind);
     const event = { kind, record: consent ? { ...record, optOut: consent.change } : record } as RecordOfKind;
-    return { event, identity: identify(event), consent, known: context.correlator?.(event), arrival };
+    return { event, identity: identify(event), consent, correlation: context.correlator?.(event), arrival };
   });
-  const mayAnswer = candidates.some(({ known }) => known?.mayAnswer);
+  const mayAnswer = candidates.some(({ correlation }) => correlation?.mayAnswer);
   // Refuses a callback, because the service repeats it. Accepts a polled record, because the service does not return it
   // again.
   const whileFailing: WhileFailing = via === 'callback' ? 'refuse' : isRecovered ? 'postpone' : 'apply';
   const step: Step<Verdict[]> = {
-    keys: candidates.flatMap(({ identity, known }) => [...identity.keys, ...(known?.keys ?? [])]),
+    keys: candidates.flatMap(({ identity, correlation }) => [...identity.keys, ...(correlation?.keys ?? [])]),
     whileFailing,
     decide(readKey, changes) {
-      const accepted = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
+      const effects = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
         // If the step is not written, a later step removes the saved text. The store commits the later step together
         // with the changes made without the store.
-        if (isWritten) arrival.savedText?.remove();
-        else if (arrival.savedText)
-          context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedText?.remove() });
-        const fresh = arrival.gathered ?? [];
-        const verdicts = accepted.map((follow) => follow(fresh));
-        if (!arrival.gathered) giveTogether(context, fresh, arrival);
+        if (isWritten) arrival.savedAnswer?.remove();
+        else if (arrival.savedAnswer)
+          context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedAnswer?.remove() });
+        const newEntries = arrival.collectedEntries ?? [];
+        const verdicts = effects.map((runEffect) => runEffect(newEntries));
+        if (!arrival.collectedEntries) distributeGroup(context, newEntries, arrival);
         return verdicts;
       };
     },
@@ -101,13 +101,13 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
 
 /** Runs a step as soon as the store can be read. After 60 s, runs the step without the store. */
 function runOnceReadable<Result>({ journal, clock }: InboxParts, step: Step<Result>): Promise<Result> {
-  const waiting = { ...step, whileFailing: 'postpone' as WhileFailing };
-  const giveUp = () => {
-    waiting.whileFailing = 'apply';
+  const waitingStep = { ...step, whileFailing: 'postpone' as WhileFailing };
+  const stopWaiting = () => {
+    waitingStep.whileFailing = 'apply';
     journal.retakePostponed();
   };
-  const timer: Timer = clock.after(maxMatchWaitMs, giveUp, true);
-  return journal.run(waiting).finally(() => timer.cancel());
+  const timer: Timer = clock.after(maxMatchWaitMs, stopWaiting, true);
+  return journal.run(waitingStep).finally(() => timer.cancel());
 }
 
 /** Reads an opt-out or an opt-in from a message. `undefined`: the record is neither. */
@@ -147,35 +147,35 @@ function createLateMatch(candidates: readonly Candidate[]): Step<void> {
   return {
     whileFailing: 'postpone',
     decide(readKey, changes) {
-      const matched = candidates
+      const matches = candidates
         .filter((candidate) => isUnmatched(candidate, readKey))
-        .map(({ identity, known }) => {
-          const correlated = known?.correlate(readKey, changes);
+        .map(({ identity, correlation }) => {
+          const correlated = correlation?.correlate(readKey, changes);
           const wasLeftOut = recallLeftOut(identity, readKey) !== undefined;
           if (correlated && wasLeftOut) noteLeftOut(identity, answerOf(correlated.record), readKey, changes);
           return correlated;
         });
       return () => {
-        for (const correlated of matched) correlated?.effect();
+        for (const correlated of matches) correlated?.effect();
       };
     },
   };
 }
 
 /** Adds entries that were just saved, and delivers them to the nodes. */
-export function giveTogether(
+export function distributeGroup(
   { entries, subscribers }: InboxParts,
-  fresh: readonly Pending[],
+  newEntries: readonly Pending[],
   { asker, context }: Destination = {},
 ): void {
-  const [first] = fresh;
-  if (!first) return;
-  const together: Together = { group: first.entry.id, count: fresh.length, asker, context };
-  for (const [index, pending] of fresh.entries()) {
+  const [firstEntry] = newEntries;
+  if (!firstEntry) return;
+  const together: EntryGroup = { group: firstEntry.entry.id, count: newEntries.length, asker, context };
+  for (const [index, pending] of newEntries.entries()) {
     Object.assign(pending, { together, index, isNew: true });
     entries.set(pending.entry.id, pending);
   }
-  subscribers.give(fresh);
+  subscribers.distribute(newEntries);
 }
 
 /** Judges one record and makes its changes. Returns the effect, which adds a new entry to `fresh`. */
@@ -184,55 +184,55 @@ function acceptRecord(
   candidate: Candidate,
   readKey: ReadKey,
   changes: Changes,
-): (fresh: Pending[]) => Verdict {
+): (newEntries: Pending[]) => Verdict {
   const { deadLetters } = context;
-  const { event, identity, consent, known, arrival } = candidate;
+  const { event, identity, consent, correlation, arrival } = candidate;
   const { kind, via, isRecovered } = arrival;
   const verdict = judge(context, { identity, via, isRecovered }, readKey, changes);
   const isNew = verdict === 'new';
-  const leftOut = isNew ? undefined : recallLeftOut(identity, readKey);
-  const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';
+  const notedAnswer = isNew ? undefined : recallLeftOut(identity, readKey);
+  const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';
   /** The polled copy, if it is unhandled because no node receives its kind. The called node receives it instead. */
-  let unhandled: DeadLetter | undefined;
+  let unhandledCopy: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {
     const { address } = arrival;
-    unhandled = address && deadLetters.findPolled(kind, identity, changes);
-    if (!unhandled) {
+    unhandledCopy = address && deadLetters.findPolled(kind, identity, changes);
+    if (!unhandledCopy) {
       if (address) noteCallback(identity, { ...address, query: event.record.query }, readKey, changes);
       return () => verdict;
     }
   }
-  const answer = leftOut ?? (unhandled && answerOf(unhandled.record));
+  const answer = notedAnswer ?? (unhandledCopy && answerOf(unhandledCopy.record));
   const onAccepted = isNew && consent ? changeConsent(context, consent, readKey, changes) : undefined;
-  const isHeldBack = !answer && known?.outcome !== undefined;
-  const correlated: Partial<Correlated> & { record: InboxRecord } = isHeldBack
-    ? { record: event.record, effect: known.noteEvidence?.(readKey, changes) ?? (() => {}) }
+  const isHeldBack = !answer && correlation?.outcome !== undefined;
+  const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } = isHeldBack
+    ? { record: event.record, effect: correlation.noteEvidence?.(readKey, changes) ?? (() => {}) }
     : answer
-      ? { record: { ...event.record, ...answer }, isTaken: leftOut && true }
-      : (known?.correlate(readKey, changes) ?? event);
+      ? { record: { ...event.record, ...answer }, isTaken: notedAnswer && true }
+      : (correlation?.correlate(readKey, changes) ?? event);
   if (via === 'poll' && !isHeldBack && isLeftOut(context, kind, correlated)) {
     noteLeftOut(identity, answerOf(correlated.record), readKey, changes);
     return () => {
       onAccepted?.();
       correlated.effect?.();
-      return leftOut ? 'repeated' : verdict;
+      return notedAnswer ? 'repeated' : verdict;
     };
   }
   if (isCopyOfLeftOut) noteLeftOut(identity, undefined, readKey, changes);
-  if (unhandled) dropItem(changes, unhandled.id, unhandled.part);
+  if (unhandledCopy) dropItem(changes, unhandledCopy.id, unhandledCopy.part);
   candidate.id ??= context.journal.nextId();
   const entry = createEntry(context, candidate.id, { kind, record: correlated.record } as RecordOfKind, arrival);
   if (isRecovered) entry.unsure = true;
   if (isHeldBack) Object.assign(entry, { isHeldBack, attempts: 0 } satisfies Partial<Entry>);
   keepItem(changes, entry);
-  return (fresh) => {
-    if (unhandled) deadLetters.forget(unhandled.id);
+  return (newEntries) => {
+    if (unhandledCopy) deadLetters.forget(unhandledCopy.id);
     onAccepted?.();
     correlated.effect?.();
     const pending = new Pending(entry, identity);
     pending.firstAttempt = 1;
-    if (isHeldBack) holdBack(context, pending, known);
-    else fresh.push(pending);
+    if (isHeldBack) holdBack(context, pending, correlation);
+    else newEntries.push(pending);
     return verdict;
   };
 }
@@ -240,37 +240,38 @@ function acceptRecord(
 /**
  * Withholds an entry from the nodes until the outcome of the message that it might answer is known.
  *
- * @param known absent: the function determines it
+ * @param knownCorrelation absent: the function determines it
  */
-export function holdBack(context: InboxContext, pending: Pending, known?: Correlating): void {
+export function holdBack(context: InboxContext, pending: Pending, knownCorrelation?: Correlation): void {
   const { entry } = pending;
   context.entries.set(entry.id, pending);
-  const correlating = known ?? context.correlator?.(entry);
-  const match = () => runOnceReadable(context, createMatch(context, pending, correlating)).catch(context.onFault);
-  void (correlating?.outcome ?? Promise.resolve()).then(match);
+  const correlation = knownCorrelation ?? context.correlator?.(entry);
+  const match = () => runOnceReadable(context, createMatch(context, pending, correlation)).catch(context.onFault);
+  void (correlation?.outcome ?? Promise.resolve()).then(match);
 }
 
 /** Matches an entry that was withheld, and delivers it to the nodes. */
-function createMatch(context: InboxContext, pending: Pending, known: Correlating | undefined): Step<void> {
+function createMatch(context: InboxContext, pending: Pending, correlation: Correlation | undefined): Step<void> {
   const { entries } = context;
   const { id, kind } = pending.entry;
   return {
-    keys: [...pending.identity.keys, ...(known?.keys ?? [])],
+    keys: [...pending.identity.keys, ...(correlation?.keys ?? [])],
     whileFailing: 'apply',
     decide(readKey, changes) {
       if (entries.get(id) !== pending || changes.drop.has(id)) return () => {};
       const { isHeldBack: _, ...entry } = latest(pending.entry, changes);
-      const correlated: Partial<Correlated> & { record: InboxRecord } = known?.correlate(readKey, changes) ?? entry;
-      const isOut = entry.channel !== 'callback' && isLeftOut(context, kind, correlated);
-      const matched = { ...entry, record: correlated.record } as Entry;
-      const end = isOut ? createLeaveOut(context, pending, matched)(readKey, changes) : undefined;
-      if (!end) keepItem(changes, matched);
+      const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } =
+        correlation?.correlate(readKey, changes) ?? entry;
+      const isUnwanted = entry.channel !== 'callback' && isLeftOut(context, kind, correlated);
+      const matchedEntry = { ...entry, record: correlated.record } as Entry;
+      const endEntry = isUnwanted ? createLeaveOut(context, pending, matchedEntry)(readKey, changes) : undefined;
+      if (!endEntry) keepItem(changes, matchedEntry);
       return () => {
         correlated.effect?.();
-        if (end) return end();
+        if (endEntry) return endEntry();
         entries.delete(id);
-        pending.entry = matched;
-        giveTogether(context, [pending]);
+        pending.entry = matchedEntry;
+        distributeGroup(context, [pending]);
       };
     },
   };
@@ -307,13 +308,13 @@ function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, 
       dropItem(changes, id, 'inbox');
       return () => void entries.delete(id);
     }
-    const called = addressTo(callback, entry);
-    keepItem(changes, called);
+    const calledEntry = addressTo(callback, entry);
+    keepItem(changes, calledEntry);
     return () => {
       if (entries.get(id) !== pending) return;
-      const redirected = new Pending(called, pending.identity);
-      entries.set(id, redirected);
-      subscribers.give([redirected]);
+      const redirectedPending = new Pending(calledEntry, pending.identity);
+      entries.set(id, redirectedPending);
+      subscribers.distribute([redirectedPending]);
     };
   };
 }
@@ -325,21 +326,26 @@ function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, 
 function isLeftOut(
   { subscribers }: InboxParts,
   kind: Kind,
-  { record, isTaken }: Pick<Correlated, 'record' | 'isTaken'>,
+  { record, isTaken }: Pick<CorrelatedRecord, 'record' | 'isTaken'>,
 ): boolean {
-  const isUsed = isTaken === true || record.awaited === true;
-  return (isUsed || subscribers.expects(kind)) && !subscribers.expects(kind, record);
+  const wasUsed = isTaken === true || record.awaited === true;
+  return (wasUsed || subscribers.expects(kind)) && !subscribers.expects(kind, record);
 }
 
-function createEntry({ journal, subscribers }: InboxParts, id: string, event: RecordOfKind, to: Destination): Entry {
+function createEntry(
+  { journal, subscribers }: InboxParts,
+  id: string,
+  event: RecordOfKind,
+  destination: Destination,
+): Entry {
   const { kind } = event;
-  const { address } = to;
+  const { address } = destination;
   const entry: Entry = {
     id,
     part: 'inbox',
     subscribers: address ? nameSubscribers(address) : [kind],
     channel: address ? 'callback' : kind,
-    attempts: subscribers.audience({ ...to, kind }).length > 0 ? 1 : 0,
+    attempts: subscribers.audience({ ...destination, kind }).length > 0 ? 1 : 0,
     ...event,
     ...(address && { address }),
   };

@@ -7,7 +7,7 @@ import type { Changes, ReadKey } from '../store/store';
 import type { Entries } from './entries';
 
 /** A record after it was matched with sent messages. */
-export interface Correlated {
+export interface CorrelatedRecord {
   record: InboxRecord;
   /** True if a report used the record. */
   isTaken?: true | undefined;
@@ -16,7 +16,7 @@ export interface Correlated {
 }
 
 /** The match of one record with the sent messages that it might answer. */
-export interface Correlating {
+export interface Correlation {
   /** Whether the record might answer a message. If so, it waits while the store fails. */
   readonly mayAnswer: boolean;
   /** The keys that `correlate` always reads. */
@@ -28,11 +28,11 @@ export interface Correlating {
    */
   noteEvidence?(readKey: ReadKey, changes: Changes): () => void;
   /** Adds `sent` and `awaited` to the record, and ends the reply request that the record answers. */
-  correlate(readKey: ReadKey, changes: Changes): Correlated;
+  correlate(readKey: ReadKey, changes: Changes): CorrelatedRecord;
 }
 
 /** Prepares the match of a record. */
-export type Correlator = (event: RecordOfKind) => Correlating;
+export type Correlator = (event: RecordOfKind) => Correlation;
 
 /** The parts of an inbox that its steps work with, except the unhandled records. */
 export interface InboxParts {

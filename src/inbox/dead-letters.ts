@@ -11,13 +11,13 @@ import { addressTo, type Channel, type DeadLetter, type Entry, isDeadLetter, Pen
 import { type Identity, identify, isSameMessage, recallCallback } from './identity';
 
 const retentionMs = 7 * 24 * 3_600_000;
-const maxKept = 10_000;
+const maxRecords = 10_000;
 const sweepMs = 3_600_000;
 
 /** Earlier times mean that the clock was not set yet. Without a battery, a clock starts in 1970. */
-const earliestTime = Date.UTC(2020, 0, 1);
+const minTime = Date.UTC(2020, 0, 1);
 
-interface Kept {
+interface DatedRecord {
   item: DeadLetter;
   /** When the record became unhandled, by {@link Clock.elapsed}, so that a clock change does not change its age. */
   since: number;
@@ -30,8 +30,8 @@ interface Kept {
 export class DeadLetters {
   readonly #context: InboxParts;
   readonly #onFull: () => void;
-  readonly #records = new Map<string, Kept>();
-  #sweep: Timer | undefined;
+  readonly #records = new Map<string, DatedRecord>();
+  #sweepTimer: Timer | undefined;
   #hasBeenFull = false;
   /** Kinds that no node receives and that were already reported. */
   readonly #reportedKinds = new Notices<Kind>();
@@ -66,7 +66,7 @@ export class DeadLetters {
     const item = createDeadLetter(entry, node, clock.now());
     const { id } = item;
     const since = clock.elapsed();
-    this.#put({ item, since });
+    this.#setRecord({ item, since });
     this.#sweepLater();
     const identity = identify(entry);
     run({
@@ -81,13 +81,13 @@ export class DeadLetters {
         keepItem(changes, record);
         return () => {
           if (!callback || !this.#records.has(id)) return;
-          this.#put({ item: record, since });
-          this.giveUnreceived();
+          this.#setRecord({ item: record, since });
+          this.deliverUnreceived();
         };
       },
     });
-    if (this.#records.size <= maxKept) return;
-    this.discard([...this.#records.keys()].slice(0, this.#records.size - maxKept));
+    if (this.#records.size <= maxRecords) return;
+    this.discard([...this.#records.keys()].slice(0, this.#records.size - maxRecords));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
@@ -111,7 +111,7 @@ export class DeadLetters {
   }
 
   /** Delivers the records that no node received to the nodes that have attached since. */
-  giveUnreceived(): void {
+  deliverUnreceived(): void {
     const { subscribers, run } = this.#context;
     for (const kind of this.#reportedKinds) if (subscribers.hasAny(kind)) this.#reportedKinds.delete(kind);
     const items = [...this.#records.values()].map(({ item }) => item).filter(({ node }) => node === '');
@@ -146,7 +146,7 @@ export class DeadLetters {
     return true;
   }
 
-  #put(record: Kept): void {
+  #setRecord(record: DatedRecord): void {
     const { id } = record.item;
     // Moves the record to the end, because it might become unhandled again.
     this.#records.delete(id);
@@ -154,16 +154,16 @@ export class DeadLetters {
   }
 
   #sweepLater(): void {
-    if (this.#sweep || this.#records.size === 0) return;
+    if (this.#sweepTimer || this.#records.size === 0) return;
     const { clock } = this.#context;
     const sweep = () => {
-      this.#sweep = undefined;
+      this.#sweepTimer = undefined;
       const longAgo = clock.elapsed() - retentionMs;
       const outdated = [...this.#records.values()].filter(({ since }) => since <= longAgo);
       if (outdated.length > 0) this.discard(outdated.map(({ item }) => item.id));
       this.#sweepLater();
     };
-    this.#sweep = clock.after(sweepMs, sweep, true);
+    this.#sweepTimer = clock.after(sweepMs, sweep, true);
   }
 
   /**
@@ -172,7 +172,7 @@ export class DeadLetters {
    */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
-    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at));
+    const age = at < minTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at));
     return this.#records.get(id)?.since ?? clock.elapsed() - age;
   }
 
@@ -180,7 +180,7 @@ export class DeadLetters {
   #channelOf({ kind, node, address, record }: DeadLetter): Channel | undefined {
     const { subscribers } = this.#context;
     if (address && subscribers.calledAt('callback', address)) return 'callback';
-    if (node !== '') return !address && subscribers.here[kind].has(node) ? kind : undefined;
+    if (node !== '') return !address && subscribers.attachedNodes[kind].has(node) ? kind : undefined;
     return subscribers.hasAny(kind, record) ? kind : undefined;
   }
 
@@ -190,22 +190,22 @@ export class DeadLetters {
    */
   #createDelivery(items: readonly DeadLetter[]): Step<void> {
     const { journal, entries, subscribers } = this.#context;
-    const found = items.map((item) => ({ id: item.id, entry: this.#entryOf(item, journal.nextId()) }));
+    const deliveries = items.map((item) => ({ id: item.id, entry: this.#entryOf(item, journal.nextId()) }));
     return {
       whileFailing: 'apply',
       decide: (_, changes) => {
         // Skips records that a callback has replaced, or that a user has removed.
-        const given = found.filter(({ id }) => this.#records.has(id) && !changes.drop.has(id));
-        for (const { id, entry } of given) {
+        const currentDeliveries = deliveries.filter(({ id }) => this.#records.has(id) && !changes.drop.has(id));
+        for (const { id, entry } of currentDeliveries) {
           dropItem(changes, id, 'deadLetter');
           keepItem(changes, entry);
         }
         return () => {
-          for (const { id, entry } of given) {
+          for (const { id, entry } of currentDeliveries) {
             this.#records.delete(id);
             entries.set(entry.id, new Pending(entry));
           }
-          subscribers.giveAll();
+          subscribers.distributeAll();
         };
       },
     };
@@ -215,12 +215,12 @@ export class DeadLetters {
     const { kind, record, node, attempts, unsure, subscribers } = item;
     const channel = this.#channelOf(item) ?? kind;
     const address = channel === 'callback' ? item.address : node === '' ? undefined : { node, path: '' };
-    const isAgain = node !== '' || unsure;
+    const isRedelivery = node !== '' || unsure;
     const claimants = channel === 'callback' ? subscribers : [kind];
     return {
       ...{ id, part: 'inbox', subscribers: claimants, channel, attempts: node === '' ? attempts : 0, kind, record },
       ...(address && { address }),
-      ...(isAgain && { unsure: true }),
+      ...(isRedelivery && { unsure: true }),
     } as Entry;
   }
 
@@ -231,16 +231,16 @@ export class DeadLetters {
       wantedNames: () => [],
       isReadable: isDeadLetter,
       found: (items) => {
-        for (const item of items.filter(isDeadLetter)) this.#put({ item, since: this.#sinceOf(item) });
-        this.giveUnreceived();
+        for (const item of items.filter(isDeadLetter)) this.#setRecord({ item, since: this.#sinceOf(item) });
+        this.deliverUnreceived();
         this.#sweepLater();
       },
       itemOf: (id) => this.get(id),
       forget: (id) => this.forget(id),
       releaseAll: () => {
         this.#records.clear();
-        this.#sweep?.cancel();
-        this.#sweep = undefined;
+        this.#sweepTimer?.cancel();
+        this.#sweepTimer = undefined;
       },
     };
   }

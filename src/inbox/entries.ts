@@ -98,7 +98,7 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
 }
 
 /** A group of entries that arrived together. A node can receive the group over several turns of the event loop. */
-export interface Together {
+export interface EntryGroup {
   /** Identifies the group. */
   group: string;
   /** Number of new entries in the group. */
@@ -124,7 +124,7 @@ export class Pending {
   /** Whether no node has received the entry yet, although its first attempt is stored. */
   isNew = false;
   /** The group with which the entry arrived, and the position of the entry in it. */
-  together: Together | undefined;
+  together: EntryGroup | undefined;
   index = 0;
 
   constructor(entry: Entry, identity = identify(entry)) {

@@ -117,27 +117,27 @@ export function judge(
     const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
     return isCurrent ? remembered : undefined;
   };
-  const known = id === undefined ? undefined : recall(id);
-  const seenId = known && parseRememberedValue(known, isSeenId);
+  const rememberedId = id === undefined ? undefined : recall(id);
+  const seenId = rememberedId && parseRememberedValue(rememberedId, isSeenId);
   const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
   if (id !== undefined && (!seenId || (polled && !seenId.polled)))
-    remember.set(id, { at: seenId ? known.at : now, forMs, value: JSON.stringify({ polled }) });
+    remember.set(id, { at: seenId ? rememberedId.at : now, forMs, value: JSON.stringify({ polled }) });
   // Continues for a duplicate, because a form callback delivers a message without its date (§6.4). Remembers the date
   // of this copy, so that copies without an identifier are recognised.
   if (!text || verdict === 'repeated') return verdict ?? 'new';
 
-  const knownText = recall(text.key);
-  const messages = messagesIn(knownText).slice(-maxInOneSecond);
-  const { at } = messages.length > 0 && knownText ? knownText : { at: now };
-  const same = messages.find(
+  const rememberedText = recall(text.key);
+  const messages = messagesIn(rememberedText).slice(-maxInOneSecond);
+  const { at } = messages.length > 0 && rememberedText ? rememberedText : { at: now };
+  const equalMessage = messages.find(
     ({ instant, id: other = id }) => isSameInstant(instant, text.instant) && (id === undefined || other === id),
   );
-  if (same && id === undefined && (!polled || same.polled)) return polled ? 'repeated' : 'duplicate';
-  const own = id !== undefined ? { id } : polled ? { polled } : {};
-  if (same) messages[messages.indexOf(same)] = { ...same, ...own };
-  else messages.push({ instant: text.instant, ...own });
+  if (equalMessage && id === undefined && (!polled || equalMessage.polled)) return polled ? 'repeated' : 'duplicate';
+  const copyFacts = id !== undefined ? { id } : polled ? { polled } : {};
+  if (equalMessage) messages[messages.indexOf(equalMessage)] = { ...equalMessage, ...copyFacts };
+  else messages.push({ instant: text.instant, ...copyFacts });
   remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });
-  return verdict ?? (same ? 'duplicate' : 'new');
+  return verdict ?? (equalMessage ? 'duplicate' : 'new');
 }
 
 /** Returns whether two identities belong to the same message, by the rules of {@link judge}. */
@@ -164,9 +164,9 @@ export function noteLeftOut(
   readKey: ReadKey,
   changes: Changes,
 ): DuplicateCallback | undefined {
-  const seen = recall(identity, readKey);
-  if (answer && seen.callback) return seen.callback;
-  note({ leftOut: answer }, identity, seen, changes);
+  const recollection = recall(identity, readKey);
+  if (answer && recollection.callback) return recollection.callback;
+  note({ leftOut: answer }, identity, recollection, changes);
   return undefined;
 }
 
@@ -186,11 +186,11 @@ export function noteCallback(
   readKey: ReadKey,
   changes: Changes,
 ): void {
-  const seen = recall(identity, readKey);
-  const { seenId, message } = seen;
+  const recollection = recall(identity, readKey);
+  const { seenId, message } = recollection;
   const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
-  if (!wasPolled || seen.callback) return;
-  note({ callback }, identity, seen, changes);
+  if (!wasPolled || recollection.callback) return;
+  note({ callback }, identity, recollection, changes);
   // Flushes the note, because the service does not call again.
   changes.firm = true;
 }
@@ -203,26 +203,26 @@ export function recallCallback(identity: Identity, readKey: ReadKey): DuplicateC
 function note(
   notes: Notes,
   { id, text }: Identity,
-  { knownId, seenId, knownText, messages, message: noted }: ReturnType<typeof recall>,
+  { rememberedId, seenId, rememberedText, messages, message: noted }: ReturnType<typeof recall>,
   { remember }: Changes,
 ): void {
-  if (id !== undefined && knownId && seenId) {
-    remember.set(id, { ...knownId, value: JSON.stringify({ ...seenId, ...notes }) });
+  if (id !== undefined && rememberedId && seenId) {
+    remember.set(id, { ...rememberedId, value: JSON.stringify({ ...seenId, ...notes }) });
   }
-  if (!text || !knownText) return;
-  const changed = messages.map((message) => (message === noted ? { ...message, ...notes } : message));
-  remember.set(text.key, { ...knownText, value: JSON.stringify({ messages: changed }) });
+  if (!text || !rememberedText) return;
+  const changedMessages = messages.map((message) => (message === noted ? { ...message, ...notes } : message));
+  remember.set(text.key, { ...rememberedText, value: JSON.stringify({ messages: changedMessages }) });
 }
 
 /** Reads everything that is remembered about a record. */
 function recall(identity: Identity, readKey: ReadKey) {
   const { id, text } = identity;
-  const knownId = id === undefined ? undefined : readKey(id);
-  const seenId = knownId && parseRememberedValue(knownId, isSeenId);
-  const knownText = text && readKey(text.key);
-  const messages = messagesIn(knownText);
-  const message = messages.find((one) => isSeenAs(one, identity));
-  return { knownId, seenId, knownText, messages, message, callback: seenId?.callback ?? message?.callback };
+  const rememberedId = id === undefined ? undefined : readKey(id);
+  const seenId = rememberedId && parseRememberedValue(rememberedId, isSeenId);
+  const rememberedText = text && readKey(text.key);
+  const messages = messagesIn(rememberedText);
+  const message = messages.find((message) => isSeenAs(message, identity));
+  return { rememberedId, seenId, rememberedText, messages, message, callback: seenId?.callback ?? message?.callback };
 }
 
 /**
@@ -231,9 +231,11 @@ function recall(identity: Identity, readKey: ReadKey) {
  */
 export function mergeSeen(key: string, { theirs, mine }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return mine;
-  const [others, own] = [messagesIn(theirs), messagesIn(mine)];
-  const kept = others.map((message) => (message.id === undefined && findIn(own, message)) || message);
-  const messages = [...kept, ...own.filter((message) => !findIn(others, message))];
+  const [storeMessages, ownMessages] = [messagesIn(theirs), messagesIn(mine)];
+  const mergedMessages = storeMessages.map(
+    (message) => (message.id === undefined && findIn(ownMessages, message)) || message,
+  );
+  const messages = [...mergedMessages, ...ownMessages.filter((message) => !findIn(storeMessages, message))];
   return { ...mine, value: JSON.stringify({ messages }) };
 }
 
@@ -244,7 +246,8 @@ function isSeenAs(message: SeenMessage, { id, text }: Identity): boolean {
 /** Finds a message among messages with the same sender and body. Either message can lack an identifier. */
 function findIn(messages: readonly SeenMessage[], { instant, id }: SeenMessage): SeenMessage | undefined {
   return messages.find(
-    (one) => isSameInstant(one.instant, instant) && (one.id === undefined || id === undefined || one.id === id),
+    (message) =>
+      isSameInstant(message.instant, instant) && (message.id === undefined || id === undefined || message.id === id),
   );
 }
 

@@ -7,7 +7,7 @@ import type { Kind, RecordsOfKind } from '../model';
 import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
 import { dropItem, keepItem, latest, type PendingWrite, parseRememberedValue, timeOf } from '../store/store';
-import { type Arrival, acceptRecords, giveTogether, holdBack, type InboxContext, leaveOut } from './accept';
+import { type Arrival, acceptRecords, distributeGroup, holdBack, type InboxContext, leaveOut } from './accept';
 import type { InboxParts } from './context';
 import { DeadLetters } from './dead-letters';
 import {
@@ -110,7 +110,7 @@ export class Inbox {
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.subscribers.attach(channel, subscriber);
     this.journal.open();
-    this.deadLetters.giveUnreceived();
+    this.deadLetters.deliverUnreceived();
   }
 
   /** Removes a node from a channel. Entries that it has not acknowledged wait for it, or for other nodes. */
@@ -137,14 +137,14 @@ export class Inbox {
     }
     // Saves the answer, because a crash during the commit must not lose it: the service does not return a polled record
     // again.
-    const savedText = journal.saveAhead(JSON.stringify({ kind, records }));
-    if (savedText) onSaved?.();
+    const savedAnswer = journal.saveAhead(JSON.stringify({ kind, records }));
+    if (savedAnswer) onSaved?.();
     const verdicts =
       records.length <= maxPieceSize
-        ? await this.#acceptPiece({ ...arrival, savedText })
-        : await this.#acceptInPieces({ ...arrival, savedText });
+        ? await this.#acceptPiece({ ...arrival, savedAnswer })
+        : await this.#acceptInPieces({ ...arrival, savedAnswer });
     // Delays the next poll until nodes have received these records, because further records would fill the memory.
-    if (records.length > 1) await subscribers.whenGiven;
+    if (records.length > 1) await subscribers.whenDistributed;
     return verdicts;
   }
 
@@ -154,43 +154,43 @@ export class Inbox {
    */
   async #acceptInPieces(arrival: Arrival): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
-    const gathered: Pending[] = [];
+    const collectedEntries: Pending[] = [];
     for (let start = 0; start < arrival.records.length; start += maxPieceSize) {
       await nextTurn(this.#context.clock);
       const records = arrival.records.slice(start, start + maxPieceSize);
-      const savedText = start + maxPieceSize >= arrival.records.length ? arrival.savedText : undefined;
-      verdicts.push(...(await this.#acceptPiece({ ...arrival, records, gathered, savedText } as Arrival)));
+      const savedAnswer = start + maxPieceSize >= arrival.records.length ? arrival.savedAnswer : undefined;
+      verdicts.push(...(await this.#acceptPiece({ ...arrival, records, collectedEntries, savedAnswer } as Arrival)));
     }
-    giveTogether(this.#context, gathered, arrival);
+    distributeGroup(this.#context, collectedEntries, arrival);
     return verdicts;
   }
 
   async #acceptPiece(arrival: Arrival): Promise<Verdict[]> {
     const { kind } = arrival;
     const verdicts = await acceptRecords(this.#context, arrival);
-    const fresh = verdicts.filter((verdict) => verdict === 'new').length;
-    this.counts.duplicates += verdicts.length - fresh;
-    if (kind === 'incoming') this.counts.received += fresh;
-    if (kind === 'status') this.counts.statuses += fresh;
+    const newCount = verdicts.filter((verdict) => verdict === 'new').length;
+    this.counts.duplicates += verdicts.length - newCount;
+    if (kind === 'incoming') this.counts.received += newCount;
+    if (kind === 'status') this.counts.statuses += newCount;
     return verdicts;
   }
 
   /**
    * Counts the acknowledgement of an entry by a node. When every node has acknowledged the entry, the inbox forgets it.
    */
-  done(entry: Entry, subscriber: InboxSubscriber): void {
+  acknowledge(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
     pending.acknowledgements++;
-    if (pending.pendingFor.size === 0) settle(this.#context, entry.id);
+    if (pending.pendingFor.size === 0) dropEntry(this.#context, entry.id);
   }
 
   /** Makes an entry unhandled, because the flow of a node did not acknowledge it. */
-  giveUp(entry: Entry, subscriber: InboxSubscriber): void {
+  makeUnhandled(entry: Entry, subscriber: InboxSubscriber): void {
     if (!this.#context.entries.get(entry.id)?.pendingFor.has(subscriber.id)) return;
     this.counts.unhandled++;
     this.deadLetters.add(entry, subscriber.id);
-    this.done(entry, subscriber);
+    this.acknowledge(entry, subscriber);
   }
 
   /** Stores the attempt number of an entry, if it is higher than the stored number. */
@@ -199,15 +199,15 @@ export class Inbox {
     const { entries, run } = this.#context;
     const pending = entries.get(id);
     if (!pending) return;
-    const others = Object.fromEntries([...pending.pendingFor.keys()].map((other) => [other, entry.attempts]));
-    entry.attemptsOf = { ...others, ...entry.attemptsOf, [node]: attempt };
+    const initialAttempts = Object.fromEntries([...pending.pendingFor.keys()].map((other) => [other, entry.attempts]));
+    entry.attemptsOf = { ...initialAttempts, ...entry.attemptsOf, [node]: attempt };
     entry.attempts = Math.max(entry.attempts, attempt);
     run(
       createChange((changes) => {
         // Does nothing if every node has acknowledged the entry in the meantime.
         if (!entries.has(id) || changes.drop.has(id)) return;
-        const counted = { ...latest(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
-        keepItem(changes, counted);
+        const updatedEntry = { ...latest(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
+        keepItem(changes, updatedEntry);
       }),
     );
   }
@@ -223,18 +223,18 @@ export class Inbox {
     };
     const events = {
       onFirstAttempts: (pendings: readonly Pending[]) => journal.run(createFirstAttempts(entries, pendings)),
-      onTaken: ({ entry: { id } }: Pending) => settle(this.#context, id),
-      onPassedOver: (passedOver: Pending) => {
-        const { entry } = passedOver;
-        if (!entry.address) return leaveOut(this.#context, passedOver);
+      onAcknowledged: ({ entry: { id } }: Pending) => dropEntry(this.#context, id),
+      onUnwanted: (pending: Pending) => {
+        const { entry } = pending;
+        if (!entry.address) return leaveOut(this.#context, pending);
         this.deadLetters.add(entry, entry.address.node);
-        settle(this.#context, entry.id);
+        dropEntry(this.#context, entry.id);
       },
       isPolled,
-      onUnreceived: (untaken: Pending) => {
+      onUnreceived: (pending: Pending) => {
         this.counts.unhandled++;
-        if (this.deadLetters.addUnreceived(untaken.entry)) onUnreceived(untaken.entry.kind);
-        settle(this.#context, untaken.entry.id);
+        if (this.deadLetters.addUnreceived(pending.entry)) onUnreceived(pending.entry.kind);
+        dropEntry(this.#context, pending.entry.id);
       },
       onFault,
     };
@@ -248,7 +248,7 @@ export class Inbox {
  * Drops an entry that every node has acknowledged. The change can wait for the next flush, because losing it only
  * delivers the entry again.
  */
-function settle({ entries, run }: InboxParts, id: string): void {
+function dropEntry({ entries, run }: InboxParts, id: string): void {
   entries.delete(id);
   run(createChange((changes) => dropItem(changes, id, 'inbox')));
 }
@@ -277,8 +277,8 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
 /** Resumes the entries of an earlier process, and claims the entries of a dead process. */
 function createInboxParticipant(context: InboxContext): Participant {
   const { entries, subscribers, run } = context;
-  const replay = (records: RecordsOfKind, savedText: PendingWrite) => {
-    acceptRecords(context, { ...records, via: 'poll', savedText, isRecovered: true }).catch(context.onFault);
+  const replay = (records: RecordsOfKind, savedAnswer: PendingWrite) => {
+    acceptRecords(context, { ...records, via: 'poll', savedAnswer, isRecovered: true }).catch(context.onFault);
   };
   return {
     wantedNames: () => subscribers.wantedNames,
@@ -287,7 +287,7 @@ function createInboxParticipant(context: InboxContext): Participant {
       for (const entry of items) {
         const { id } = entry;
         if (isRecordsOfKind(entry)) {
-          replay(entry, { remove: () => settle(context, id) });
+          replay(entry, { remove: () => dropEntry(context, id) });
           continue;
         }
         if (!isEntry(entry) || entries.has(id)) continue;
@@ -296,7 +296,7 @@ function createInboxParticipant(context: InboxContext): Participant {
         // Waits until the other participants have found the items that the entry might answer.
         if (entry.isHeldBack) run({ whileFailing: 'apply', decide: () => () => holdBack(context, pending) });
       }
-      if (items.length > 0) subscribers.found();
+      if (items.length > 0) subscribers.onStoreOpened();
     },
     replay(write) {
       const records = parseRememberedValue({ value: write.text }, isRecordsOfKind);

@@ -2,7 +2,7 @@ import type { Clock } from '../clock';
 import type { Remembered } from '../store/store';
 
 /** A period between two clock changes. Its times are in ms since 1970, as the clock showed them. */
-interface Stretch {
+interface Period {
   from: number;
   until: number;
   /** How far the clock was ahead of the elapsed time, in ms. */
@@ -16,10 +16,10 @@ const minSetMs = 60_000;
 const trustedAfterMs = 3_600_000;
 
 /** Maximum number of remembered clock changes. */
-const maxStretches = 16;
+const maxPeriods = 16;
 
 /** One object per clock, because a process keeps its knowledge of clock changes when an account is redeployed. */
-const known = new WeakMap<Clock, ClockSkew>();
+const skewByClock = new WeakMap<Clock, ClockSkew>();
 
 /**
  * Corrects the ages of values that were remembered before the clock was set. The age of a value of this process follows
@@ -29,23 +29,23 @@ const known = new WeakMap<Clock, ClockSkew>();
 export class ClockSkew {
   readonly #clock: Clock;
   /** Earlier periods, latest last. */
-  readonly #former: Stretch[] = [];
+  readonly #earlierPeriods: Period[] = [];
   /** Time of the last clock change, or else of the creation of this object, in ms since 1970. */
   setAt: number;
   /** Start of the current period. This process has remembered or corrected every value with a later time. */
-  #from: number;
+  #periodStart: number;
   #leadMs: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.setAt = clock.now();
-    this.#from = this.setAt;
+    this.#periodStart = this.setAt;
     this.#leadMs = this.setAt - clock.elapsed();
   }
 
   static of(clock: Clock): ClockSkew {
-    const times = known.get(clock) ?? new ClockSkew(clock);
-    known.set(clock, times);
+    const times = skewByClock.get(clock) ?? new ClockSkew(clock);
+    skewByClock.set(clock, times);
     return times;
   }
 
@@ -72,7 +72,7 @@ export class ClockSkew {
 
   #correctedTime(at: number): number {
     let byMs = 0;
-    for (const { from, until, leadMs } of this.#former) {
+    for (const { from, until, leadMs } of this.#earlierPeriods) {
       // Includes times just outside the period, because smaller clock changes were ignored.
       if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
@@ -104,10 +104,10 @@ export class ClockSkew {
     const leadMs = now - this.#clock.elapsed();
     if (Math.abs(leadMs - this.#leadMs) < minSetMs) return now;
     const until = now - leadMs + this.#leadMs;
-    this.#former.push({ from: this.#from, until, leadMs: this.#leadMs });
-    if (this.#former.length > maxStretches) this.#former.shift();
+    this.#earlierPeriods.push({ from: this.#periodStart, until, leadMs: this.#leadMs });
+    if (this.#earlierPeriods.length > maxPeriods) this.#earlierPeriods.shift();
     this.setAt = now;
-    this.#from = leadMs > this.#leadMs ? this.#from + leadMs - this.#leadMs : now;
+    this.#periodStart = leadMs > this.#leadMs ? this.#periodStart + leadMs - this.#leadMs : now;
     this.#leadMs = leadMs;
     return now;
   }

@@ -29,5 +29,5 @@ const nextModes = {
 
 /** Returns whether `next` can follow `mode`. */
 export function canFollow(mode: JournalMode, next: JournalMode): boolean {
-  return nextModes[mode].some((one) => one === next);
+  return nextModes[mode].some((nextMode) => nextMode === next);
 }

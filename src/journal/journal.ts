@@ -73,20 +73,20 @@ export class Journal {
   /** Requested steps, in order. */
   #queue: Task[] = [];
   /** Items that the open store has claimed from dead processes, and that no participant has received yet. */
-  #claimed: Item[] = [];
-  #working: Promise<void> | undefined;
+  #claimedItems: Item[] = [];
+  #whenIdle: Promise<void> | undefined;
   #mode: JournalMode = 'closed';
   /** Why the store cannot be used. Stays set until a write succeeds. */
   failure: SmsError | undefined;
   /** The last damage that was found. */
   damage: SmsError | undefined;
-  #retry: Timer | undefined;
+  #retryTimer: Timer | undefined;
   /** Number of times that a shared store was opened again in this outage. */
   #tries = 0;
   /** Time of the last failure of a shared store, in ms of {@link Clock.elapsed}. */
   #lastFailedAt = Number.NEGATIVE_INFINITY;
   /** While this timer runs, steps that need the store wait until the store works again. */
-  #grace: Timer | undefined;
+  #graceTimer: Timer | undefined;
   /** Whether the store should be open. */
   #isWanted = true;
   /** Whether the participants know everything in the store. */
@@ -139,7 +139,7 @@ export class Journal {
   find(): boolean {
     if (this.#isRead) return true;
     if (this.isShared || this.mayHold) this.open();
-    return this.#working === undefined;
+    return this.#whenIdle === undefined;
   }
 
   /**
@@ -159,7 +159,7 @@ export class Journal {
 
   /** Resolves when the journal is not writing. */
   async flush(): Promise<void> {
-    while (this.#working) await this.#working;
+    while (this.#whenIdle) await this.#whenIdle;
   }
 
   /**
@@ -223,7 +223,7 @@ export class Journal {
 
   get #hasWork(): boolean {
     if (this.#isToOpen || this.#queue.length > 0) return true;
-    return this.isOpen && (this.#claimed.length > 0 || this.#writer.hasUnsaved);
+    return this.isOpen && (this.#claimedItems.length > 0 || this.#writer.hasUnsaved);
   }
 
   /** Whether the store must be opened again before anything else happens. */
@@ -233,8 +233,8 @@ export class Journal {
 
   /** Starts to process the queue before this turn of the event loop ends. */
   #work(): void {
-    this.#working ??= this.#workOff().finally(() => {
-      this.#working = undefined;
+    this.#whenIdle ??= this.#workOff().finally(() => {
+      this.#whenIdle = undefined;
       if (this.#hasWork || (!this.#isWanted && this.#mode !== 'closed')) this.#work();
     });
   }
@@ -244,8 +244,8 @@ export class Journal {
     await undefined;
     do {
       if (this.#isToOpen || (this.#mode === 'closed' && (this.#hasWork || this.#isWanted))) await this.#open();
-      else if (this.isOpen && this.#claimed.length > 0) await this.#find(this.#claimed.splice(0), false);
-      else if (this.#hasWork) await this.#takeNext();
+      else if (this.isOpen && this.#claimedItems.length > 0) await this.#find(this.#claimedItems.splice(0), false);
+      else if (this.#hasWork) await this.#runNext();
       if (this.isOpen && this.#writer.isSweepDue) await this.#writer.sweep().catch((error) => this.#fail(error));
       this.#options.onSteps?.();
       if (!this.#isWanted && !this.#hasWork) await this.#close();
@@ -253,20 +253,21 @@ export class Journal {
   }
 
   /** Runs the next steps. */
-  async #takeNext(): Promise<void> {
+  async #runNext(): Promise<void> {
     let [count, bytes] = [0, 0];
     for (const { step } of this.#queue) {
       if (count === maxGroupSize || bytes >= maxBytes) break;
       count++;
       bytes += step.bytes ?? 0;
     }
-    await this.#take(this.#queue.splice(0, count));
+    await this.#runTasks(this.#queue.splice(0, count));
     if (count === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
   }
 
   /** Runs steps in one commit, or without the store if it fails. */
-  async #take(tasks: readonly Task[]): Promise<void> {
-    if (!this.isOpen) return this.#writer.takeUnsaved(tasks, this.#unavailable(), undefined, this.#grace !== undefined);
+  async #runTasks(tasks: readonly Task[]): Promise<void> {
+    if (!this.isOpen)
+      return this.#writer.takeUnsaved(tasks, this.#unavailable(), undefined, this.#graceTimer !== undefined);
     const commit = await this.#writer.commit(tasks);
     if ('error' in commit) {
       if (this.#openAgain(commit.error)) {
@@ -274,7 +275,7 @@ export class Journal {
         return;
       }
       this.#fail(commit.error);
-      this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled, this.#grace !== undefined);
+      this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled, this.#graceTimer !== undefined);
     } else {
       if (this.#mode === 'unproven') this.#setMode('open');
       this.#lastFailedAt = Number.NEGATIVE_INFINITY;
@@ -286,19 +287,19 @@ export class Journal {
   /** Opens the store, and passes its items to the participants. */
   async #open(): Promise<void> {
     this.#setMode(this.#mode === 'lapsed' ? 'reopening' : 'opening');
-    const recovered = await this.#openStore();
-    if (!recovered) return;
-    const { items, pendingWrites, isReset = false } = recovered;
+    const recoveredState = await this.#openStore();
+    if (!recoveredState) return;
+    const { items, pendingWrites, isReset = false } = recoveredState;
     await this.#find(items, true, isReset);
     this.#isRead = true;
     this.#isReleased = false;
     // Replays texts of an earlier process first, because they are older than the waiting steps.
-    const waiting = this.#queue.splice(0);
+    const waitingTasks = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
-    this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
+    this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
     // Runs these steps before the first sweep, because saved texts are compared with all remembered values.
-    if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
+    if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
   }
 
   /** Returns whether an item that the store still has was dropped, or will be dropped by a waiting step. */
@@ -323,12 +324,12 @@ export class Journal {
 
   async #openStore(): Promise<RecoveredState | undefined> {
     // Forgets items that were claimed before a failure, because this opening or another process finds them.
-    const claimed: Item[] = [];
-    this.#claimed = claimed;
+    const claimedItems: Item[] = [];
+    this.#claimedItems = claimedItems;
     try {
       const events: StoreEvents = {
         onTakenOver: (items) => {
-          for (const item of items) claimed.push(item);
+          for (const item of items) claimedItems.push(item);
           this.#work();
         },
         wantedNames: () => [...this.#participants.values()].flatMap((participant) => [...participant.wantedNames()]),
@@ -341,11 +342,11 @@ export class Journal {
         onDropped: (bytes, folder) => this.#report(new SmsError('storeDropped', { params: { bytes, folder } })),
       };
       await this.#options.prepare?.(events);
-      const recovered = await this.#options.store.open(events);
+      const recoveredState = await this.#options.store.open(events);
       // Changes nothing if the store has failed again in the meantime.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
-      return recovered;
+      return recoveredState;
     } catch (error) {
       this.#fail(error);
       return undefined;
@@ -356,14 +357,14 @@ export class Journal {
    * Handles items that are missing from the store. Usually another process has claimed them, so changes from the time
    * of the failure must not restore them. After a reset, the store has lost them, so they are stored again.
    */
-  #reconcile(missing: readonly string[], isReset: boolean): void {
+  #reconcile(missingIds: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
     const keepAgain = (id: string) =>
       createChange((changes) => {
         const item = participants.map((one) => one.itemOf?.(id)).find((one) => one !== undefined);
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
-    for (const id of missing) {
+    for (const id of missingIds) {
       // Uses one step per item, so that no commit is too large for the server's time limit.
       if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
@@ -374,16 +375,16 @@ export class Journal {
   }
 
   async #find(items: readonly Item[], isOpening: boolean, isReset = false): Promise<void> {
-    const remaining = items.filter((item) => !this.#isForgotten(item));
+    const currentItems = items.filter((item) => !this.#isForgotten(item));
     this.#reconcile(this.#writer.noteFound(items, isOpening), isReset);
     for (const item of items) {
       // Keeps new ids higher than the ids of these items, because the clock might have been set back.
-      const givenAt = Math.round(timeOf(item) * 1_000);
-      if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
+      const idAt = Math.round(timeOf(item) * 1_000);
+      if (idAt > this.#lastIdAt) this.#lastIdAt = idAt;
     }
     for (const [part, participant] of this.#participants) {
-      const own = remaining.filter((item) => item.part === part);
-      await participant.found(own, isOpening);
+      const participantItems = currentItems.filter((item) => item.part === part);
+      await participant.found(participantItems, isOpening);
     }
   }
 
@@ -416,19 +417,19 @@ export class Journal {
   /** Notes that the store cannot be used. */
   #fail(cause: unknown): void {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
-    const before = this.failure;
+    const earlierFailure = this.failure;
     this.failure = asStoreError(cause);
     if (this.isShared) this.#noteOutage();
     if (this.#mode !== 'failed' && this.#mode !== 'due') {
       this.#setMode('failed');
       const { clock, reopenDelayMs: lastDelayMs = reopenDelayMs } = this.#options;
       const delayMs = (this.isShared ? sharedDelaysMs[this.#tries++] : undefined) ?? lastDelayMs;
-      this.#retry = clock.after(delayMs, () => {
+      this.#retryTimer = clock.after(delayMs, () => {
         this.#setMode('due');
         this.#work();
       });
     }
-    if (before?.message !== this.failure.message) this.#options.onStore(this.failure);
+    if (earlierFailure?.message !== this.failure.message) this.#options.onStore(this.failure);
   }
 
   /** At the start of an outage, opens the store again immediately. Steps that need it wait for a short time. */
@@ -437,10 +438,10 @@ export class Journal {
     this.#lastFailedAt = this.clock.elapsed();
     if (!isNew) return;
     this.#tries = 0;
-    this.#grace = this.clock.after(
+    this.#graceTimer = this.clock.after(
       sharedGraceMs,
       () => {
-        this.#grace = undefined;
+        this.#graceTimer = undefined;
         this.retakePostponed();
       },
       true,
@@ -460,8 +461,8 @@ export class Journal {
 
   #setMode(mode: JournalMode): void {
     if (!canFollow(this.#mode, mode)) throw new Error(`journal: ${this.#mode} to ${mode}`);
-    this.#retry?.cancel();
-    this.#retry = undefined;
+    this.#retryTimer?.cancel();
+    this.#retryTimer = undefined;
     this.#mode = mode;
   }
 }

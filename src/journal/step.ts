@@ -27,14 +27,14 @@ export interface Step<Result> {
 /**
  * Creates a step that reads nothing. While the store fails, the step is applied and written later.
  *
- * @param then the effect
+ * @param effect the effect
  */
-export function createChange(change: (changes: Changes) => void, then = () => {}): Step<void> {
+export function createChange(change: (changes: Changes) => void, effect = () => {}): Step<void> {
   return {
     whileFailing: 'apply',
     decide(_, changes) {
       change(changes);
-      return then;
+      return effect;
     },
   };
 }

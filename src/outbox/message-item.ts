@@ -1,5 +1,5 @@
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
-import { leavesOpen } from '../http/failure';
+import { leavesOutcomeUnknown } from '../http/failure';
 import type { CheckedDraft } from '../message/draft';
 import type { Delivery } from '../model';
 import type { AnswerChoice } from '../replies/answers';
@@ -245,7 +245,7 @@ export function parseOutcome(stored: StoredOutcome): Outcome {
 export function isUnknown(outcome: Outcome): boolean {
   if (!(outcome instanceof SmsError)) return false;
   const { code, statusCode = 0 } = outcome;
-  if (code === 'SMS_SERVICE') return leavesOpen(statusCode);
+  if (code === 'SMS_SERVICE') return leavesOutcomeUnknown(statusCode);
   return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
 }
 

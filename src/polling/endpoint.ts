@@ -40,7 +40,7 @@ export interface Watcher {
 /** A node that receives the polled records. */
 export interface Receiving {
   /** Number of records that the flow has not acknowledged. */
-  readonly outstanding: number;
+  readonly unacknowledgedCount: number;
   /** Number of further records that the node can receive before the flow acknowledges one. */
   readonly room: number;
 }
@@ -194,7 +194,10 @@ export class Endpoint {
     const full = this.#receivers.filter(({ room }) => room === 0);
     if (error) this.#loop.pause({ name: 'failing', error });
     else if (full.length > 0) {
-      this.#loop.pause({ name: 'paused', unacknowledged: Math.max(...full.map(({ outstanding }) => outstanding)) });
+      this.#loop.pause({
+        name: 'paused',
+        unacknowledged: Math.max(...full.map(({ unacknowledgedCount }) => unacknowledgedCount)),
+      });
     } else this.#loop.resume();
   }
 

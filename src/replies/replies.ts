@@ -157,7 +157,7 @@ export class Replies {
     this.#collect();
   }
 
-  /** Matches a record, see {@link Correlating}. */
+  /** Matches a record, see {@link Correlation}. */
   correlationOf(passing: RecordOfKind) {
     const { clock, reconciliations, repository } = this.#options;
     const { kind, record } = passing;

@@ -6,14 +6,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll answer is not saved before its commit',
     'inbox/inbox.ts',
-    'const savedText = journal.saveAhead(JSON.stringify({ kind, records }));',
-    'const savedText = undefined;',
+    'const savedAnswer = journal.saveAhead(JSON.stringify({ kind, records }));',
+    'const savedAnswer = undefined;',
   ),
   mutant(
     'a saved poll answer is removed before its commit',
     'inbox/inbox.ts',
-    'if (savedText) onSaved?.();',
-    'if (savedText) onSaved?.(); savedText?.remove();',
+    'if (savedAnswer) onSaved?.();',
+    'if (savedAnswer) onSaved?.(); savedAnswer?.remove();',
   ),
   mutant(
     'an import does not empty the former store',
@@ -41,7 +41,12 @@ export const mutants: readonly Mutant[] = [
     'if (!isEntry(entry) || entries.has(id)) continue;',
     'continue;',
   ),
-  mutant('records of a restart are not delivered', 'inbox/inbox.ts', 'if (items.length > 0) subscribers.found();', ''),
+  mutant(
+    'records of a restart are not delivered',
+    'inbox/inbox.ts',
+    'if (items.length > 0) subscribers.onStoreOpened();',
+    '',
+  ),
   mutant(
     'a second store failure discards the unsaved changes of the first',
     'journal/writer.ts',
@@ -118,26 +123,26 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a node receives a record again after it has finished the record',
     'delivery/subscribers.ts',
-    'isInHand || acknowledgements > 0) return returned;',
-    'isInHand) return returned;',
+    'isBeingHandled || acknowledgements > 0) return returnedNodes;',
+    'isBeingHandled) return returnedNodes;',
   ),
   mutant(
     'a node receives a record again while its flow has the record',
     'delivery/subscribers.ts',
-    'if (returned.length > 0 || isInHand || acknowledgements > 0) return returned;',
-    'if (returned.length > 0 || acknowledgements > 0) return returned;',
+    'if (returnedNodes.length > 0 || isBeingHandled || acknowledgements > 0) return returnedNodes;',
+    'if (returnedNodes.length > 0 || acknowledgements > 0) return returnedNodes;',
   ),
   mutant(
     'a node that returns does not receive its waiting records',
     'delivery/subscribers.ts',
-    'else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);',
+    'else if (subscriber && (entry.address || wants(subscriber, entry.record))) returnedNodes.push(subscriber);',
     '',
   ),
   mutant(
     'a record ends as soon as one of two nodes has finished it',
     'inbox/inbox.ts',
-    'if (pending.pendingFor.size === 0) settle(this.#context, entry.id);',
-    'settle(this.#context, entry.id);',
+    'if (pending.pendingFor.size === 0) dropEntry(this.#context, entry.id);',
+    'dropEntry(this.#context, entry.id);',
   ),
   mutant(
     'the filter of a node is ignored',
@@ -149,8 +154,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a record is acknowledged before the flow has received it',
     'delivery/poll-subscription.ts',
-    'if (sent) this.#inbox.done(entry, this);',
-    'this.#inbox.done(entry, this);',
+    'if (isSent) this.#inbox.acknowledge(entry, this);',
+    'this.#inbox.acknowledge(entry, this);',
   ),
   mutant(
     'a record is acknowledged as soon as it is sent',
@@ -161,14 +166,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an acknowledgement has no effect',
     'delivery/poll-subscription.ts',
-    '() => this.#inbox.done(unacknowledged.entry, this)',
+    '() => this.#inbox.acknowledge(unacknowledged.entry, this)',
     '() => {}',
   ),
   mutant(
     'an error of the flow counts as an acknowledgement',
     'delivery/poll-subscription.ts',
-    'if (!failed) this.#end(unacknowledged,',
-    'if (failed || !failed) this.#end(unacknowledged,',
+    'if (!hasFailed) this.#end(unacknowledged,',
+    'if (hasFailed || !hasFailed) this.#end(unacknowledged,',
   ),
   mutant(
     'ackTimeout has no effect',
@@ -215,19 +220,19 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a called node does not receive its callback',
     'delivery/subscribers.ts',
-    'return called ? [called] : [];',
-    'return called ? [] : [];',
+    'return calledNode ? [calledNode] : [];',
+    'return calledNode ? [] : [];',
   ),
   consent(
     'a callback is a duplicate although its polled copy is unhandled',
     'inbox/accept.ts',
-    'unhandled = address && deadLetters.findPolled(kind, identity, changes);',
-    'unhandled = undefined;',
+    'unhandledCopy = address && deadLetters.findPolled(kind, identity, changes);',
+    'unhandledCopy = undefined;',
   ),
   mutant(
     'a callback is a duplicate although every filter left out the polled copy',
     'inbox/accept.ts',
-    "const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';",
+    "const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';",
     'const isCopyOfLeftOut = false;',
   ),
   // Recognition of messages that the account has already received.
@@ -240,7 +245,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the identifier of a record is not remembered',
     'inbox/identity.ts',
-    'remember.set(id, { at: seenId ? known.at : now, forMs, value: JSON.stringify({ polled }) });',
+    'remember.set(id, { at: seenId ? rememberedId.at : now, forMs, value: JSON.stringify({ polled }) });',
     '{}',
   ),
   mutant(
@@ -265,8 +270,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll is aborted when the last node is removed',
     'account/account.ts',
-    'void this.#opened?.close().catch(() => {});',
-    'void this.#opened?.destroy().catch(() => {});',
+    'void this.#currentConnections?.close().catch(() => {});',
+    'void this.#currentConnections?.destroy().catch(() => {});',
   ),
   mutant(
     'a poll times out before the service answers',
@@ -324,7 +329,13 @@ export const mutants: readonly Mutant[] = [
     'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
     'if (further >= retries) return void (await end(uncertain));',
   ),
-  mutant('a request that has left counts as unsent', 'http/exchange.ts', '    this.#hasLeft = true;\n    if', '    if'),
+  mutant(
+    'a request that has left counts as unsent',
+    'http/exchange.ts',
+    `    this.#isSent = true;
+    if`,
+    '    if',
+  ),
   mutant(
     'a request leaves after it was aborted',
     'http/exchange.ts',
@@ -340,7 +351,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a refused recipient is listed as accepted',
     'http/client.ts',
-    '!failed.has(normaliseRecipient(item))',
+    '!failuresByItem.has(normaliseRecipient(item))',
     'item !== undefined',
   ),
   mutant(
@@ -491,13 +502,14 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'a message that no node receives is dropped',
     'inbox/inbox.ts',
-    'if (this.deadLetters.addUnreceived(untaken.entry)) onUnreceived(untaken.entry.kind);',
-    'onUnreceived(untaken.entry.kind);',
+    'if (this.deadLetters.addUnreceived(pending.entry)) onUnreceived(pending.entry.kind);',
+    'onUnreceived(pending.entry.kind);',
   ),
   outgoing(
     'a new node does not receive the unhandled messages',
     'inbox/inbox.ts',
-    'this.journal.open();\n    this.deadLetters.giveUnreceived();',
+    `this.journal.open();
+    this.deadLetters.deliverUnreceived();`,
     'this.journal.open();',
   ),
   // Stored messages that are replaced or withdrawn.
@@ -596,14 +608,14 @@ export const mutants: readonly Mutant[] = [
   consent(
     'an opt-out word in the last poll has no effect',
     'account/account.ts',
-    'if (all.length > 0) this.#readConsentChange',
+    'if (allSettings.length > 0) this.#readConsentChange',
     'this.#readConsentChange',
   ),
   consent(
     'an import does not copy the opted-out numbers',
     'account/import.ts',
-    'changes.remember.set(key, mine ?',
-    "if (!key.startsWith('~optout:')) changes.remember.set(key, mine ?",
+    'changes.remember.set(key, ownValue ?',
+    "if (!key.startsWith('~optout:')) changes.remember.set(key, ownValue ?",
   ),
   consent(
     'a message leaves before its scheduled time',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Former, type ImportOptions, Imports, importStore } from '../../../src/account/import';
+import { type ImportOptions, type ImportSource, Imports, importStore } from '../../../src/account/import';
 import { systemClock } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import { DiskStore } from '../../../src/store/disk';
@@ -188,11 +188,11 @@ describe('Imports', () => {
     imports = new Imports({ to, clock, merge: (_key, own) => own, reopen: () => reopened++ });
   });
 
-  function former(changes: Partial<Former> = {}): Former {
+  function former(changes: Partial<ImportSource> = {}): ImportSource {
     return {
       id: 'an import',
       kind: 'redis',
-      started: Promise.resolve(),
+      whenStarted: Promise.resolve(),
       isWanted: () => true,
       isUsed: () => false,
       importInto: async () => {},
@@ -235,14 +235,17 @@ describe('Imports', () => {
     await clock.advance(9_999);
     await finish();
     assert.deepEqual([tries, failures.length], [1, 1]);
-    assert.deepEqual([imports.waiting?.kind, imports.waiting?.error.params.detail], ['redis', 'ECONNREFUSED']);
+    assert.deepEqual(
+      [imports.waitingImport?.kind, imports.waitingImport?.error.params.detail],
+      ['redis', 'ECONNREFUSED'],
+    );
     await clock.advance(1);
     await finish();
     assert.deepEqual([tries, failures.length], [2, 1]);
     reason = '';
     await clock.advance(10_000);
     await imports.finish(events);
-    assert.deepEqual([tries, done, imports.waiting], [3, ['imported'], undefined]);
+    assert.deepEqual([tries, done, imports.waitingImport], [3, ['imported'], undefined]);
   });
 
   it('reports a failure after 2 s if the former store does not answer', async () => {
@@ -261,7 +264,7 @@ describe('Imports', () => {
 
   it('does not time out while it copies data from the former store', async () => {
     let answer = () => {};
-    const importInto: Former['importInto'] = ({ onCopying }) => {
+    const importInto: ImportSource['importInto'] = ({ onCopying }) => {
       onCopying();
       return new Promise<void>((resolve) => (answer = resolve));
     };

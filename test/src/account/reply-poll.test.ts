@@ -52,21 +52,21 @@ describe('ReplyPoll', () => {
   };
 
   it('shares one poll while any reply request is open', () => {
-    poll.set('a', true);
-    poll.set('b', true);
-    poll.set('b', true);
+    poll.setWaiting('a', true);
+    poll.setWaiting('b', true);
+    poll.setWaiting('b', true);
     assert.equal(watchers.size, 1);
-    poll.set('a', false);
+    poll.setWaiting('a', false);
     assert.equal(watchers.size, 1);
-    poll.set('b', false);
+    poll.setWaiting('b', false);
     assert.equal(watchers.size, 0);
   });
 
   it('reports each failure of polling once to each node', () => {
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     fail();
-    poll.set('a', true);
-    poll.set('b', true);
+    poll.setWaiting('a', true);
+    poll.setWaiting('b', true);
     fail();
     assert.deepEqual(told, ['a SMS_SERVICE', 'b SMS_SERVICE']);
     recover();
@@ -75,31 +75,31 @@ describe('ReplyPoll', () => {
   });
 
   it('does not report to a node without open reply requests', () => {
-    poll.set('a', true);
-    poll.set('b', true);
-    poll.set('a', false);
+    poll.setWaiting('a', true);
+    poll.setWaiting('b', true);
+    poll.setWaiting('a', false);
     fail();
     assert.deepEqual(told, ['b SMS_SERVICE']);
   });
 
   it('reports the current failure to a node when the node is deployed', () => {
     deployed.delete('a');
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     fail();
     assert.deepEqual(told, []);
     deployed.add('a');
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     assert.deepEqual(told, ['a SMS_SERVICE']);
   });
 
   it('does not repeat a report after a redeploy, unless a poll succeeded', () => {
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     fail();
     isHere = false;
-    poll.rest();
+    poll.stop();
     assert.equal(watchers.size, 0);
     isHere = true;
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     fail();
     assert.deepEqual(told, ['a SMS_SERVICE']);
     recover();
@@ -109,10 +109,10 @@ describe('ReplyPoll', () => {
 
   it('waits for an account node before it polls', () => {
     isHere = false;
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     assert.equal(watchers.size, 0);
     isHere = true;
-    poll.set('a', true);
+    poll.setWaiting('a', true);
     assert.equal(watchers.size, 1);
   });
 });

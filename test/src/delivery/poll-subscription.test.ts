@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import {
   type FlowDelivery,
-  maxOutstanding,
+  maxUnacknowledged,
   PollSubscription,
   type PollSubscriptionOptions,
 } from '../../../src/delivery/poll-subscription';
@@ -117,7 +117,7 @@ describe('PollSubscription', () => {
       assert.ok(bench.sent.every(({ ackId, redelivered }) => ackId === undefined && !redelivered));
       await bench.inbox.journal.flush();
       assert.equal(disk.entries.size, 0);
-      assert.equal(bench.receiver.outstanding, 0);
+      assert.equal(bench.receiver.unacknowledgedCount, 0);
     });
 
     it('redelivers a message that a stopped flow missed, marked as redelivered', async () => {
@@ -154,12 +154,12 @@ describe('PollSubscription', () => {
       const bench = createBench();
       await bench.receive('1');
       assert.equal(disk.entries.size, 1);
-      assert.equal(bench.receiver.outstanding, 1);
+      assert.equal(bench.receiver.unacknowledgedCount, 1);
       assert.equal(bench.receiver.acknowledge(bench.lastAckId, false), true);
       await settle();
       await bench.inbox.journal.flush();
       assert.equal(disk.entries.size, 0);
-      assert.equal(bench.receiver.outstanding, 0);
+      assert.equal(bench.receiver.unacknowledgedCount, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 1);
     });
@@ -252,7 +252,7 @@ describe('PollSubscription', () => {
       assert.deepEqual(bench.undelivered.slice(1), [{ body: 'by failure', attempts: 3 }]);
       assert.equal(bench.sent.length, 6);
       assert.deepEqual(parts(), ['deadLetter', 'deadLetter']);
-      assert.equal(bench.receiver.outstanding, 0);
+      assert.equal(bench.receiver.unacknowledgedCount, 0);
     });
 
     it('accepts a late acknowledgement, but ignores a late failure', async () => {
@@ -298,8 +298,8 @@ describe('PollSubscription', () => {
       const bench = createBench();
       const ids = Array.from({ length: 250 }, (_, index) => String(index));
       await bench.receive(...ids);
-      assert.equal(bench.sent.length, maxOutstanding);
-      assert.equal(bench.receiver.outstanding, 100);
+      assert.equal(bench.sent.length, maxUnacknowledged);
+      assert.equal(bench.receiver.unacknowledgedCount, 100);
       for (let index = 0; index < 250; index++) {
         const ackId = bench.sent[index]?.ackId ?? '';
         assert.equal(bench.receiver.acknowledge(ackId, false), true);
@@ -321,7 +321,7 @@ describe('PollSubscription', () => {
       const late = bench.lastAckId;
       bench.receiver.detach();
       assert.equal(bench.receiver.acknowledge(late, false), false);
-      assert.equal(bench.receiver.outstanding, 0);
+      assert.equal(bench.receiver.unacknowledgedCount, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 3);
       await bench.inbox.journal.close();
@@ -366,7 +366,7 @@ describe('PollSubscription', () => {
 
     it('does not count an attempt for a message that waited', async () => {
       let bench = createBench({ maxAttempts: 2 });
-      const bodies = Array.from({ length: maxOutstanding + 1 }, (_, index) => `m${index}`);
+      const bodies = Array.from({ length: maxUnacknowledged + 1 }, (_, index) => `m${index}`);
       await bench.receive(...bodies);
       const last = bodies.at(-1);
       for (let restart = 0; restart < 4; restart++) {

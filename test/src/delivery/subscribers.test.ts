@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outbox-subscription';
-import type { BatchSlice, Given, InboxSubscriber } from '../../../src/delivery/subscribers';
+import type { BatchSlice, EntryDelivery, InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Correlator } from '../../../src/inbox/context';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
@@ -73,7 +73,7 @@ class Node implements InboxSubscriber {
     readonly path = '/sms',
   ) {}
 
-  take(given: readonly Given[], _context?: unknown, slice?: BatchSlice): void {
+  receive(given: readonly EntryDelivery[], _context?: unknown, slice?: BatchSlice): void {
     const entries = given.map(({ entry }) => entry);
     this.slices.push(slice);
     this.gifts.push(entries.length);
@@ -125,7 +125,7 @@ describe('Subscribers', () => {
       const node = new Node('a');
       node.onTake = (entries) =>
         setImmediate(() => {
-          for (const one of entries) inbox.done(one, node);
+          for (const one of entries) inbox.acknowledge(one, node);
         });
       inbox.attach(called ? 'callback' : 'incoming', node);
       await until(() => node.taken.length === 30_000, 'all is given', { limitMs: 100_000 });
@@ -163,7 +163,7 @@ describe('Subscribers', () => {
     let later: Promise<unknown> | undefined;
     node.onTake = (entries) => {
       later ??= inbox.accept(polled('later'));
-      for (const one of entries) inbox.done(one, node);
+      for (const one of entries) inbox.acknowledge(one, node);
     };
     const { turns } = clock;
     await inbox.accept(polled(...ids(2_000)));
@@ -290,12 +290,12 @@ describe('Subscribers', () => {
     const { inbox } = createInbox(2_000);
     const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
     stays.onTake = (entries) => {
-      for (const one of entries) inbox.done(one, stays);
+      for (const one of entries) inbox.acknowledge(one, stays);
       if (stays.gifts.length === 2) inbox.detach('incoming', leaves);
       if (stays.gifts.length === 4) inbox.attach('incoming', returns);
     };
     leaves.onTake = (entries) => {
-      for (const one of entries) inbox.done(one, leaves);
+      for (const one of entries) inbox.acknowledge(one, leaves);
     };
     inbox.attach('incoming', stays);
     inbox.attach('incoming', leaves);
@@ -317,7 +317,7 @@ describe('Subscribers', () => {
       given = entries;
     };
     await inbox.accept(polled('1'));
-    for (const one of given) inbox.done(one, stays);
+    for (const one of given) inbox.acknowledge(one, stays);
     inbox.detach('incoming', leaves);
     store.events?.onTakenOver?.([entry(2, false)]);
     for (let turn = 0; turn < 5; turn++) await settle();

@@ -60,7 +60,7 @@ class Instance {
 
   /** Acknowledges everything that the flow has received. */
   async acknowledge(): Promise<void> {
-    for (const { entry, taker } of this.given) this.inbox.done(entry, taker);
+    for (const { entry, taker } of this.given) this.inbox.acknowledge(entry, taker);
     await this.inbox.journal.flush();
   }
 
@@ -98,11 +98,11 @@ class Instance {
     const taker: InboxSubscriber = {
       id,
       ...(channel === 'callback' ? { path } : { wants: () => !this.hasFilter }),
-      take: (given) => {
+      receive: (given) => {
         for (const { entry, attempt } of given) {
           if (attempt > entry.attempts) this.inbox.countAttempt(entry, attempt, id);
           this.given.push({ entry, attempts: entry.attempts, taker });
-          if (this.isAcknowledgedAtOnce) this.inbox.done(entry, taker);
+          if (this.isAcknowledgedAtOnce) this.inbox.acknowledge(entry, taker);
         }
         this.#changed();
       },

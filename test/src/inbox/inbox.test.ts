@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type Clock, systemClock } from '../../../src/clock';
-import type { Given, InboxSubscriber } from '../../../src/delivery/subscribers';
+import type { EntryDelivery, InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
 import { type Arrival, type Inbox, maxWaitingForCallback } from '../../../src/inbox/inbox';
@@ -20,7 +20,7 @@ function createClock(): Clock {
 
 /** A node that records its entries. */
 class Node implements InboxSubscriber {
-  readonly given: (Given & { attempts: number; context: unknown })[] = [];
+  readonly given: (EntryDelivery & { attempts: number; context: unknown })[] = [];
   inbox: Inbox | undefined;
 
   constructor(
@@ -36,7 +36,7 @@ class Node implements InboxSubscriber {
     return this.options.onDemand ?? false;
   }
 
-  take(given: readonly Given[], context?: unknown): void {
+  receive(given: readonly EntryDelivery[], context?: unknown): void {
     for (const one of given) {
       if (one.attempt > one.entry.attempts) this.inbox?.countAttempt(one.entry, one.attempt, this.id);
       this.given.push({ ...one, attempts: one.entry.attempts, context });
@@ -113,7 +113,7 @@ describe('Inbox', () => {
     const inbox = createInbox(new FailingStore(disk));
     const node = attach(inbox, new Node('a'));
     await inbox.accept(polled('1'));
-    inbox.done(node.last, node);
+    inbox.acknowledge(node.last, node);
     await inbox.journal.close();
     return disk;
   }
@@ -139,11 +139,11 @@ describe('Inbox', () => {
       const inbox = createInbox(store);
       const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
       await inbox.accept(polled('1'));
-      inbox.done(a.last, a);
-      inbox.done(a.last, a);
+      inbox.acknowledge(a.last, a);
+      inbox.acknowledge(a.last, a);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 1);
-      inbox.done(b.last, b);
+      inbox.acknowledge(b.last, b);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 0);
     });
@@ -300,7 +300,7 @@ describe('Inbox', () => {
       await settle();
       assert.deepEqual(asker?.attempts, [1]);
       assert.equal(other?.given.length, 0);
-      inbox.done(asker.last, asker);
+      inbox.acknowledge(asker.last, asker);
       attach(inbox, new Node('later', { onDemand: true }), 'outbox');
       await inbox.journal.flush();
       assert.equal(inbox.isSettled, true);
@@ -326,7 +326,7 @@ describe('Inbox', () => {
       const c = attach(inbox, new Node('c'));
       await settle();
       assert.equal(store.disk.entries.size, 1);
-      inbox.done(b.last, b);
+      inbox.acknowledge(b.last, b);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 0);
       assert.equal(c.given.length, 0);
@@ -372,10 +372,10 @@ describe('Inbox', () => {
       inbox.detach('incoming', a);
       const b = attach(inbox, new Node('b'));
       await settle();
-      inbox.done(a.last, a);
+      inbox.acknowledge(a.last, a);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 1);
-      inbox.done(b.last, b);
+      inbox.acknowledge(b.last, b);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 0);
     });
@@ -482,7 +482,7 @@ describe('Inbox', () => {
       await inbox.accept(called());
       assert.deepEqual([store.disk.entries.size, node.texts], [1, ['hello']]);
       assert.deepEqual([other.texts, polling.texts], [[], []]);
-      inbox.done(node.last, node);
+      inbox.acknowledge(node.last, node);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 0);
     });
@@ -548,7 +548,7 @@ describe('Inbox', () => {
         for (let turn = 0; turn < wait; turn++) await new Promise(setImmediate);
         await Promise.all([accepted, inbox.accept(called())]);
         await settle();
-        inbox.done(node.last, node);
+        inbox.acknowledge(node.last, node);
         await inbox.journal.flush();
         assert.deepEqual([wait, node.texts, [...store.disk.entries.keys()]], [wait, ['hello'], []]);
       }
@@ -561,7 +561,7 @@ describe('Inbox', () => {
       await inbox.accept(polled(...records));
       const refused = inbox.accept(called({ body: 'x' }));
       await assert.rejects(refused, { code: 'SMS_BUSY', params: { limit: maxWaitingForCallback } });
-      inbox.done(polling.last, polling);
+      inbox.acknowledge(polling.last, polling);
       assert.deepEqual(await inbox.accept(called({ body: 'x' })), ['new']);
       assert.deepEqual(node.texts, ['x']);
     });
@@ -703,12 +703,12 @@ describe('Inbox', () => {
       store.failsAfterwards = true;
       store.failing.add('commit');
       await inbox.accept(polled('1'));
-      inbox.done(a.last, a);
+      inbox.acknowledge(a.last, a);
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
       assert.deepEqual(a.attempts, [1]);
-      inbox.done(a.last, a);
+      inbox.acknowledge(a.last, a);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 0);
     });
@@ -722,8 +722,8 @@ describe('Inbox', () => {
       const first = a.last;
       store.failing.add('commit');
       await inbox.accept(polled('2'));
-      inbox.done(first, a);
-      inbox.done(a.last, a);
+      inbox.acknowledge(first, a);
+      inbox.acknowledge(a.last, a);
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
@@ -871,7 +871,7 @@ describe('Inbox', () => {
       store.failing.add('recall');
       const a = attach(createInbox(store), new Node('a'));
       await settle();
-      for (const { entry } of [...a.given]) inboxes.at(-1)?.done(entry, a);
+      for (const { entry } of [...a.given]) inboxes.at(-1)?.acknowledge(entry, a);
       for (let index = 0; index < 3; index++) {
         mock.timers.tick(5_000);
         await settle();

@@ -114,7 +114,7 @@ describe('Endpoint', () => {
 
   it('does not report a recovery while polling is paused', async () => {
     const diary = new Diary();
-    const receiver = { outstanding: 100, room: 0 };
+    const receiver = { unacknowledgedCount: 100, room: 0 };
     serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
     const stop = endpoint.watch(member, diary, receiver);
     await clock.advance(10);

@@ -360,10 +360,10 @@ describe('reply requests', () => {
     const { side, node } = beginSending();
     for (const messageId of ['q1', 'q2']) await side.send(node, 'Come?', { messageId, waitMs: hour }, 1_000);
     const called: IncomingRecord[] = [];
-    const take: InboxSubscriber['take'] = (given) => {
+    const take: InboxSubscriber['receive'] = (given) => {
       called.push(...given.map(({ entry: { record } }) => record as IncomingRecord));
     };
-    side.inbox.attach('callback', { id: 'callback', path: '/sms', take });
+    side.inbox.attach('callback', { id: 'callback', path: '/sms', receive: take });
     const address = { node: 'callback', path: '/sms' };
     const messageDate = '2026-11-23T10:00:00Z';
     for (const via of ['poll', 'callback', 'callback'] as const) {

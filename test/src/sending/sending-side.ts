@@ -312,10 +312,10 @@ export class SendingSide {
     for (const kind of ['incoming', 'status'] as const) {
       const taker: InboxSubscriber = {
         id: `${kind} node`,
-        take: (given) => {
+        receive: (given) => {
           for (const { entry } of given) {
             this.received.push(entry.record);
-            this.inbox.done(entry, taker);
+            this.inbox.acknowledge(entry, taker);
           }
         },
       };

@@ -55,12 +55,12 @@ describe('Redis', () => {
     taken = [];
     const node: InboxSubscriber = {
       id: 'node',
-      take: (given) => {
+      receive: (given) => {
         const entries = given.map(({ entry }) => entry);
         taken.push(...entries.map(({ record }) => record.messageId ?? ''));
         // Acknowledges one turn after the delivery, as a node does.
         setImmediate(() => {
-          for (const entry of entries) inbox.done(entry, node);
+          for (const entry of entries) inbox.acknowledge(entry, node);
         });
       },
     };
