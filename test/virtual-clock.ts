@@ -11,7 +11,8 @@ const maxReads = 1_000_000;
 /** A clock whose time passes only when a test advances it. */
 export class VirtualClock implements Clock {
   #elapsed = 0;
-  #reads = 0;
+  /** Number of reads since the last pause. */
+  protected reads = 0;
   #ahead: number;
   readonly #timers = new Set<Due>();
 
@@ -25,7 +26,7 @@ export class VirtualClock implements Clock {
 
   elapsed(): number {
     // Without this error, the test would hang without a message.
-    if (++this.#reads > maxReads) throw new Error('spins');
+    if (++this.reads > maxReads) throw new Error('spins');
     return this.#elapsed;
   }
 
@@ -59,7 +60,7 @@ export class VirtualClock implements Clock {
     await settle();
     for (let due = this.#next(until); due; due = this.#next(until)) {
       this.#timers.delete(due);
-      this.#reads = 0;
+      this.reads = 0;
       this.#elapsed = Math.max(this.#elapsed, due.at);
       due.callback();
       await settle();
@@ -79,7 +80,22 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Resolves when everything that needs no timer has happened. */
-export function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** A virtual clock whose turns of the event loop are real. */
+export class TurningClock extends VirtualClock {
+  /** Number of callbacks that ran in a turn of their own. */
+  turns = 0;
+
+  override nextTurn(callback: () => void): Timer {
+    const immediate = setImmediate(() => {
+      this.turns++;
+      this.reads = 0;
+      callback();
+    });
+    return { cancel: () => clearImmediate(immediate) };
+  }
+}
+
+/** Resolves when everything that needs no timer and at most this number of turns of the event loop has happened. */
+export async function settle(turns = 1): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

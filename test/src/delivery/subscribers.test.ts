@@ -1,206 +1,126 @@
 import assert from 'node:assert/strict';
-import type { Timer } from '../../../src/clock';
 import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outbox-subscription';
-import type { BatchSlice, EntryDelivery, InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { Correlator } from '../../../src/inbox/context';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { OutboxRecord } from '../../../src/model';
-import type { Changes, RecoveredState, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
-import { settle, VirtualClock } from '../../virtual-clock';
-import { incoming as createIncoming, polled as createPolled } from '../inbox/arrivals';
-import { createInboxOn } from '../inbox/inbox-on';
-import { FailingStore, FakeDisk } from '../store/failing-store';
+import { settle, TurningClock } from '../../virtual-clock';
+import { polled } from '../inbox/arrivals';
+import { Inboxes } from '../inbox/inbox-on';
+import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
+import { RecordingSubscriber } from './recording-subscriber';
 
-const same = { body: 'the same', messageDate: '2026-03-01T10:00:00Z' };
-const incoming = (messageId: string) => createIncoming(messageId, same);
-const polled = (...ids: string[]) => createPolled(...ids.map(incoming));
+const ids = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
-function entry(index: number, called: boolean): Entry {
-  return {
-    id: String(index).padStart(11, '0'),
-    part: 'inbox',
-    subscribers: [],
-    channel: called ? 'callback' : 'incoming',
-    kind: 'incoming',
-    record: incoming(String(index)),
-    ...(called ? { address: { node: 'a', path: '/sms' } } : undefined),
-    attempts: 0,
-  };
-}
-
-/** A store that measures its commits. */
-class MeasuredStore extends FailingStore {
-  /** Largest number of items that one commit stored. */
-  largest = 0;
-  events: Partial<StoreEvents> | undefined;
-
-  override open(events?: Partial<StoreEvents>): Promise<RecoveredState> {
-    this.events = events;
-    return super.open(events);
-  }
-
-  override commit(changes: Changes): Promise<void> {
-    this.largest = Math.max(this.largest, changes.keep.size);
-    return super.commit(changes);
-  }
-}
-
-/** A clock that uses the real event loop, and counts its turns. */
-class TurningClock extends VirtualClock {
-  turns = 0;
-
-  override nextTurn(callback: () => void): Timer {
-    const immediate = setImmediate(() => {
-      this.turns++;
-      callback();
-    });
-    return { cancel: () => clearImmediate(immediate) };
-  }
-}
-
-/** Receives entries, and acknowledges them one turn later. */
-class Node implements InboxSubscriber {
-  readonly taken: string[] = [];
-  /** Number of entries in each call of `take`. */
-  readonly gifts: number[] = [];
-  readonly slices: (BatchSlice | undefined)[] = [];
-  onTake: (taken: readonly Entry[]) => void = () => {};
-
-  constructor(
-    readonly id: string,
-    readonly path = '/sms',
-  ) {}
-
-  receive(given: readonly EntryDelivery[], _context?: unknown, slice?: BatchSlice): void {
-    const entries = given.map(({ entry }) => entry);
-    this.slices.push(slice);
-    this.gifts.push(entries.length);
-    for (const { record } of entries) this.taken.push(String(record.messageId));
-    this.onTake(entries);
-  }
+function createEntry(index: number): Entry {
+  const record = {
+    messageId: String(index),
+    from: '6421555001',
+    body: String(index),
+    isReply: false,
+    via: 'poll',
+  } as const;
+  const id = String(index).padStart(11, '0');
+  return { id, part: 'inbox', subscribers: [], channel: 'incoming', kind: 'incoming', record, attempts: 0 };
 }
 
 describe('Subscribers', () => {
   let clock: TurningClock;
-  let inboxes: Inbox[];
   let faults: unknown[];
+  const inboxes = new Inboxes();
 
   beforeEach(() => {
     clock = new TurningClock();
-    inboxes = [];
     faults = [];
   });
-  afterEach(async () => {
-    for (const inbox of inboxes) await inbox.journal.close();
-  });
+  afterEach(() => inboxes.close());
 
-  function createInbox(
-    left: number,
-    { called = false, correlator }: { called?: boolean; correlator?: Correlator } = {},
-  ): { inbox: Inbox; store: MeasuredStore } {
+  const createInbox = (store = new FailingStore()) =>
+    inboxes.create({ store, clock, onFault: (error) => faults.push(error) });
+
+  /** Creates an inbox whose store has entries of an earlier process. */
+  function createFull(count: number): { inbox: Inbox; disk: FakeDisk } {
     const disk = new FakeDisk();
-    for (let index = 0; index < left; index++) {
-      const stored = entry(index, called);
-      disk.entries.set(stored.id, JSON.stringify(stored));
+    for (const index of ids(count).keys()) {
+      const entry = createEntry(index);
+      disk.entries.set(entry.id, JSON.stringify(entry));
     }
-    const store = new MeasuredStore(disk);
-    const onFault = (error: unknown) => void faults.push(error);
-    const options = { dedupe: () => true, dedupeMs: () => 1e9, onFault, ...(correlator ? { correlator } : undefined) };
-    const inbox = createInboxOn({ store, clock, ...options });
-    inboxes.push(inbox);
-    return { inbox, store };
+    return { inbox: createInbox(new FailingStore(disk)), disk };
   }
 
-  const ids = (count: number) => Array.from({ length: count }, (_, index) => String(index));
-
-  for (const [what, called] of [
-    ['from polls', false],
-    ['from callbacks', true],
-  ] as const) {
-    it(`delivers 30,000 entries ${what} in order, a few hundred per turn`, async function () {
-      this.timeout(120_000);
-      const { inbox, store } = createInbox(30_000, { called });
-      const node = new Node('a');
-      node.onTake = (entries) =>
-        setImmediate(() => {
-          for (const one of entries) inbox.acknowledge(one, node);
-        });
-      inbox.attach(called ? 'callback' : 'incoming', node);
-      await until(() => node.taken.length === 30_000, 'all is given', { limitMs: 100_000 });
-      await clock.advance(25);
-      await until(() => store.disk.entries.size === 0, 'all is forgotten', { limitMs: 100_000 });
-      assert.deepEqual(node.taken, ids(30_000));
-      assert.ok(node.gifts.every((count) => count <= 500));
-      assert.ok(clock.turns >= 2 * (30_000 / 500), `${clock.turns} turns`);
-    });
-  }
+  it('delivers 30,000 entries in order, a few hundred per turn', async function () {
+    this.timeout(120_000);
+    const { inbox, disk } = createFull(30_000);
+    const node = new RecordingSubscriber(inbox);
+    node.onReceive = (entries) => setImmediate(() => node.acknowledge(entries));
+    await until(() => node.received.length === 30_000, 'all delivered', { limitMs: 100_000 });
+    await clock.advance(25);
+    await until(() => disk.entries.size === 0, 'all forgotten', { limitMs: 100_000 });
+    assert.deepEqual(node.messageIds, ids(30_000));
+    assert.ok(node.calls.every(({ count }) => count <= 500));
+    assert.ok(clock.turns >= 2 * (30_000 / 500), `${clock.turns} turns`);
+  });
 
   it('delivers new entries after older entries', async () => {
-    const { inbox } = createInbox(2_000);
-    const node = new Node('a');
+    const { inbox } = createFull(2_000);
+    const node = new RecordingSubscriber(inbox);
     let accepted: Promise<unknown>[] | undefined;
-    node.onTake = () => {
+    node.onReceive = () => {
       accepted ??= ['x', 'y'].map((id) => inbox.accept(polled(id)));
     };
-    inbox.attach('incoming', node);
-    await until(() => node.taken.length === 2_002);
+    await until(() => node.received.length === 2_002);
     await Promise.all(accepted ?? []);
-    assert.deepEqual(node.taken, [...ids(2_000), 'x', 'y']);
+    assert.deepEqual(node.messageIds, [...ids(2_000), 'x', 'y']);
   });
 
-  it('delivers thousands of entries in order, a few hundred per turn', async () => {
-    const { inbox } = createInbox(0);
-    const node = new Node('a');
-    inbox.attach('incoming', node);
+  it('delivers thousands of new entries in order, 250 per turn', async () => {
+    const inbox = createInbox();
+    const node = new RecordingSubscriber(inbox);
     await inbox.journal.ready();
-    for (const count of [1, 250]) {
-      await inbox.accept(polled(...ids(count).map((id) => `${count} ${id}`)));
-      assert.equal(node.gifts.at(-1), count);
-      await settle();
-    }
+    await inbox.accept(polled(...ids(250).map((id) => `earlier ${id}`)));
+    await settle();
     let later: Promise<unknown> | undefined;
-    node.onTake = (entries) => {
+    node.onReceive = (entries) => {
       later ??= inbox.accept(polled('later'));
-      for (const one of entries) inbox.acknowledge(one, node);
+      node.acknowledge(entries);
     };
     const { turns } = clock;
     await inbox.accept(polled(...ids(2_000)));
-    assert.ok(node.taken.length >= 251 + 2_000, 'more may be asked for before they are given');
+    assert.ok(node.received.length >= 250 + 2_000, 'the next poll can begin before these entries are delivered');
     await later;
-    assert.deepEqual(node.gifts.slice(2), [...Array(8).fill(250), 1]);
-    assert.deepEqual(node.taken.slice(251), [...ids(2_000), 'later']);
+    assert.deepEqual(
+      node.calls.map(({ count }) => count),
+      [...Array(9).fill(250), 1],
+    );
+    assert.deepEqual(node.messageIds.slice(250), [...ids(2_000), 'later']);
     assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
   });
 
   it('reports which part of its batch each delivery contains', async () => {
-    const { inbox } = createInbox(0);
-    const node = new Node('a');
-    inbox.attach('incoming', node);
+    const inbox = createInbox();
+    const node = new RecordingSubscriber(inbox);
     await inbox.journal.ready();
     await inbox.accept(polled('alone'));
     await settle();
     await inbox.accept(polled(...ids(600)));
-    const [alone, ...slices] = node.slices;
+    const [alone, ...slices] = node.calls.map(({ slice }) => slice);
     assert.equal(alone, undefined);
-    assert.deepEqual(
-      slices.map((slice) => [slice?.index, slice?.count, slice?.isLast]),
-      [
-        [0, 600, false],
-        [250, 600, false],
-        [500, 600, true],
-      ],
-    );
-    assert.equal(new Set(slices.map((slice) => slice?.group)).size, 1);
+    const group = slices[0]?.group;
+    assert.deepEqual(slices, [
+      { group, index: 0, count: 600, isLast: false },
+      { group, index: 250, count: 600, isLast: false },
+      { group, index: 500, count: 600, isLast: true },
+    ]);
   });
 
   describe('outgoing messages', () => {
     const records = (count: number): OutboxRecord[] =>
       ids(count).map((messageId) => ({ messageId, body: 'x', recipientsList: [] }));
+    const accept = (inbox: Inbox, count: number) =>
+      inbox.accept({ kind: 'outbox', via: 'poll', records: records(count), asker: 'a', context: 'asked' });
 
-    /** Sends each batch one turn after its arrival, and records its size. */
-    function receive(inbox: Inbox, isList: boolean, onSend = (_batch: OutboxBatch) => true) {
+    /** Sends each batch in one turn, and records its messages. */
+    function attach(inbox: Inbox, isList: boolean, onSend = (_batch: OutboxBatch) => true) {
       const sent: string[][] = [];
       const contexts = new Set<unknown>();
       const send = async (batch: OutboxBatch) => {
@@ -210,142 +130,116 @@ describe('Subscribers', () => {
         await settle();
         return true;
       };
-      const receiver = new OutboxSubscription(inbox, { id: 'a', onDemand: true, isList, send });
-      return { receiver, sent, contexts };
+      const subscription = new OutboxSubscription(inbox, { id: 'a', onDemand: true, isList, send });
+      return { subscription, sent, contexts };
     }
 
-    it('are sent in order, a few hundred per turn', async () => {
-      const { inbox } = createInbox(0);
-      const { sent, contexts } = receive(inbox, false);
+    it('are sent in order, a few hundred per turn, and not again with the next poll', async () => {
+      const inbox = createInbox();
+      const { sent, contexts } = attach(inbox, false);
       await inbox.journal.ready();
       const { turns } = clock;
-      const arrival = { kind: 'outbox', via: 'poll', records: records(2_000), asker: 'a', context: 'asked' } as const;
-      await inbox.accept(arrival);
-      assert.deepEqual(sent.flat(), ids(2_000));
+      await accept(inbox, 2_000);
+      assert.deepEqual([sent.flat(), [...contexts]], [ids(2_000), ['asked']]);
       assert.ok(sent.every(({ length }) => length <= 250));
       assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
-      assert.deepEqual([...contexts], ['asked']);
       await until(() => inbox.state.undelivered === 0);
-      assert.deepEqual(
-        (await inbox.accept(arrival)).filter((verdict) => verdict === 'new'),
-        [],
-      );
+      assert.ok(!(await accept(inbox, 2_000)).includes('new'));
       assert.equal(sent.flat().length, 2_000);
     });
 
-    it('are sent as one list if the node wants a list', async () => {
-      const { inbox } = createInbox(0);
-      const { sent, contexts } = receive(inbox, true);
-      await inbox.journal.ready();
-      await inbox.accept({ kind: 'outbox', via: 'poll', records: records(2_000), asker: 'a', context: 'asked' });
-      await inbox.accept({ kind: 'outbox', via: 'poll', records: [{ messageId: 'x' }] as never, asker: 'a' });
-      assert.deepEqual(sent, [ids(2_000), ['x']]);
-      assert.deepEqual([...contexts], ['asked', undefined]);
-    });
-
     it('reach the node as one list of 10,000, although they are stored in parts', async () => {
-      const { inbox, store } = createInbox(0);
-      const { sent } = receive(inbox, true);
+      const store = new FailingStore();
+      const commit = store.commit.bind(store);
+      let maxStored = 0;
+      store.commit = (changes) => {
+        maxStored = Math.max(maxStored, changes.keep.size);
+        return commit(changes);
+      };
+      const inbox = createInbox(store);
+      const { sent, contexts } = attach(inbox, true);
       await inbox.journal.ready();
-      const given = await inbox.accept({ kind: 'outbox', via: 'poll', records: records(9_000), asker: 'a' });
-      assert.deepEqual([given.length, store.largest], [9_000, 500]);
-      assert.deepEqual(sent, [ids(9_000)]);
-      await inbox.accept({ kind: 'outbox', via: 'poll', records: records(10_000), asker: 'a' });
+      assert.equal((await accept(inbox, 9_000)).length, 9_000);
+      assert.deepEqual([sent, maxStored, [...contexts]], [[ids(9_000)], 500, ['asked']]);
+      await accept(inbox, 10_000);
       assert.deepEqual(sent.slice(1), [ids(10_000).slice(9_000)]);
       await until(() => inbox.state.undelivered === 0);
     });
 
     it('wait for their node if the flow was stopped', async () => {
-      const { inbox } = createInbox(0);
-      const stopped = receive(inbox, false, () => false);
+      const inbox = createInbox();
+      const stopped = attach(inbox, false, () => false);
       await inbox.journal.ready();
-      await inbox.accept({ kind: 'outbox', via: 'poll', records: records(2), asker: 'a' });
+      await accept(inbox, 2);
       await settle();
-      stopped.receiver.detach();
+      stopped.subscription.detach();
       assert.equal(inbox.state.undelivered, 2);
-      const { sent } = receive(inbox, false);
+      const { sent } = attach(inbox, false);
       await until(() => inbox.state.undelivered === 0);
       assert.deepEqual(sent.flat(), ids(2));
     });
 
-    it('are sent once if their node is redeployed halfway through a batch', async () => {
-      for (const isList of [false, true]) {
-        const { inbox } = createInbox(0);
-        const leaves = receive(inbox, isList, () => leaves.sent.length < 3);
+    for (const isList of [false, true]) {
+      it(`are sent once if their node is redeployed halfway (${isList ? 'as one list' : 'one by one'})`, async () => {
+        const inbox = createInbox();
+        const before = attach(inbox, isList, () => before.sent.length < 3);
         await inbox.journal.ready();
-        const accepted = inbox.accept({ kind: 'outbox', via: 'poll', records: records(2_000), asker: 'a' });
-        await until(() => leaves.sent.length === 3 || clock.turns > 3);
-        leaves.receiver.detach();
-        const returns = receive(inbox, isList);
+        const accepted = accept(inbox, 2_000);
+        await until(() => before.sent.length === 3 || clock.turns > 3);
+        before.subscription.detach();
+        const after = attach(inbox, isList);
         await accepted;
         await until(() => inbox.state.undelivered === 0);
-        const all = [...leaves.sent, ...returns.sent].flat();
-        assert.deepEqual(all.sort(), ids(2_000).sort(), isList ? 'list' : 'each');
-        clock.turns = 0;
-      }
-    });
+        assert.deepEqual([...before.sent, ...after.sent].flat().sort(), ids(2_000).sort());
+      });
+    }
   });
 
   it('delivers each entry once to a node redeployed while others receive it', async () => {
-    const { inbox } = createInbox(2_000);
-    const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
-    stays.onTake = (entries) => {
-      for (const one of entries) inbox.acknowledge(one, stays);
-      if (stays.gifts.length === 2) inbox.detach('incoming', leaves);
-      if (stays.gifts.length === 4) inbox.attach('incoming', returns);
+    const { inbox } = createFull(2_000);
+    const [stays, leaves] = [new RecordingSubscriber(inbox, 'stays'), new RecordingSubscriber(inbox, 'leaves')];
+    let returned: RecordingSubscriber | undefined;
+    stays.onReceive = (entries) => {
+      stays.acknowledge(entries);
+      if (stays.calls.length === 2) leaves.detach();
+      if (stays.calls.length === 4) returned = new RecordingSubscriber(inbox, 'leaves');
     };
-    leaves.onTake = (entries) => {
-      for (const one of entries) inbox.acknowledge(one, leaves);
-    };
-    inbox.attach('incoming', stays);
-    inbox.attach('incoming', leaves);
-    await until(() => leaves.taken.length + returns.taken.length >= 2_000);
-    for (let turn = 0; turn < 50; turn++) await settle();
-    assert.deepEqual(stays.taken, ids(2_000));
-    assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
+    leaves.onReceive = (entries) => leaves.acknowledge(entries);
+    const idsOfBoth = () => [...leaves.messageIds, ...(returned?.messageIds ?? [])];
+    await until(() => idsOfBoth().length >= 2_000);
+    await settle(50);
+    assert.deepEqual(stays.messageIds, ids(2_000));
+    assert.deepEqual(idsOfBoth(), ids(2_000));
   });
 
   it('does not deliver an entry again when other entries are claimed', async () => {
-    const { inbox, store } = createInbox(0);
-    const [stays, leaves] = [new Node('stays'), new Node('leaves')];
-    inbox.attach('incoming', stays);
-    inbox.attach('incoming', leaves);
+    const server = new FailingServer();
+    const inbox = createInbox(server);
+    const [stays, leaves] = [new RecordingSubscriber(inbox, 'stays'), new RecordingSubscriber(inbox, 'leaves')];
     await inbox.journal.ready();
     await settle();
-    let given: readonly Entry[] = [];
-    stays.onTake = (entries) => {
-      given = entries;
-    };
     await inbox.accept(polled('1'));
-    for (const one of given) inbox.acknowledge(one, stays);
-    inbox.detach('incoming', leaves);
-    store.events?.onTakenOver?.([entry(2, false)]);
-    for (let turn = 0; turn < 5; turn++) await settle();
-    const returns = new Node('leaves');
-    inbox.attach('incoming', returns);
-    for (let turn = 0; turn < 5; turn++) await settle();
-    assert.deepEqual([stays.taken, leaves.taken, returns.taken], [['1', '2'], ['1'], ['1', '2']]);
+    stays.acknowledge();
+    leaves.detach();
+    server.takeOver([createEntry(2)]);
+    await settle(5);
+    const returned = new RecordingSubscriber(inbox, 'leaves');
+    await settle(5);
+    assert.deepEqual([stays.messageIds, leaves.messageIds, returned.messageIds], [['1', '2'], ['1'], ['1', '2']]);
   });
 
-  describe('a node that throws when it receives an entry', () => {
+  it('reports the error of a node that throws, and delivers to the other nodes', async () => {
     const fault = new TypeError('a fault of the node');
-
-    it('is reported, and the other nodes receive the entry', async () => {
-      const { inbox } = createInbox(0);
-      const [faulty, other] = [new Node('faulty'), new Node('other')];
-      faulty.onTake = () => {
-        throw fault;
-      };
-      inbox.attach('incoming', faulty);
-      inbox.attach('incoming', other);
-      await inbox.journal.ready();
-      const arrival = polled('1', '2');
-      await inbox.accept(arrival);
-      assert.equal(inbox.journal.failure, undefined);
-      const again = await inbox.accept(arrival);
-      assert.deepEqual(again, ['repeated', 'repeated']);
-      for (let turn = 0; turn < 5; turn++) await settle();
-      assert.deepEqual([faulty.taken, other.taken, faults], [['1', '2'], ['1', '2'], [fault]]);
-    });
+    const inbox = createInbox();
+    const [faulty, other] = [new RecordingSubscriber(inbox, 'faulty'), new RecordingSubscriber(inbox, 'other')];
+    faulty.onReceive = () => {
+      throw fault;
+    };
+    await inbox.journal.ready();
+    await inbox.accept(polled('1', '2'));
+    assert.equal(inbox.journal.failure, undefined);
+    assert.deepEqual(await inbox.accept(polled('1', '2')), ['repeated', 'repeated']);
+    await settle(5);
+    assert.deepEqual([faulty.messageIds, other.messageIds, faults], [['1', '2'], ['1', '2'], [fault]]);
   });
 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { type FlowDelivery, PollSubscription } from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
+import { RecordingNode } from '../delivery/recording-node';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 import { incoming, polled } from './arrivals';
-import { createInboxOn } from './inbox-on';
+import { Inboxes } from './inbox-on';
 
 const dayMs = 24 * 3_600_000;
 
@@ -19,59 +19,39 @@ describe('an unhandled message', () => {
   let clock: VirtualClock;
   let disk: FakeDisk;
   let store: FailingStore;
-  let inboxes: Inbox[];
   let timesFull: number;
+  const inboxes = new Inboxes();
 
   beforeEach(() => {
     clock = new VirtualClock();
     disk = new FakeDisk();
-    inboxes = [];
     timesFull = 0;
   });
-  afterEach(async () => {
-    for (const inbox of inboxes) await inbox.journal.close();
-  });
+  afterEach(() => inboxes.close());
 
-  function createInbox(on = disk): Inbox {
-    store = new FailingStore(on);
-    const onDeadLettersFull = () => timesFull++;
-    const inbox = createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000, onDeadLettersFull });
-    inboxes.push(inbox);
-    return inbox;
+  function createInbox(): Inbox {
+    store = new FailingStore(disk);
+    return inboxes.create({ store, clock, onDeadLettersFull: () => timesFull++ });
   }
 
-  /** Attaches a node with one attempt, whose flow does not acknowledge. Returns the deliveries. */
-  function attach(inbox: Inbox, id = 'node', ackTimeoutMs = 60_000): FlowDelivery[] {
-    const sent: FlowDelivery[] = [];
-    new PollSubscription(inbox, 'incoming', {
-      id,
-      wants: () => true,
-      acknowledge: 'flow',
-      ackTimeoutMs,
-      maxAttempts: 1,
-      send: (delivery) => {
-        sent.push(delivery);
-        return Promise.resolve(true);
-      },
-      onUndelivered: () => {},
-    });
-    return sent;
-  }
+  /** Attaches a node with one attempt, whose flow does not acknowledge. */
+  const attach = (inbox: Inbox, id = 'node', ackTimeoutMs = 60_000) =>
+    new RecordingNode(inbox, { id, ackTimeoutMs, maxAttempts: 1 });
 
   async function receive(inbox: Inbox, ...ids: string[]): Promise<void> {
     await inbox.accept(polled(...ids.map(undated)));
   }
 
-  /** Makes a message unhandled. */
-  async function giveUp(): Promise<{ inbox: Inbox; sent: FlowDelivery[]; id: string }> {
+  /** Creates an inbox with an unhandled message. */
+  async function giveUp(): Promise<{ inbox: Inbox; node: RecordingNode; id: string }> {
     const inbox = createInbox();
-    const sent = attach(inbox);
+    const node = attach(inbox);
     await receive(inbox, 'hello');
     await clock.advance(60_000);
     await inbox.journal.flush();
     const [item] = inbox.deadLetters.page({ limit: 1 }).items;
     assert.ok(item);
-    return { inbox, sent, id: item.id };
+    return { inbox, node, id: item.id };
   }
 
   /** Closes the inbox and opens the inbox of the next process. */
@@ -98,20 +78,16 @@ describe('an unhandled message', () => {
   });
 
   it('is redelivered only to its node, and its attempts start from zero', async () => {
-    const { inbox, sent, id } = await giveUp();
+    const { inbox, node, id } = await giveUp();
     const other = attach(inbox, 'other');
     await clock.advance(0);
     assert.equal(inbox.deadLetters.deliver(id), true);
     await clock.advance(0);
-    assert.deepEqual(
-      sent.map(({ record, redelivered }) => [record.body, redelivered]),
-      [
-        ['hello', false],
-        ['hello', true],
-      ],
-    );
-    assert.equal(other.length, 0);
-    assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled], [1, 0]);
+    assert.deepEqual(node.marks, [
+      ['hello', false],
+      ['hello', true],
+    ]);
+    assert.deepEqual([other.sent, inbox.state.undelivered, inbox.state.unhandled], [[], 1, 0]);
     await clock.advance(60_000);
     assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
     assert.equal(inbox.deadLetters.deliver(id), false);
@@ -123,13 +99,10 @@ describe('an unhandled message', () => {
     attach(next, 'other');
     assert.equal(next.deadLetters.deliver(id), false);
     assert.deepEqual(next.state, { undelivered: 0, unhandled: 1 });
-    const sent = attach(next);
+    const node = attach(next);
     assert.equal(next.deadLetters.deliver(id), true);
     await clock.advance(0);
-    assert.deepEqual(
-      sent.map(({ record }) => record.body),
-      ['hello'],
-    );
+    assert.deepEqual(node.bodies, ['hello']);
   });
 
   it('becomes unhandled again if its node is removed before an acknowledgement', async () => {
@@ -141,16 +114,13 @@ describe('an unhandled message', () => {
     const other = attach(next, 'other');
     await clock.advance(0);
     await next.journal.flush();
-    assert.deepEqual([next.state, other], [{ undelivered: 0, unhandled: 1 }, []]);
+    assert.deepEqual([next.state, other.sent], [{ undelivered: 0, unhandled: 1 }, []]);
     const last = await restart(next);
-    const sent = attach(last);
+    const node = attach(last);
     const [item] = last.deadLetters.page({ limit: 1 }).items;
     assert.deepEqual([item?.node, last.deadLetters.deliver(item?.id ?? '')], ['node', true]);
     await clock.advance(0);
-    assert.deepEqual(
-      sent.map(({ record, redelivered }) => [record.body, redelivered]),
-      [['hello', true]],
-    );
+    assert.deepEqual(node.marks, [['hello', true]]);
   });
 
   it('is no longer listed after it was discarded, even after a restart', async () => {

@@ -1,121 +1,58 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
-import { type Clock, systemClock } from '../../../src/clock';
-import type { EntryDelivery, InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { SmsError } from '../../../src/errors';
-import type { Entry } from '../../../src/inbox/entries';
+import type { Channel } from '../../../src/inbox/entries';
 import { type Arrival, type Inbox, maxWaitingForCallback } from '../../../src/inbox/inbox';
-import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
+import type { IncomingRecord, Via } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Store } from '../../../src/store/store';
-import { formatRemembered } from '../../../src/store/store';
+import { formatRemembered, type Store } from '../../../src/store/store';
+import { settle as settleTurns, TurningClock } from '../../virtual-clock';
+import { RecordingSubscriber } from '../delivery/recording-subscriber';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { incoming, polled } from './arrivals';
-import { createInboxOn } from './inbox-on';
+import { calledBack, incoming, polled } from './arrivals';
+import { Inboxes } from './inbox-on';
 
-/** Creates a clock that is never set. */
-function createClock(): Clock {
-  return { ...systemClock, elapsed: () => Date.now() };
-}
+const dedupeMs = 72 * 3_600_000;
 
-/** A node that records its entries. */
-class Node implements InboxSubscriber {
-  readonly given: (EntryDelivery & { attempts: number; context: unknown })[] = [];
-  inbox: Inbox | undefined;
-
-  constructor(
-    readonly id: string,
-    readonly options: { path?: string; onDemand?: boolean; onTake?: (entries: readonly Entry[]) => void } = {},
-  ) {}
-
-  get path(): string {
-    return this.options.path ?? '';
-  }
-
-  get onDemand(): boolean {
-    return this.options.onDemand ?? false;
-  }
-
-  receive(given: readonly EntryDelivery[], context?: unknown): void {
-    for (const one of given) {
-      if (one.attempt > one.entry.attempts) this.inbox?.countAttempt(one.entry, one.attempt, this.id);
-      this.given.push({ ...one, attempts: one.entry.attempts, context });
-    }
-    this.options.onTake?.(given.map(({ entry }) => entry));
-  }
-
-  get texts(): unknown[] {
-    return this.given.map(({ entry }) => entry.record.body);
-  }
-
-  get attempts(): number[] {
-    return this.given.map(({ attempts }) => attempts);
-  }
-
-  /** The last entry that the node received. */
-  get last(): Entry {
-    const gift = this.given.at(-1);
-    assert.ok(gift, `${this.id} was given nothing`);
-    return gift.entry;
-  }
-}
-
-/** Returns an XMLv3 callback, which has no identifier (§6.4). */
-function called(fields: Partial<IncomingRecord> = {}, node = 'callback', path = '/sms'): Arrival {
-  const record = incoming(undefined, { via: 'callback', ...fields });
-  return { kind: 'incoming', via: 'callback', records: [record], address: { node, path } };
-}
-
-/** Runs everything that needs no timer. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-}
+const called = (fields: Partial<IncomingRecord> = {}) => calledBack(incoming(undefined, fields));
+const settle = () => settleTurns(20);
 
 describe('Inbox', () => {
+  let clock: TurningClock;
   let dedupe: boolean;
-  let dedupeMs: number;
   let storeStates: (string | undefined)[];
-  let inboxes: Inbox[];
+  const inboxes = new Inboxes();
 
   beforeEach(() => {
-    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 2, 1, 10, 0, 5) });
+    clock = new TurningClock(Date.UTC(2026, 2, 1, 10, 0, 5));
     dedupe = true;
-    dedupeMs = 72 * 3_600_000;
     storeStates = [];
-    inboxes = [];
   });
-  afterEach(async () => {
-    for (const inbox of inboxes) await inbox.journal.close();
-    mock.timers.reset();
-  });
+  afterEach(() => inboxes.close());
 
-  function createInbox(store: Store = new FailingStore()): Inbox {
-    const inbox = createInboxOn({
+  function createInbox(store: Store = new FailingStore(), more: Partial<Parameters<Inboxes['create']>[0]> = {}): Inbox {
+    return inboxes.create({
       store,
-      clock: createClock(),
+      clock,
       dedupe: () => dedupe,
       dedupeMs: () => dedupeMs,
-      onStore: (error: SmsError | undefined) => storeStates.push(error?.code),
+      onStore: (error) => storeStates.push(error?.code),
+      ...more,
     });
-    inboxes.push(inbox);
-    return inbox;
   }
 
-  function attach(inbox: Inbox, node: Node, channel: Entry['channel'] = 'incoming'): Node {
-    node.inbox = inbox;
-    inbox.attach(channel, node);
-    return node;
+  const attachCallback = (inbox: Inbox, id = 'callback', path = '/sms') =>
+    new RecordingSubscriber(inbox, id, { channel: 'callback', path });
+
+  async function pass(ms: number): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += 5_000) {
+      await clock.advance(Math.min(5_000, ms - passedMs));
+      await settle();
+    }
   }
 
-  /** Returns the disk of a process that has delivered a message. */
-  async function leaveDelivered(): Promise<FakeDisk> {
-    const disk = new FakeDisk();
-    const inbox = createInbox(new FailingStore(disk));
-    const node = attach(inbox, new Node('a'));
-    await inbox.accept(polled('1'));
-    inbox.acknowledge(node.last, node);
-    await inbox.journal.close();
-    return disk;
+  /** Writes all changes. Returns the number of stored items. */
+  async function countStored(inbox: Inbox, { disk }: FailingStore): Promise<number> {
+    await inbox.journal.flush();
+    return disk.entries.size;
   }
 
   describe('Inbox when it delivers records', () => {
@@ -123,196 +60,177 @@ describe('Inbox', () => {
       const store = new FailingStore();
       store.turns = 1;
       const inbox = createInbox(store);
-      const kept: boolean[] = [];
-      const onTake = ([entry]: readonly Entry[]) => kept.push(store.disk.entries.has(entry?.id ?? ''));
-      const [a, b] = [attach(inbox, new Node('a', { onTake })), attach(inbox, new Node('b', { onTake }))];
-      const all = ['1', '2', '3', '4'].map((id) => inbox.accept(polled(id)));
-      await Promise.all(all);
-      assert.deepEqual(a.texts, ['1', '2', '3', '4']);
-      assert.deepEqual(b.texts, ['1', '2', '3', '4']);
-      assert.ok(kept.every(Boolean));
-      assert.deepEqual(a.attempts, [1, 1, 1, 1]);
+      const wasStored: boolean[] = [];
+      const nodes = ['a', 'b'].map((id) => new RecordingSubscriber(inbox, id));
+      for (const node of nodes) node.onReceive = ([entry]) => wasStored.push(store.disk.entries.has(entry?.id ?? ''));
+      await Promise.all(['1', '2', '3', '4'].map((id) => inbox.accept(polled(id))));
+      for (const { bodies, attempts } of nodes) {
+        assert.deepEqual(
+          [bodies, attempts],
+          [
+            ['1', '2', '3', '4'],
+            [1, 1, 1, 1],
+          ],
+        );
+      }
+      assert.ok(wasStored.every(Boolean));
     });
 
-    it('forgets a record when the last node has received it', async () => {
+    it('forgets a record when the last node has acknowledged it', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      const [a, b] = [new RecordingSubscriber(inbox, 'a'), new RecordingSubscriber(inbox, 'b')];
       await inbox.accept(polled('1'));
-      inbox.acknowledge(a.last, a);
-      inbox.acknowledge(a.last, a);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 1);
-      inbox.acknowledge(b.last, b);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 0);
+      a.acknowledge();
+      a.acknowledge();
+      assert.equal(await countStored(inbox, store), 1);
+      b.acknowledge();
+      assert.equal(await countStored(inbox, store), 0);
     });
 
     it('does not deliver a status to nodes for messages', async () => {
       const inbox = createInbox();
-      const [one, other] = [attach(inbox, new Node('a')), attach(inbox, new Node('a'), 'status')];
+      const channels: Channel[] = ['incoming', 'status'];
+      const nodes = channels.map((channel) => new RecordingSubscriber(inbox, 'same', { channel }));
       await settle();
       await inbox.accept(polled('1'));
-      const status: StatusRecord = { messageId: '1', from: '6421555001', statusCode: 'RCV', via: 'poll' };
+      const status = { messageId: '2', from: '6421555001', statusCode: 'RCV', via: 'poll' } as const;
       await inbox.accept({ kind: 'status', via: 'poll', records: [status] });
-      assert.equal(one.given.length, 1);
-      assert.equal(other.given.length, 1);
-      assert.equal(other.last.kind, 'status');
+      assert.deepEqual(
+        nodes.map(({ messageIds }) => messageIds),
+        [['1'], ['2']],
+      );
     });
 
     it('stores the first attempt before it delivers to a node added later', async () => {
       const store = new FailingStore();
       store.turns = 3;
       const inbox = createInbox(store);
-      await inbox.accept(polled(incoming('1'), incoming('2')));
-      const attempts: number[][] = [];
-      const onTake = () => void attempts.push(store.disk.items.map((item) => item.attempts));
-      const a = attach(inbox, new Node('a', { onTake }));
-      await inbox.accept(polled(incoming('3')));
+      await inbox.accept(polled('1', '2'));
+      const storedAttempts: number[][] = [];
+      const node = new RecordingSubscriber(inbox);
+      node.onReceive = () => void storedAttempts.push(store.disk.items.map(({ attempts }) => attempts));
+      await inbox.accept(polled('3'));
       await settle();
       assert.deepEqual(
-        [a.texts, a.attempts, attempts[0]],
+        [node.bodies, node.attempts],
         [
           ['1', '2', '3'],
           [1, 1, 1],
-          [1, 1, 1],
         ],
       );
+      assert.deepEqual(storedAttempts[0], [1, 1, 1]);
     });
   });
 
   describe('Inbox with dedupe on or off', () => {
     it('recognises a copy within one answer', async () => {
       const inbox = createInbox();
-      const a = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       assert.deepEqual(await inbox.accept(polled('1', '1')), ['new', 'repeated']);
-      assert.equal(a.given.length, 1);
+      assert.deepEqual(node.bodies, ['1']);
     });
 
     for (const order of [
       ['callback', 'poll'],
       ['poll', 'callback'],
     ] as Via[][]) {
-      for (const [format, messageId] of [
-        ['XMLv3', undefined],
-        ['FORMv1', '1'],
-      ] as const) {
-        it(`delivers one ${format} message once: ${order.join(' then ')}, with retries`, async () => {
-          const inbox = createInbox();
-          const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
-          const found: string[] = [];
-          for (const via of [...order, ...order]) {
-            const arrival =
-              via === 'poll'
-                ? polled('1')
-                : called({
-                    body: '1',
-                    ...(messageId === undefined ? { messageDate: '2026-03-01T10:00:00Z' } : { messageId }),
-                  });
-            found.push(...(await inbox.accept(arrival)));
-          }
-          assert.equal(found[0], 'new');
-          assert.ok(!found.slice(1).includes('new'), found.join());
-          assert.equal(node.given.length + a.given.length, 1);
-        });
-      }
+      it(`delivers a message once that comes by ${order.join(' and then by ')}, repeatedly`, async () => {
+        const inbox = createInbox();
+        const nodes = [attachCallback(inbox), new RecordingSubscriber(inbox)];
+        const verdicts: string[] = [];
+        for (const via of [...order, ...order]) {
+          verdicts.push(...(await inbox.accept(via === 'poll' ? polled('1') : called({ body: '1' }))));
+        }
+        assert.equal(verdicts.lastIndexOf('new'), 0, verdicts.join());
+        assert.deepEqual(
+          nodes.flatMap(({ bodies }) => bodies),
+          ['1'],
+        );
+      });
     }
 
     it('delivers every copy if dedupe is off, and still reports repeated polls', async () => {
       dedupe = false;
       const inbox = createInbox();
-      const a = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       await settle();
       await inbox.accept(polled('1'));
       assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
-      assert.equal(a.given.length, 2);
+      assert.deepEqual(node.bodies, ['1', '1']);
     });
 
     it('delivers an outgoing message once even if dedupe is off', async () => {
       dedupe = false;
       const inbox = createInbox();
-      const a = attach(inbox, new Node('a'), 'outbox');
-      const record: OutboxRecord = { messageId: '1', body: 'x', recipientsList: [] };
-      for (let index = 0; index < 3; index++) {
-        await inbox.accept({ kind: 'outbox', via: 'poll', records: [record] });
-      }
-      assert.equal(a.given.length, 1);
+      const node = new RecordingSubscriber(inbox, 'node', { channel: 'outbox' });
+      const records = [{ messageId: '1', body: 'x', recipientsList: [] }];
+      for (let index = 0; index < 3; index++) await inbox.accept({ kind: 'outbox', via: 'poll', records });
+      assert.deepEqual(node.bodies, ['x']);
     });
 
     it('forgets an identifier after dedupeHours', async () => {
       const inbox = createInbox();
-      const a = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       await settle();
       await inbox.accept(polled('1'));
-      mock.timers.tick(dedupeMs);
+      await clock.advance(dedupeMs);
       assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
-      mock.timers.tick(1);
+      await clock.advance(1);
       assert.deepEqual(await inbox.accept(polled('1')), ['new']);
-      assert.equal(a.given.length, 2);
+      assert.deepEqual(node.bodies, ['1', '1']);
     });
 
     it('remembers for dedupeHours although the clock is set forward', async () => {
-      let setMs = 0;
-      const clock = { ...createClock(), now: () => Date.now() + setMs };
-      const inbox = createInboxOn({ store: new MemoryStore(), clock, dedupe: () => true, dedupeMs: () => dedupeMs });
-      inboxes.push(inbox);
-      attach(inbox, new Node('a'));
+      const inbox = createInbox(new MemoryStore());
+      new RecordingSubscriber(inbox);
       await inbox.accept(polled('1'));
-      setMs = 10 * dedupeMs;
+      clock.set(10 * dedupeMs);
       // A thousand messages make the inbox search for expired identifiers.
-      await inbox.accept(polled(...Array.from({ length: 1_000 }, (_, n) => incoming(`2-${n}`))));
-      mock.timers.tick(dedupeMs);
+      await inbox.accept(polled(...Array.from({ length: 1_000 }, (_, n) => `2-${n}`)));
+      await clock.advance(dedupeMs);
       assert.deepEqual(await inbox.accept(called({ messageId: '1' })), ['duplicate']);
-      mock.timers.tick(1);
+      await clock.advance(1);
       assert.deepEqual(await inbox.accept(polled('1')), ['new']);
     });
   });
 
   describe('Inbox with records on demand', () => {
-    const list: Arrival = {
-      kind: 'outbox',
-      via: 'poll',
-      records: [{ messageId: '1', body: 'x', recipientsList: [] }],
-    };
+    const records = [{ messageId: '1', body: 'x', recipientsList: [] }];
+    const list: Arrival = { kind: 'outbox', via: 'poll', records };
+    const attach = (inbox: Inbox, id: string, onDemand = true) =>
+      new RecordingSubscriber(inbox, id, { channel: 'outbox', onDemand });
 
     it('delivers only requested records, with the context of the request', async () => {
       const inbox = createInbox();
-      const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
-      const idle = attach(inbox, new Node('idle', { onDemand: true }), 'outbox');
-      const watcher = attach(inbox, new Node('watcher'), 'outbox');
+      const nodes = [attach(inbox, 'asker'), attach(inbox, 'idle'), attach(inbox, 'watcher', false)];
       await inbox.accept({ ...list, asker: 'asker', context: 'trigger' });
       await settle();
       assert.deepEqual(
-        asker.given.map(({ context }) => context),
-        ['trigger'],
+        nodes.map(({ received }) => received.map(({ context }) => context)),
+        [['trigger'], [], [undefined]],
       );
-      assert.deepEqual(
-        watcher.given.map(({ context }) => context),
-        [undefined],
-      );
-      assert.equal(idle.given.length, 0);
     });
 
     it('delivers records without a requesting node to one node, once', async () => {
       const inbox = createInbox();
       await inbox.accept(list);
-      const [asker, other] = ['asker', 'other'].map((id) => attach(inbox, new Node(id, { onDemand: true }), 'outbox'));
+      const [node, other] = [attach(inbox, 'node'), attach(inbox, 'other')];
       await settle();
-      assert.deepEqual(asker?.attempts, [1]);
-      assert.equal(other?.given.length, 0);
-      inbox.acknowledge(asker.last, asker);
-      attach(inbox, new Node('later', { onDemand: true }), 'outbox');
+      assert.deepEqual([node.attempts, other.attempts], [[1], []]);
+      node.acknowledge();
+      attach(inbox, 'later');
       await inbox.journal.flush();
       assert.equal(inbox.isSettled, true);
     });
 
     it('does not deliver entries of another node to the requesting node', async () => {
       const inbox = createInbox();
-      const watcher = attach(inbox, new Node('watcher'), 'outbox');
+      const watcher = attach(inbox, 'watcher', false);
       await inbox.accept(list);
-      const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
+      const asker = attach(inbox, 'asker');
       await settle();
-      assert.deepEqual([watcher.given.length, asker.given.length], [1, 0]);
+      assert.deepEqual([watcher.bodies, asker.bodies], [['x'], []]);
     });
   });
 
@@ -320,287 +238,208 @@ describe('Inbox', () => {
     it('does not wait for a removed node if another has the record', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      const [a, b] = [new RecordingSubscriber(inbox, 'a'), new RecordingSubscriber(inbox, 'b')];
       await inbox.accept(polled('1'));
-      inbox.detach('incoming', a);
-      const c = attach(inbox, new Node('c'));
+      a.detach();
+      const c = new RecordingSubscriber(inbox, 'c');
       await settle();
-      assert.equal(store.disk.entries.size, 1);
-      inbox.acknowledge(b.last, b);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 0);
-      assert.equal(c.given.length, 0);
+      assert.equal(await countStored(inbox, store), 1);
+      b.acknowledge();
+      assert.equal(await countStored(inbox, store), 0);
+      assert.deepEqual(c.bodies, []);
     });
 
-    it('delivers nothing to a detached node', async () => {
-      const store = new FailingStore();
-      store.turns = 1;
-      const inbox = createInbox(store);
-      const a = attach(inbox, new Node('a'));
-      const accepted = inbox.accept(polled('1'));
-      await new Promise(setImmediate);
-      await new Promise(setImmediate);
-      inbox.detach('incoming', a);
-      await accepted;
-      await settle();
-      assert.equal(a.given.length, 0);
-      const again = attach(inbox, new Node('a'));
-      await settle();
-      assert.deepEqual([again.texts, again.attempts], [['1'], [1]]);
-    });
-
-    it('delivers a record to a node that is redeployed during the save', async () => {
+    it('delivers a record only to the returned node if it is redeployed during the save', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      const [before, other] = [new RecordingSubscriber(inbox), new RecordingSubscriber(inbox, 'other')];
       await inbox.journal.ready();
       store.turns = 5;
       const accepted = inbox.accept(polled('1'));
-      while (store.commits === 0) await new Promise(setImmediate);
-      inbox.detach('incoming', a);
-      const again = attach(inbox, new Node('a'));
+      while (store.commits === 0) await settleTurns();
+      before.detach();
+      const returned = new RecordingSubscriber(inbox);
       await accepted;
       await settle();
-      assert.deepEqual([a.texts, again.texts, b.texts], [[], ['1'], ['1']]);
+      assert.deepEqual([before.bodies, returned.bodies, other.bodies], [[], ['1'], ['1']]);
+      assert.deepEqual(returned.attempts, [1]);
     });
 
     it('ignores an acknowledgement by a removed node', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const a = attach(inbox, new Node('a'));
+      const removed = new RecordingSubscriber(inbox, 'removed');
       await inbox.accept(polled('1'));
-      inbox.detach('incoming', a);
-      const b = attach(inbox, new Node('b'));
+      removed.detach();
+      const node = new RecordingSubscriber(inbox);
       await settle();
-      inbox.acknowledge(a.last, a);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 1);
-      inbox.acknowledge(b.last, b);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 0);
+      removed.acknowledge();
+      assert.equal(await countStored(inbox, store), 1);
+      node.acknowledge();
+      assert.equal(await countStored(inbox, store), 0);
     });
 
-    it('delivers a callback to the new node at its path if its node was removed', async () => {
-      const inbox = createInbox();
-      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
-      await inbox.accept(called());
-      inbox.detach('callback', node);
-      const elsewhere = attach(inbox, new Node('elsewhere', { path: '/other' }), 'callback');
-      await settle();
-      assert.equal(elsewhere.given.length, 0);
-      const heir = attach(inbox, new Node('heir', { path: '/sms' }), 'callback');
-      await settle();
-      assert.equal(heir.given.length, 1);
-    });
-
-    it('accepts records while it is closed and opened', async () => {
-      const store = new FailingStore();
-      store.turns = 1;
-      const inbox = createInbox(store);
-      const a = attach(inbox, new Node('a'));
-      for (let index = 0; index < 10; index++) {
-        const closed = inbox.journal.close();
-        if (index % 2) await new Promise(setImmediate);
-        const accepted = inbox.accept(polled(incoming(String(index))));
-        if (index % 3 === 0) inbox.journal.open();
-        await closed;
-        await accepted;
-        inbox.journal.open();
-        await settle();
-      }
-      assert.deepEqual(new Set(a.texts), new Set(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']));
-    });
-
-    it('refuses callbacks after it was closed', async () => {
+    it('refuses callbacks while it closes and afterwards, but stores polled answers', async () => {
       const store = new FailingStore();
       store.turns = 2;
       const inbox = createInbox(store);
-      attach(inbox, new Node('callback'), 'callback');
       await inbox.journal.ready();
       const closing = inbox.journal.close();
-      await new Promise(setImmediate);
-      const late = inbox.accept(called());
-      await assert.rejects(late, { code: 'SMS_STORE' });
-      await closing;
+      await settleTurns();
       await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
-      await settle();
-      assert.equal(store.isOpen, false);
-    });
-
-    it('keeps a polled answer that arrives while the inbox closes', async () => {
-      const store = new FailingStore();
-      store.turns = 2;
-      const inbox = createInbox(store);
-      await inbox.journal.ready();
-      const closing = inbox.journal.close();
-      await new Promise(setImmediate);
       await inbox.accept(polled('1'));
       await closing;
       await inbox.journal.close();
-      assert.equal(store.disk.entries.size, 1);
-      assert.equal(store.isOpen, false);
+      await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
+      assert.deepEqual([await countStored(inbox, store), store.isOpen], [1, false]);
     });
 
     it('keeps records in memory across close and open', async () => {
       const inbox = createInbox(new MemoryStore());
-      const a = attach(inbox, new Node('a'));
+      const before = new RecordingSubscriber(inbox);
       await inbox.accept(polled('1'));
-      inbox.detach('incoming', a);
+      before.detach();
       await inbox.journal.close();
-      const b = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       await settle();
-      assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
+      assert.deepEqual([node.bodies, node.attempts], [['1'], [2]]);
       assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
-    });
-
-    it('keeps the order although the clock was set back', async () => {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      await before.accept(polled('1', '2'));
-      await before.journal.close();
-      mock.timers.reset();
-      mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 2, 1, 9) });
-      const between = createInbox(new FailingStore(disk));
-      await between.accept(polled('3'));
-      await between.journal.close();
-      const a = attach(createInbox(new FailingStore(disk)), new Node('a'));
-      await settle();
-      assert.deepEqual(a.texts, ['1', '2', '3']);
     });
   });
 
   describe('a callback', () => {
-    function attachCallback(inbox: Inbox, id = 'callback', path = '/sms'): Node {
-      return attach(inbox, new Node(id, { path }), 'callback');
-    }
-
     it('is stored before it is accepted, and delivered to its callback node', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const [node, other, polling] = [attachCallback(inbox), attachCallback(inbox, 'other', '/other'), new Node('a')];
-      attach(inbox, polling);
+      const [node, other] = [attachCallback(inbox), attachCallback(inbox, 'other', '/other')];
+      const polling = new RecordingSubscriber(inbox);
       await inbox.accept(called());
-      assert.deepEqual([store.disk.entries.size, node.texts], [1, ['hello']]);
-      assert.deepEqual([other.texts, polling.texts], [[], []]);
-      inbox.acknowledge(node.last, node);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 0);
+      assert.deepEqual([store.disk.entries.size, node.bodies], [1, ['hello']]);
+      assert.deepEqual([other.bodies, polling.bodies], [[], []]);
+      node.acknowledge();
+      assert.equal(await countStored(inbox, store), 0);
     });
 
     it('survives a crash', async () => {
-      const disk = new FakeDisk();
-      const store = new FailingStore(disk);
+      const store = new FailingStore();
       const inbox = createInbox(store);
       attachCallback(inbox);
       await inbox.accept(called());
-      inboxes.pop();
       store.kill();
-      const after = createInbox(new FailingStore(disk));
+      const after = createInbox(new FailingStore(store.disk));
       const node = attachCallback(after);
       await settle();
-      assert.deepEqual([node.texts, node.attempts], [['hello'], [2]]);
+      assert.deepEqual([node.bodies, node.attempts], [['hello'], [2]]);
       assert.deepEqual(await after.accept(called()), ['duplicate']);
+    });
+
+    it('goes to the new node at its path if its node was removed', async () => {
+      const inbox = createInbox();
+      const removed = attachCallback(inbox);
+      await inbox.accept(called());
+      removed.detach();
+      const elsewhere = attachCallback(inbox, 'elsewhere', '/other');
+      await settle();
+      assert.deepEqual(elsewhere.bodies, []);
+      const heir = attachCallback(inbox, 'heir');
+      await settle();
+      assert.deepEqual(heir.bodies, ['hello']);
+    });
+
+    it('is redelivered to its own node, not to another at its path', async () => {
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
+      attachCallback(before);
+      await before.accept(called());
+      await before.journal.close();
+      const inbox = createInbox(new FailingStore(disk));
+      const [other, node] = [attachCallback(inbox, 'other'), attachCallback(inbox)];
+      await settle();
+      assert.deepEqual([other.bodies, node.bodies], [[], ['hello']]);
     });
 
     it('becomes unhandled 20 s after its node was removed', async () => {
       const inbox = createInbox();
-      const node = attachCallback(inbox);
+      const removed = attachCallback(inbox);
       await inbox.accept(called());
-      inbox.detach('callback', node);
+      removed.detach();
       await settle();
       assert.equal(inbox.state.unhandled, 0);
-      mock.timers.tick(20_000);
-      await settle();
+      await pass(20_000);
       assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled], [0, 1]);
-      const again = attachCallback(inbox);
+      const node = attachCallback(inbox);
       await settle();
-      assert.deepEqual([again.texts, again.attempts, inbox.state.unhandled], [['hello'], [2], 0]);
+      assert.deepEqual([node.bodies, node.attempts, inbox.state.unhandled], [['hello'], [2], 0]);
     });
 
     it('goes to a polling node if its own node was removed', async () => {
       const inbox = createInbox();
-      inbox.detach('callback', attachCallback(inbox));
+      attachCallback(inbox).detach();
       await inbox.accept(called());
-      mock.timers.tick(20_000);
+      await pass(20_000);
+      const polling = new RecordingSubscriber(inbox);
       await settle();
-      const polling = attach(inbox, new Node('a'));
-      await settle();
-      assert.deepEqual(polling.texts, ['hello']);
-    });
-
-    it('is delivered in place of a polled copy in the same commit', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const node = attachCallback(inbox);
-      await Promise.all([inbox.accept(polled(incoming('1', { body: 'hello' }))), inbox.accept(called())]);
-      await settle();
-      assert.deepEqual([node.texts, inbox.state], [['hello'], { ...inbox.state, undelivered: 1, unhandled: 0 }]);
-      assert.equal(store.disk.entries.size, 1);
+      assert.deepEqual(polling.bodies, ['hello']);
     });
 
     it('is stored once if it arrives while its polled copy becomes unhandled', async () => {
-      for (let wait = 0; wait <= 10; wait++) {
+      for (let turns = 0; turns <= 10; turns++) {
         const store = new FailingStore();
         store.turns = 3;
         const inbox = createInbox(store);
         const node = attachCallback(inbox);
         const accepted = inbox.accept(polled(incoming('1', { body: 'hello' })));
-        for (let turn = 0; turn < wait; turn++) await new Promise(setImmediate);
+        await settleTurns(turns);
         await Promise.all([accepted, inbox.accept(called())]);
         await settle();
-        inbox.acknowledge(node.last, node);
-        await inbox.journal.flush();
-        assert.deepEqual([wait, node.texts, [...store.disk.entries.keys()]], [wait, ['hello'], []]);
+        assert.deepEqual([turns, node.bodies, store.disk.entries.size], [turns, ['hello'], 1]);
+        node.acknowledge();
+        assert.equal(await countStored(inbox, store), 0);
       }
     });
 
     it('is refused while too many records wait for the flow', async () => {
       const inbox = createInbox();
-      const [polling, node] = [attach(inbox, new Node('a')), attachCallback(inbox)];
-      const records = Array.from({ length: maxWaitingForCallback }, (_, index) => incoming(`${index}`));
-      await inbox.accept(polled(...records));
+      const [polling, node] = [new RecordingSubscriber(inbox), attachCallback(inbox)];
+      await inbox.accept(polled(...Array.from({ length: maxWaitingForCallback }, (_, index) => `${index}`)));
       const refused = inbox.accept(called({ body: 'x' }));
       await assert.rejects(refused, { code: 'SMS_BUSY', params: { limit: maxWaitingForCallback } });
-      inbox.acknowledge(polling.last, polling);
+      polling.acknowledge();
       assert.deepEqual(await inbox.accept(called({ body: 'x' })), ['new']);
-      assert.deepEqual(node.texts, ['x']);
+      assert.deepEqual(node.bodies, ['x']);
     });
   });
 
   describe('a possible reply to a message with an unknown outcome', () => {
-    let learnOutcome = () => {};
-    let isAccepted: boolean;
+    let settleOutcome: () => void;
+    let isReply: boolean;
 
-    function createMatching(store: Store): Inbox {
+    function createMatching(store = new FailingStore()): Inbox {
       const outcome = new Promise<void>((resolve) => {
-        learnOutcome = resolve;
+        settleOutcome = resolve;
       });
-      isAccepted = true;
-      const inbox = createInboxOn({
-        store,
-        clock: createClock(),
+      isReply = true;
+      return createInbox(store, {
         correlator: ({ record }) => ({
           mayAnswer: true,
           keys: [],
           outcome,
-          correlate: () => ({ record: isAccepted ? { ...record, awaited: true as const } : record, effect() {} }),
+          correlate: () => ({ record: isReply ? { ...record, awaited: true as const } : record, effect() {} }),
         }),
       });
-      inboxes.push(inbox);
-      return inbox;
     }
 
     for (const via of ['poll', 'callback'] as const) {
       it(`is stored (${via}), and delivered when the outcome is known`, async () => {
         const store = new FailingStore();
         const inbox = createMatching(store);
-        const node = attach(inbox, new Node('callback', { path: '/sms' }), via === 'poll' ? 'incoming' : 'callback');
+        const node = via === 'poll' ? new RecordingSubscriber(inbox) : attachCallback(inbox);
         const arrival = via === 'poll' ? polled('1') : called();
         assert.deepEqual(await inbox.accept(arrival), ['new']);
         await settle();
-        assert.deepEqual([store.disk.entries.size, node.texts], [1, []]);
+        assert.deepEqual([store.disk.entries.size, node.bodies], [1, []]);
         assert.notEqual((await inbox.accept(arrival))[0], 'new');
-        learnOutcome();
+        settleOutcome();
         await settle();
         assert.deepEqual([node.attempts, node.last.record.awaited], [[1], true]);
       });
@@ -610,52 +449,36 @@ describe('Inbox', () => {
       const store = new FailingStore();
       const inbox = createMatching(store);
       await inbox.accept(polled('1'));
-      learnOutcome();
+      settleOutcome();
       await settle();
       assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled, store.disk.entries.size], [0, 0, 0]);
-      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      const node = attachCallback(inbox);
       await inbox.accept(called({ body: '1' }));
       assert.equal(node.last.record.awaited, true);
     });
 
     it('goes to the callback node if a callback comes before the outcome', async () => {
-      const inbox = createMatching(new FailingStore());
-      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      const inbox = createMatching();
+      const node = attachCallback(inbox);
       await inbox.accept(polled('1'));
       await inbox.accept(called({ body: '1' }));
-      learnOutcome();
+      settleOutcome();
       await settle();
       assert.deepEqual([node.attempts, node.last.record.awaited], [[1], true]);
     });
 
     it('is delivered after a crash', async () => {
-      const disk = new FakeDisk();
-      const store = new FailingStore(disk);
-      const inbox = createMatching(store);
-      await inbox.accept(polled('1'));
-      inboxes.pop();
+      const store = new FailingStore();
+      await createMatching(store).accept(polled('1'));
       store.kill();
-      const after = createMatching(new FailingStore(disk));
-      const node = attach(after, new Node('a'));
+      const node = new RecordingSubscriber(createMatching(new FailingStore(store.disk)));
       await settle();
-      assert.deepEqual(node.texts, []);
-      isAccepted = false;
-      learnOutcome();
+      assert.deepEqual(node.bodies, []);
+      isReply = false;
+      settleOutcome();
       await settle();
-      assert.deepEqual([node.texts, node.attempts, node.last.record.awaited], [['1'], [1], undefined]);
+      assert.deepEqual([node.bodies, node.attempts, node.last.record.awaited], [['1'], [1], undefined]);
     });
-  });
-
-  it('redelivers a callback to its own node, not to another at its path', async () => {
-    const disk = new FakeDisk();
-    const before = createInbox(new FailingStore(disk));
-    attach(before, new Node('callback', { path: '/sms' }), 'callback');
-    await before.accept(called());
-    await before.journal.close();
-    const inbox = createInbox(new FailingStore(disk));
-    const [first, node] = ['first', 'callback'].map((id) => attach(inbox, new Node(id, { path: '/sms' }), 'callback'));
-    await settle();
-    assert.deepEqual([first?.texts, node?.texts], [[], ['hello']]);
   });
 
   describe('Inbox if the store fails', () => {
@@ -663,33 +486,26 @@ describe('Inbox', () => {
       it(`delivers polled records, refuses callbacks, and recovers (${step} fails)`, async () => {
         const store = new FailingStore();
         const inbox = createInbox(store);
-        const [a, node] = [attach(inbox, new Node('a')), attach(inbox, new Node('callback'), 'callback')];
+        const [node, calledNode] = [new RecordingSubscriber(inbox), attachCallback(inbox)];
         if (step !== 'open') await inbox.journal.ready();
         store.failing.add(step);
         await inbox.accept(polled('1'));
-        assert.deepEqual(a.texts, ['1']);
+        assert.deepEqual(node.bodies, ['1']);
         await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
-        await assert.rejects(inbox.journal.ready(), { code: 'SMS_STORE' });
-        assert.equal(inbox.journal.failure?.code, 'SMS_STORE');
-        assert.match(inbox.journal.failure?.message ?? '', /ENOSPC/);
-        for (let index = 0; index < 4; index++) {
-          mock.timers.tick(5_000);
-          await settle();
-        }
+        await pass(20_000);
         await inbox.accept(polled('2', '2'));
-        assert.deepEqual(storeStates, ['SMS_STORE']);
-        assert.equal(node.given.length, 0);
+        assert.deepEqual([storeStates, calledNode.bodies], [['SMS_STORE'], []]);
         store.failing.clear();
-        mock.timers.tick(5_000);
-        await settle();
+        await pass(5_000);
         assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
-        assert.equal(inbox.journal.failure, undefined);
-        assert.deepEqual(a.texts, ['1', '2']);
-        assert.deepEqual(a.attempts, [1, 1]);
         assert.deepEqual(
-          [...store.disk.entries.values()].map((text) => JSON.parse(text).record.body),
-          ['1', '2'],
+          [node.bodies, node.attempts],
+          [
+            ['1', '2'],
+            [1, 1],
+          ],
         );
+        assert.equal(store.disk.entries.size, 2);
         assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
         assert.deepEqual(await inbox.accept(called()), ['new']);
       });
@@ -698,189 +514,152 @@ describe('Inbox', () => {
     it('delivers once if a commit only seemed to fail', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const a = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       await inbox.journal.ready();
       store.failsAfterwards = true;
       store.failing.add('commit');
       await inbox.accept(polled('1'));
-      inbox.acknowledge(a.last, a);
+      node.acknowledge();
       store.failing.clear();
-      mock.timers.tick(5_000);
-      await settle();
-      assert.deepEqual(a.attempts, [1]);
-      inbox.acknowledge(a.last, a);
-      await inbox.journal.flush();
-      assert.equal(store.disk.entries.size, 0);
+      await pass(5_000);
+      assert.deepEqual([node.attempts, await countStored(inbox, store)], [[1], 0]);
     });
 
     it('does not redeliver records that were delivered during the failure', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const a = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       await settle();
       await inbox.accept(polled('1'));
-      const first = a.last;
       store.failing.add('commit');
       await inbox.accept(polled('2'));
-      inbox.acknowledge(first, a);
-      inbox.acknowledge(a.last, a);
+      node.acknowledge(node.received.map(({ entry }) => entry));
       store.failing.clear();
-      mock.timers.tick(5_000);
-      await settle();
-      assert.deepEqual(a.texts, ['1', '2']);
-      assert.equal(store.disk.entries.size, 0);
-    });
-
-    describe('Inbox with a possible reply while the store fails', () => {
-      /** Bodies of the messages whose match was known, in order. */
-      let matched: unknown[];
-
-      function createMatching(store: Store): Inbox {
-        matched = [];
-        const inbox = createInboxOn({
-          store,
-          clock: createClock(),
-          dedupe: () => dedupe,
-          dedupeMs: () => dedupeMs,
-          correlator: ({ record }) => ({
-            mayAnswer: true,
-            keys: ['sent'],
-            correlate(readKey) {
-              const isKnown = readKey('sent') !== undefined;
-              const effect = () => {
-                if (isKnown) matched.push(record.body);
-              };
-              return {
-                record: isKnown ? Object.assign({ ...record }, { sent: { messageId: 'mine' } }) : record,
-                effect,
-              };
-            },
-          }),
-        });
-        inboxes.push(inbox);
-        return inbox;
-      }
-
-      async function failAtMessage(): Promise<{ store: FailingStore; node: Node }> {
-        const disk = new FakeDisk();
-        disk.remembered.set('sent', formatRemembered({ at: Date.now(), forMs: 3_600_000, value: '' }));
-        const store = new FailingStore(disk);
-        const inbox = createMatching(store);
-        const node = attach(inbox, new Node('a'));
-        await inbox.journal.ready();
-        for (const call of ['recall', 'open'] as const) store.failing.add(call);
-        void inbox.accept(polled('1'));
-        await settle();
-        return { store, node };
-      }
-
-      async function pass(ms: number): Promise<void> {
-        for (let passed = 0; passed < ms; passed += 5_000) {
-          mock.timers.tick(5_000);
-          await settle();
-        }
-      }
-
-      it('matches a polled message when the store is back', async () => {
-        const { store, node } = await failAtMessage();
-        await pass(30_000);
-        assert.deepEqual(node.texts, []);
-        store.failing.clear();
-        await pass(5_000);
-        assert.deepEqual([node.texts, node.attempts, matched], [['1'], [1], ['1']]);
-        assert.ok((node.last.record as IncomingRecord).sent);
-      });
-
-      it('delivers a message after 60 s, and matches it later', async () => {
-        const { store, node } = await failAtMessage();
-        await pass(55_000);
-        assert.deepEqual(node.texts, []);
-        await pass(10_000);
-        assert.deepEqual([node.texts, matched], [['1'], []]);
-        store.failing.clear();
-        await pass(10_000);
-        assert.deepEqual([node.texts, matched], [['1'], ['1']]);
-      });
+      await pass(5_000);
+      assert.deepEqual([node.bodies, store.disk.entries.size], [['1', '2'], 0]);
     });
 
     it('closes the store and keeps unwritten records', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      const a = attach(inbox, new Node('a'));
+      const before = new RecordingSubscriber(inbox);
       await inbox.journal.ready();
       store.failing.add('commit');
       await inbox.accept(polled('1'));
-      inbox.detach('incoming', a);
+      before.detach();
       await inbox.journal.close();
-      assert.equal(store.isOpen, false);
-      assert.equal(inbox.isSettled, false);
+      assert.deepEqual([store.isOpen, inbox.isSettled], [false, false]);
       store.failing.clear();
-      const b = attach(inbox, new Node('a'));
+      const node = new RecordingSubscriber(inbox);
       await settle();
-      assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
-      assert.equal(store.disk.entries.size, 1);
+      assert.deepEqual([node.bodies, node.attempts, store.disk.entries.size], [['1'], [2], 1]);
+    });
+
+    describe('Inbox with a possible reply while the store fails', () => {
+      /** Bodies of the messages that were matched with a sent message, in order. */
+      let matchedBodies: unknown[];
+      let store: FailingStore;
+      let node: RecordingSubscriber;
+
+      beforeEach(async () => {
+        matchedBodies = [];
+        store = new FailingStore();
+        const sent = { at: clock.now(), forMs: 3_600_000, value: '' };
+        store.disk.remembered.set('sent', formatRemembered(sent));
+        const inbox = createInbox(store, {
+          correlator: ({ record }) => ({
+            mayAnswer: true,
+            keys: ['sent'],
+            correlate: (readKey) =>
+              readKey('sent')
+                ? {
+                    record: Object.assign({ ...record }, { sent: { messageId: 'mine' } }),
+                    effect: () => matchedBodies.push(record.body),
+                  }
+                : { record, effect() {} },
+          }),
+        });
+        node = new RecordingSubscriber(inbox);
+        await inbox.journal.ready();
+        for (const step of ['recall', 'open'] as const) store.failing.add(step);
+        void inbox.accept(polled('1'));
+        await settle();
+      });
+
+      it('matches a polled message when the store is back', async () => {
+        await pass(30_000);
+        assert.deepEqual(node.bodies, []);
+        store.failing.clear();
+        await pass(5_000);
+        assert.deepEqual([node.bodies, node.attempts, matchedBodies], [['1'], [1], ['1']]);
+        assert.ok((node.last.record as IncomingRecord).sent);
+      });
+
+      it('delivers a message after 60 s, and matches it later', async () => {
+        await pass(55_000);
+        assert.deepEqual(node.bodies, []);
+        await pass(10_000);
+        assert.deepEqual([node.bodies, matchedBodies], [['1'], []]);
+        store.failing.clear();
+        await pass(10_000);
+        assert.deepEqual([node.bodies, matchedBodies], [['1'], ['1']]);
+      });
     });
   });
 
   describe('Inbox after a crash', () => {
-    /** Leaves messages that are committed and delivered, but whose writes are still pending. */
-    async function leaveHeld(): Promise<FakeDisk> {
-      const disk = await leaveDelivered();
-      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
-      return disk;
-    }
+    const saveAhead = (disk: FakeDisk, id: string) =>
+      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming(id)] }));
 
     it('delivers a polled record that was not committed', async () => {
-      const disk = new FakeDisk();
-      const store = new FailingStore(disk);
+      const store = new FailingStore();
       const inbox = createInbox(store);
       await inbox.journal.ready();
       store.turns = 1_000_000;
       void inbox.accept(polled('1'));
-      inboxes.pop();
       store.kill();
-      const after = createInbox(new FailingStore(disk));
-      const a = attach(after, new Node('a'));
+      const after = createInbox(new FailingStore(store.disk));
+      const node = new RecordingSubscriber(after);
       await settle();
-      assert.deepEqual([a.texts, a.attempts], [['1'], [1]]);
-      assert.equal(disk.pendingWrites.size, 0);
+      assert.deepEqual([node.bodies, node.attempts, store.disk.pendingWrites.size], [['1'], [1], 0]);
       assert.deepEqual(await after.accept(polled('1')), ['repeated']);
     });
 
     for (const [title, downMs] of [
       ['does not redeliver a record whose poll answer is still saved', 0],
       ['recognises a saved poll answer whose identifier has expired', dedupeMs + 1],
-    ] as const)
+    ] as const) {
       it(title, async () => {
-        const disk = await leaveHeld();
-        mock.timers.tick(downMs);
-        const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
+        const disk = new FakeDisk();
+        const inbox = createInbox(new FailingStore(disk));
+        const before = new RecordingSubscriber(inbox);
+        await inbox.accept(polled('1'));
+        before.acknowledge();
+        await inbox.journal.close();
+        saveAhead(disk, '1');
+        await clock.advance(downMs);
+        const node = new RecordingSubscriber(createInbox(new FailingStore(disk)));
         await settle();
-        assert.equal(b.given.length, 0);
-        assert.equal(disk.pendingWrites.size, 0);
+        assert.deepEqual([node.bodies, disk.pendingWrites.size], [[], 0]);
       });
+    }
 
     it('delivers records of saved poll answers only if it can read the store', async () => {
       const disk = new FakeDisk();
       const before = createInbox(new FailingStore(disk));
       await before.accept(polled('1'));
       await before.journal.close();
-      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
-      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('2')] }));
+      for (const id of ['1', '2']) saveAhead(disk, id);
       const store = new FailingStore(disk);
       store.failing.add('recall');
-      const a = attach(createInbox(store), new Node('a'));
+      const node = new RecordingSubscriber(createInbox(store));
       await settle();
-      for (const { entry } of [...a.given]) inboxes.at(-1)?.acknowledge(entry, a);
-      for (let index = 0; index < 3; index++) {
-        mock.timers.tick(5_000);
-        await settle();
-      }
-      assert.deepEqual([a.texts, disk.pendingWrites.size], [['1'], 2]);
+      node.acknowledge();
+      await pass(15_000);
+      assert.deepEqual([node.bodies, disk.pendingWrites.size], [['1'], 2]);
       store.failing.clear();
-      mock.timers.tick(5_000);
-      await settle();
-      assert.deepEqual([a.texts, a.attempts.at(-1), disk.pendingWrites.size], [['1', '2'], 1, 0]);
+      await pass(5_000);
+      assert.deepEqual([node.bodies, node.attempts.at(-1), disk.pendingWrites.size], [['1', '2'], 1, 0]);
     });
   });
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { PollSubscription } from '../../../src/delivery/poll-subscription';
-import type { Arrival, Inbox } from '../../../src/inbox/inbox';
-import type { IncomingRecord, Kind } from '../../../src/model';
+import type { Channel } from '../../../src/inbox/entries';
+import type { Inbox } from '../../../src/inbox/inbox';
+import type { Kind } from '../../../src/model';
+import type { Item } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
-import { incoming, polled } from '../inbox/arrivals';
-import { createInboxOn } from '../inbox/inbox-on';
+import { RecordingNode } from '../delivery/recording-node';
+import { calledBack, incoming, polled } from '../inbox/arrivals';
+import { Inboxes } from '../inbox/inbox-on';
 import { copyDisk } from '../sending/sending-side';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
@@ -12,54 +14,29 @@ describe('a polled record that no node receives', () => {
   let clock: VirtualClock;
   let disk: FakeDisk;
   let store: FailingStore;
-  let inboxes: Inbox[];
   let isPolled: boolean;
   let reported: Kind[];
+  const inboxes = new Inboxes();
 
   beforeEach(() => {
     clock = new VirtualClock();
     disk = new FakeDisk();
-    inboxes = [];
     isPolled = true;
     reported = [];
   });
-  afterEach(async () => {
-    for (const inbox of inboxes) await inbox.journal.close();
-  });
+  afterEach(() => inboxes.close());
 
   function createInbox(on: FailingStore = new FailingStore(disk)): Inbox {
     store = on;
-    const inbox = createInboxOn({
-      store,
-      clock,
-      dedupe: () => true,
-      dedupeMs: () => 1_000_000_000,
-      isPolled: () => isPolled,
-      onUnreceived: (kind) => reported.push(kind),
-    });
-    inboxes.push(inbox);
-    return inbox;
+    return inboxes.create({ store, clock, isPolled: () => isPolled, onUnreceived: (kind) => reported.push(kind) });
   }
 
-  /** Attaches a node whose flow acknowledges everything (`takes`) or nothing. */
-  function attach(inbox: Inbox, id = 'node', kind: 'incoming' | 'status' | 'callback' = 'incoming', takes = true) {
-    const sent: string[] = [];
-    const node = new PollSubscription(inbox, kind, {
-      id,
-      ...(kind === 'callback' && { path: '/sms' }),
-      wants: () => true,
-      acknowledge: 'flow',
-      ackTimeoutMs: 60_000,
-      maxAttempts: 9,
-      send: async ({ record, redelivered, ackId = '' }) => {
-        sent.push(String(record.body ?? record.statusCode) + (redelivered ? ' again' : ''));
-        if (takes) node.acknowledge(ackId, false);
-        return true;
-      },
-      onUndelivered: () => {},
-    });
-    return Object.assign(node, { sent });
-  }
+  /** Attaches a node whose flow acknowledges everything. */
+  const attach = (inbox: Inbox, id = 'node', channel: Channel = 'incoming') =>
+    new RecordingNode(inbox, { id, channel, path: '/sms', acknowledge: 'auto' });
+
+  /** Attaches a node whose flow acknowledges nothing. */
+  const attachDeaf = (inbox: Inbox) => new RecordingNode(inbox, { id: 'deaf' });
 
   async function receive(inbox: Inbox, ...bodies: string[]): Promise<void> {
     const accepting = inbox.accept(polled(...bodies));
@@ -69,26 +46,24 @@ describe('a polled record that no node receives', () => {
   }
 
   async function callBack(inbox: Inbox, body: string): Promise<void> {
-    const records = [{ ...incoming(body), messageId: undefined, via: 'callback' } as unknown as IncomingRecord];
-    const address = { node: 'callback', path: '/sms' };
-    const accepting = inbox.accept({ kind: 'incoming', via: 'callback', records, address });
+    const accepting = inbox.accept(calledBack(incoming(undefined, { body })));
     await Promise.all([accepting, clock.advance(0)]);
     await clock.advance(0);
   }
 
-  async function come(): Promise<void> {
+  async function settleAll(): Promise<void> {
     for (let turn = 0; turn < 4; turn++) await clock.advance(0);
   }
 
-  async function restart(inbox: Inbox): Promise<Inbox> {
-    await inbox.journal.close();
-    const next = createInbox();
-    await next.journal.ready();
-    return next;
+  async function pass(ms: number): Promise<void> {
+    await clock.advance(ms);
+    await settleAll();
   }
 
   const unhandledBodies = (inbox: Inbox) =>
     inbox.deadLetters.page({ limit: 200 }).items.map(({ record }) => record.body);
+
+  const nothingWaits = { undelivered: 0, unhandled: 0 };
 
   it('becomes an unhandled message with its arrival time and no node', async () => {
     const inbox = createInbox();
@@ -99,18 +74,24 @@ describe('a polled record that no node receives', () => {
     assert.equal(disk.entries.size, 2);
   });
 
+  it('becomes unhandled even if polling has stopped', async () => {
+    isPolled = false;
+    const inbox = createInbox();
+    await receive(inbox, 'one');
+    assert.deepEqual([reported, unhandledBodies(inbox)], [['incoming'], ['one']]);
+  });
+
   it('is reported once, and again after a node was deployed in between', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one');
     await receive(inbox, 'two');
     assert.deepEqual(reported, ['incoming']);
     const node = attach(inbox);
-    await come();
+    await settleAll();
     node.detach();
     await receive(inbox, 'three');
     assert.deepEqual([reported, inbox.state.unhandled], [['incoming'], 0]);
-    await clock.advance(20_000);
-    await come();
+    await pass(20_000);
     assert.deepEqual([reported, unhandledBodies(inbox)], [['incoming', 'incoming'], ['three']]);
   });
 
@@ -118,30 +99,18 @@ describe('a polled record that no node receives', () => {
     const inbox = createInbox();
     await receive(inbox, 'one', 'two');
     const nodes = [attach(inbox, 'a'), attach(inbox, 'b')];
-    await come();
+    await settleAll();
     await receive(inbox, 'three');
-    assert.deepEqual(
-      nodes.map(({ sent }) => sent),
-      [
-        ['one', 'two', 'three'],
-        ['one', 'two', 'three'],
-      ],
-    );
+    for (const { marks } of nodes) {
+      assert.deepEqual(
+        marks,
+        ['one', 'two', 'three'].map((body) => [body, false]),
+      );
+    }
     const late = attach(inbox, 'late');
-    await come();
-    assert.deepEqual([late.sent, inbox.state, disk.entries.size], [[], { undelivered: 0, unhandled: 0 }, 0]);
+    await settleAll();
+    assert.deepEqual([late.bodies, inbox.state, disk.entries.size], [[], nothingWaits, 0]);
   });
-
-  for (const kind of ['incoming', 'status'] as const) {
-    it(`becomes unhandled (${kind}) even if polling has stopped`, async () => {
-      isPolled = false;
-      const inbox = createInbox();
-      const records = [{ messageId: '1', from: '6421555001', statusCode: 'RCV', body: 'one', via: 'poll' }];
-      const arrival = { kind, via: 'poll', records } as unknown as Arrival;
-      await Promise.all([inbox.accept(arrival), come()]);
-      assert.deepEqual([reported, inbox.state], [[kind], { undelivered: 0, unhandled: 1 }]);
-    });
-  }
 
   it('waits 20 s for a node that is being redeployed', async () => {
     const inbox = createInbox();
@@ -149,22 +118,22 @@ describe('a polled record that no node receives', () => {
     await receive(inbox, 'one');
     await clock.advance(19_999);
     assert.deepEqual([reported, inbox.state.undelivered], [[], 1]);
-    await clock.advance(1);
-    await come();
+    await pass(1);
     assert.deepEqual([reported, inbox.state], [['incoming'], { undelivered: 0, unhandled: 1 }]);
   });
 
   it('waits 20 s for a node after a start', async () => {
     isPolled = false;
     const inbox = createInbox();
-    const deaf = attach(inbox, 'node', 'incoming', false);
+    const deaf = attachDeaf(inbox);
     await receive(inbox, 'one');
     deaf.detach();
-    const next = await restart(inbox);
+    await inbox.journal.close();
+    const next = createInbox();
+    await next.journal.ready();
     await clock.advance(19_999);
     assert.deepEqual([reported, next.state.undelivered], [[], 1]);
-    await clock.advance(1);
-    await come();
+    await pass(1);
     assert.deepEqual([reported, next.state.unhandled], [['incoming'], 1]);
   });
 
@@ -172,108 +141,90 @@ describe('a polled record that no node receives', () => {
     const inbox = createInbox();
     await receive(inbox, 'one');
     const node = attach(inbox, 'status', 'status');
-    await come();
-    assert.deepEqual([node.sent, unhandledBodies(inbox)], [[], ['one']]);
+    await settleAll();
+    assert.deepEqual([node.bodies, unhandledBodies(inbox)], [[], ['one']]);
   });
 
   it('is marked as redelivered if a node received it before', async () => {
     const inbox = createInbox();
-    const deaf = attach(inbox, 'deaf', 'incoming', false);
+    const deaf = attachDeaf(inbox);
     await receive(inbox, 'one');
     deaf.detach();
-    await clock.advance(20_000);
-    await come();
+    await pass(20_000);
     assert.deepEqual(unhandledBodies(inbox), ['one']);
     const node = attach(inbox);
-    await come();
-    assert.deepEqual(node.sent, ['one again']);
+    await settleAll();
+    assert.deepEqual(node.marks, [['one', true]]);
   });
 
-  describe('a polled record without a node, across a restart', () => {
-    for (const [name, isKilled] of [
-      ['a kill', true],
-      ['a restart', false],
-    ] as const) {
-      it(`is unhandled after ${name}, and goes to the next deployed node`, async () => {
-        const inbox = createInbox();
-        await receive(inbox, 'one');
-        if (isKilled) {
-          store.kill();
-          inboxes = [];
-        } else await inbox.journal.close();
-        const next = createInbox();
-        await next.journal.ready();
-        assert.deepEqual(unhandledBodies(next), ['one']);
-        const node = attach(next);
-        await come();
-        assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, unhandled: 0 }]);
-      });
-    }
+  it('goes to the node that receives its copy from a callback', async () => {
+    const inbox = createInbox();
+    const callbackNode = attach(inbox, 'callback', 'callback');
+    await receive(inbox, 'one');
+    assert.equal(inbox.state.unhandled, 1);
+    await callBack(inbox, 'one');
+    await inbox.journal.flush();
+    assert.deepEqual([callbackNode.bodies, inbox.state, disk.entries.size], [['one'], nothingWaits, 0]);
+    const node = attach(inbox);
+    await settleAll();
+    await callBack(inbox, 'one');
+    assert.deepEqual([node.bodies, callbackNode.bodies], [[], ['one']]);
+  });
 
-    it('is undelivered or unhandled at every moment of a kill', async () => {
+  describe('a polled record that no node receives, if the process is killed', () => {
+    it('is unhandled in the next process, and goes to the next deployed node', async () => {
+      await receive(createInbox(), 'one');
+      store.kill();
+      const next = createInbox();
+      await next.journal.ready();
+      assert.deepEqual(unhandledBodies(next), ['one']);
+      const node = attach(next);
+      await settleAll();
+      assert.deepEqual([node.marks, next.state], [[['one', false]], nothingWaits]);
+    });
+
+    it('is stored at every moment of its delivery', async () => {
       const inbox = createInbox();
       await receive(inbox, 'one');
-      const node = attach(inbox, 'node', 'incoming', false);
-      const commits = store.commits;
-      const seen = new Set<string>();
+      const node = attachDeaf(inbox);
+      const moments = new Set<string>();
       for (let turn = 0; turn < 20; turn++) {
-        const [item] = [...copyDisk(disk).entries.values()].map((text) => JSON.parse(text).part);
-        seen.add(`${item} ${node.sent.length === 0 || item === 'inbox'}`);
+        const [part] = [...copyDisk(disk).entries.values()].map((text) => JSON.parse(text).part);
+        moments.add(`${part} ${node.sent.length === 0 || part === 'inbox'}`);
         await clock.advance(0);
       }
-      assert.deepEqual([...seen], ['deadLetter true', 'inbox true']);
-      assert.ok(store.commits > commits);
-    });
-  });
-
-  describe('a polled record without a node, on a shared store', () => {
-    /** Returns the items of a dead process. */
-    async function leave() {
-      const inbox = createInbox(new FailingServer(disk));
-      await receive(inbox, 'one');
-      const items = [...disk.entries.values()].map((text) => JSON.parse(text));
-      store.kill();
-      inboxes = [];
-      return items;
-    }
-
-    it('is claimed by another process that polls', async () => {
-      const items = await leave();
-      const server = new FailingServer(new FakeDisk());
-      const next = createInbox(server);
-      await next.journal.ready();
-      assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);
-      server.takeOver(items);
-      await come();
-      assert.deepEqual(unhandledBodies(next), ['one']);
+      assert.deepEqual([...moments], ['deadLetter true', 'inbox true']);
     });
 
-    it('goes to a node of another process', async () => {
-      const items = await leave();
-      isPolled = false;
-      const server = new FailingServer(new FakeDisk());
-      const next = createInbox(server);
-      const node = attach(next);
-      await next.journal.ready();
-      server.takeOver(items);
-      await come();
-      assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, unhandled: 0 }]);
-    });
-  });
+    describe('with a shared store', () => {
+      let items: Item[];
+      let server: FailingServer;
 
-  describe('a polled record with a copy from a callback', () => {
-    it('goes to the node that receives the callback', async () => {
-      const inbox = createInbox();
-      const called = attach(inbox, 'callback', 'callback');
-      await receive(inbox, 'one');
-      assert.equal(inbox.state.unhandled, 1);
-      await callBack(inbox, 'one');
-      await inbox.journal.flush();
-      assert.deepEqual([called.sent, inbox.state, disk.entries.size], [['one'], { undelivered: 0, unhandled: 0 }, 0]);
-      const node = attach(inbox);
-      await come();
-      await callBack(inbox, 'one');
-      assert.deepEqual([node.sent, called.sent], [[], ['one']]);
+      beforeEach(async () => {
+        await receive(createInbox(new FailingServer(disk)), 'one');
+        items = disk.items;
+        store.kill();
+        server = new FailingServer(new FakeDisk());
+      });
+
+      it('is claimed by another process that polls', async () => {
+        const next = createInbox(server);
+        await next.journal.ready();
+        assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);
+        server.takeOver(items);
+        await settleAll();
+        assert.deepEqual(unhandledBodies(next), ['one']);
+      });
+
+      it('goes to a node of another process', async () => {
+        isPolled = false;
+        const next = createInbox(server);
+        const node = attach(next);
+        await next.journal.ready();
+        server.takeOver(items);
+        await settleAll();
+        assert.deepEqual([node.bodies, next.state], [['one'], nothingWaits]);
+      });
     });
   });
 });

@@ -79,7 +79,7 @@ export class FailingStore implements Store {
   commits = 0;
   sweeps = 0;
   isOpen = false;
-  #isDead = false;
+  isDead = false;
   #underWay = 0;
   /** Keys of the pending writes of this process. `open` does not return these writes. */
   readonly #own = new Set<number>();
@@ -181,7 +181,7 @@ export class FailingStore implements Store {
 
   /** Simulates a killed process: its later calls do not reach the disk, and another process can open the disk. */
   kill(): void {
-    this.#isDead = true;
+    this.isDead = true;
     this.isOpen = false;
     if (this.disk.owner === this) this.disk.owner = undefined;
   }
@@ -195,9 +195,9 @@ export class FailingStore implements Store {
     this.onCall(step);
     if (++this.#underWay > 1) throw new Error('calls of the store overlap');
     try {
-      for (let turn = 0; turn < this.turns && !this.#isDead; turn++) await new Promise(setImmediate);
+      for (let turn = 0; turn < this.turns && !this.isDead; turn++) await new Promise(setImmediate);
       await undefined;
-      if (this.#isDead) return await new Promise<never>(() => {});
+      if (this.isDead) return await new Promise<never>(() => {});
       if (this.failing.has(step)) throw failure('ENOSPC');
       return work();
     } finally {
