@@ -1,3 +1,4 @@
+import BTree from 'sorted-btree';
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
@@ -5,7 +6,6 @@ import { createExpired, endOf } from './expiry';
 import { isOutage, isUnknown, type MessageItem, type Outcome } from './message-item';
 import type { MessageRepository } from './message-repository';
 import type { OutgoingMessage } from './messages';
-import { OrderedMap } from './ordered-map';
 import type { Outage, SendFailure } from './outage';
 import { placeOf, type SendQueue, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt, type RuleSettings } from './rules';
@@ -43,7 +43,7 @@ export class Dispatcher implements TurnSource {
   readonly arriving = { scheduled: 0, others: 0 };
   readonly #options: DispatcherOptions;
   /** Messages that wait only for the service and their turn, keyed by turn. */
-  readonly #ready = new OrderedMap<OutgoingMessage>();
+  readonly #ready = new BTree<string, OutgoingMessage>();
   readonly #tries = new UnderWay();
   /** Delays all messages until the next turn of the event loop, so that a later message of this turn can go first. */
   #gathering: Timer | undefined;
@@ -197,7 +197,7 @@ export class Dispatcher implements TurnSource {
       if (outage.error && outage.delayMs === 0) outage.end();
       return undefined;
     }
-    const { first } = this.#ready;
+    const first = this.#ready.minKey();
     return !outage.error || first?.startsWith(urgent) || outage.delayMs === 0 ? first : undefined;
   }
 

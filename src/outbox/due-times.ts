@@ -1,5 +1,6 @@
+import BTree from 'sorted-btree';
 import type { Clock, Timer } from '../clock';
-import { formatOrder, OrderedMap } from './ordered-map';
+import { orderOf } from './order';
 
 /**
  * Maximum timer delay, in ms. Frequent checks are needed because timers do not notice clock changes or machine sleep.
@@ -26,7 +27,7 @@ export class DueTimes {
   readonly #clock: Clock;
   readonly #byId = new Map<string, Due>();
   /** The due times of each kind, sorted by time and then by id. */
-  readonly #inOrder: Readonly<Record<Time, OrderedMap<Due>>> = { elapsed: new OrderedMap(), now: new OrderedMap() };
+  readonly #inOrder: Readonly<Record<Time, BTree<string, Due>>> = { elapsed: new BTree(), now: new BTree() };
   #timer: Timer | undefined;
 
   constructor(clock: Clock) {
@@ -44,8 +45,8 @@ export class DueTimes {
     if (at === Number.POSITIVE_INFINITY) return;
     const due = { id, at, time, onDue };
     this.#byId.set(id, due);
-    this.#inOrder[time].set(orderOf(due), due);
-    if (this.#inOrder[time].firstValue === due) this.#wait();
+    this.#inOrder[time].set(orderOf(due.at, id), due);
+    if (this.#inOrder[time].minKey() === orderOf(at, id)) this.#wait();
   }
 
   delete(id: string): void {
@@ -63,7 +64,8 @@ export class DueTimes {
   /** Returns the next due time, and how long it is until then, in ms. */
   #next(): { due: Due; inMs: number } | undefined {
     const [elapsed, now] = times.map((time) => {
-      const due = this.#inOrder[time].firstValue;
+      const inOrder = this.#inOrder[time];
+      const due = inOrder.get(inOrder.minKey() ?? '');
       return due && { due, inMs: due.at - this.#clock[time]() };
     });
     return elapsed && now ? (elapsed.inMs <= now.inMs ? elapsed : now) : (elapsed ?? now);
@@ -72,7 +74,7 @@ export class DueTimes {
   #remove(id: string): void {
     const due = this.#byId.get(id);
     if (!due) return;
-    this.#inOrder[due.time].delete(orderOf(due));
+    this.#inOrder[due.time].delete(orderOf(due.at, id));
     this.#byId.delete(id);
   }
 
@@ -98,8 +100,4 @@ export class DueTimes {
     this.#timer?.cancel();
     this.#timer = this.#clock.nextTurn(() => this.#checkDue());
   }
-}
-
-function orderOf({ at, id }: Due): string {
-  return formatOrder(at) + id;
 }

@@ -1,7 +1,8 @@
+import BTree from 'sorted-btree';
 import { type PageQuery, pageOf } from '../page';
 import type { End } from './expiry';
 import { isKept, isTracked, type MessageItem, type MessageState } from './message-item';
-import { formatOrder, OrderedMap } from './ordered-map';
+import { orderOf } from './order';
 
 /**
  * The phases of an outgoing message in this process. Each phase lists the states that the message can have in the
@@ -87,7 +88,7 @@ interface Listing {
 /** Counts of a node, and its scheduled messages by due time and id. */
 interface MessagesOfNode {
   counts: PhaseCounts;
-  scheduled: OrderedMap<OutgoingMessage>;
+  scheduled: BTree<string, OutgoingMessage>;
 }
 
 /** The outgoing messages of this process. Only this class knows the phase of each message. */
@@ -99,9 +100,9 @@ export class Messages {
   readonly counts: PhaseCounts = { ...noMessages };
   readonly #byNode = new Map<string, MessagesOfNode>();
   /** Messages that a user can decide about, by time and id. */
-  readonly #listed: Readonly<Record<MessageEntryState, OrderedMap<OutgoingMessage>>> = {
-    kept: new OrderedMap(),
-    uncertain: new OrderedMap(),
+  readonly #listed: Readonly<Record<MessageEntryState, BTree<string, OutgoingMessage>>> = {
+    kept: new BTree(),
+    uncertain: new BTree(),
   };
 
   get size(): number {
@@ -132,7 +133,7 @@ export class Messages {
 
   /** Returns the time at which the first scheduled message of a node can be sent, in ms since 1970. */
   nextAt(node: string): number | undefined {
-    return this.#byNode.get(node)?.scheduled.firstValue?.listing.scheduledAt;
+    return firstOf(this.#byNode.get(node)?.scheduled)?.listing.scheduledAt;
   }
 
   /** Adds a message that the caller will process. */
@@ -214,7 +215,7 @@ export class Messages {
 
   /** Time of the oldest stored message, in ms. */
   get oldestKeptAt(): number | undefined {
-    return this.#listed.kept.firstValue?.item.arrivedAt;
+    return firstOf(this.#listed.kept)?.item.arrivedAt;
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
@@ -256,7 +257,10 @@ export class Messages {
   }
 
   #count(node: string, phase: Phase, difference: number): void {
-    const ofNode = this.#byNode.get(node) ?? { counts: { ...noMessages }, scheduled: new OrderedMap() };
+    const ofNode = this.#byNode.get(node) ?? {
+      counts: { ...noMessages },
+      scheduled: new BTree<string, OutgoingMessage>(),
+    };
     ofNode.counts[phase] += difference;
     this.counts[phase] += difference;
     if (Object.values(ofNode.counts).every((count) => count === 0)) this.#byNode.delete(node);
@@ -284,7 +288,6 @@ function placeOfEntry({ item, phase, isKept }: OutgoingMessage): MessageEntryPla
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }
 
-/** Returns a sort key: by time in ms, then by id. */
-function orderOf(at: number, id: string): string {
-  return formatOrder(at) + id;
+function firstOf(sorted: BTree<string, OutgoingMessage> | undefined): OutgoingMessage | undefined {
+  return sorted?.get(sorted.minKey() ?? '');
 }

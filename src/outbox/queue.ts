@@ -1,6 +1,7 @@
+import BTree from 'sorted-btree';
 import { type Clock, nextTurn, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
-import { formatOrder, OrderedMap } from './ordered-map';
+import { formatOrder } from './order';
 
 /** Limits of a queue. */
 export interface QueueSettings {
@@ -74,7 +75,7 @@ export class SendQueue {
   readonly sources = new Set<TurnSource>();
   readonly #options: SendQueueOptions;
   /** Functions that start the waiting tasks, by place. */
-  readonly #waiting = new OrderedMap<() => void>();
+  readonly #waiting = new BTree<string, () => void>();
   #arrivals = 0;
   /** Number of tasks that run. */
   inFlight = 0;
@@ -180,7 +181,7 @@ export class SendQueue {
 
   /** Returns a function that starts the first task. */
   #next(): (() => void) | undefined {
-    let { first } = this.#waiting;
+    let first = this.#waiting.minKey();
     let start = this.#waiting.get(first ?? '');
     for (const source of this.sources) {
       const place = source.first;

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import type { Step } from '../../../src/journal/journal';
 import { DueTimes } from '../../../src/outbox/due-times';
 import type { MessageRepository } from '../../../src/outbox/message-repository';
-import { OrderedMap } from '../../../src/outbox/ordered-map';
 import type { ReplyRequest } from '../../../src/replies/follow-ups';
 import { Replies } from '../../../src/replies/replies';
 import { createChanges } from '../../../src/store/store';
-import fc from '../../fast-check';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
@@ -125,51 +123,5 @@ describe('DueTimes', () => {
       asked.map(({ reference }) => reference),
     );
     assert.deepEqual(perTurn, [250, 500, 750, 1_000]);
-  });
-});
-
-describe('OrderedMap', () => {
-  it('agrees with a sorted list', () => {
-    const change = fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.boolean());
-    fc.assert(
-      fc.property(fc.array(change, { maxLength: 1_000 }), (changes) => {
-        const map = new OrderedMap<number>();
-        const model = new Map<string, number>();
-        for (const [index, [key, isAdded]] of changes.entries()) {
-          for (const one of [map, model]) {
-            if (isAdded) one.set(key, index);
-            else one.delete(key);
-          }
-          assert.deepEqual(
-            [map.size, map.first, map.get(key)],
-            [model.size, [...model.keys()].sort()[0], model.get(key)],
-          );
-        }
-      }),
-    );
-  });
-
-  it('stays in order with any number of additions and removals', () => {
-    const map = new OrderedMap<number>();
-    const all = Array.from({ length: 5_000 }, (_, index) => `key ${(index * 2_617) % 5_000}`);
-    for (const [index, key] of all.entries()) {
-      map.set(key, index);
-      if (!key.endsWith('0')) map.delete(key);
-    }
-    const inOrder: string[] = [];
-    for (let { first } = map; first !== undefined; { first } = map) {
-      inOrder.push(first);
-      map.delete(first);
-    }
-    assert.deepEqual(inOrder, all.filter((key) => key.endsWith('0')).sort());
-  });
-
-  it('is empty after it is cleared', () => {
-    const map = new OrderedMap<number>();
-    for (const key of ['a', 'b']) map.set(key, 1);
-    map.clear();
-    assert.deepEqual([map.size, map.first], [0, undefined]);
-    map.set('c', 3);
-    assert.equal(map.first, 'c');
   });
 });
