@@ -174,9 +174,9 @@ export class Admin {
       const { node, outcome } = item;
       if (!registrations.handlerOf(node) || !outcome) return false;
       const change = { isManuallyResent: true, arrivedAt: clock.now() } as const;
-      const again = await repository.sendAgain(item, outcome, change);
-      if (again === stale) return false;
-      dispatcher.admit(again);
+      const requeued = await repository.sendAgain(item, outcome, change);
+      if (requeued === stale) return false;
+      dispatcher.admit(requeued);
     }
     return true;
   }

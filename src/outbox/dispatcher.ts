@@ -39,8 +39,8 @@ const urgent = '!';
  * expire.
  */
 export class Dispatcher implements TurnSource {
-  /** Number of messages that the outbox is accepting now: messages that will be scheduled, and others. */
-  readonly arriving = { scheduled: 0, others: 0 };
+  /** Number of messages that the outbox is accepting now: messages that will be scheduled, and messages that can be sent now. */
+  readonly arriving = { scheduled: 0, unscheduled: 0 };
   readonly #options: DispatcherOptions;
   /** Messages that wait only for the service and their turn, keyed by turn. */
   readonly #ready = new BTree<string, OutgoingMessage>();
@@ -56,7 +56,7 @@ export class Dispatcher implements TurnSource {
   /** See {@link TurnSource}. Scheduled messages do not count. */
   get waiting(): number {
     const { queued, paused } = this.#options.repository.messages.counts;
-    return this.arriving.others + queued + paused;
+    return this.arriving.unscheduled + queued + paused;
   }
 
   /** The outage that stored messages wait for. */

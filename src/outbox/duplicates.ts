@@ -86,9 +86,9 @@ export class Duplicates {
       signal.throwIfAborted();
       const { superseded } = line;
       if (superseded?.id === id) return { verdict: { type: 'ended', outcome: superseded.outcome }, item };
-      const taken = await accept(id);
-      const { verdict } = taken;
-      if (verdict.type !== 'underway') return taken;
+      const acceptance = await accept(id);
+      const { verdict } = acceptance;
+      if (verdict.type !== 'underway') return acceptance;
       id = verdict.id;
       const awake = new AbortController();
       line.wake = () => awake.abort();

@@ -73,11 +73,10 @@ export function applyLimits(counting: Counting, readKey: ReadKey, changes: Chang
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
     const concerned = windows.of(msisdn);
-    const [first, ...rest] = item.options.unlimited ? [] : concerned.flatMap((window) => window.reached());
-    if (first) {
-      const last = rest.reduce((last, one) => (last.until >= one.until ? last : one), first);
-      limited.push({ msisdn, ...last });
-    } else for (const window of concerned) window.added++;
+    const reached = item.options.unlimited ? [] : concerned.flatMap((window) => window.reached());
+    const [longest] = reached.sort((a, b) => b.until - a.until);
+    if (longest) limited.push({ msisdn, ...longest });
+    else for (const window of concerned) window.added++;
   }
   for (const window of windows.all()) {
     window.writeCorrection(changes);
@@ -105,11 +104,11 @@ export function releaseCounts(counting: Counting, countedAt: CountTime, readKey:
  * Merges the counts of two logins or stores. Counts of the same time belong to the same messages, so the higher count
  * applies.
  */
-export function mergeLimits(own: Remembered, imported: Remembered): Remembered {
-  const counts = countByTime(own.value);
+export function mergeLimits(current: Remembered, imported: Remembered): Remembered {
+  const counts = countByTime(current.value);
   for (const [at, number] of countByTime(imported.value)) counts.set(at, Math.max(number, counts.get(at) ?? 0));
-  const value = formatCounts(clockOfCounts(own.value), inOrder([...counts]));
-  return { ...own, forMs: Math.max(own.forMs, imported.forMs), value };
+  const value = formatCounts(clockOfCounts(current.value), inOrder([...counts]));
+  return { ...current, forMs: Math.max(current.forMs, imported.forMs), value };
 }
 
 /** Sums the counts of each time. If the clock was set back, several counts can have the same time. */
@@ -131,8 +130,8 @@ type LimitOn = Pick<Limited, 'limit' | 'max' | 'lengthMs'>;
  * period of the limit, so that the counts survive a change of the period.
  */
 function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string, LimitOn[]> {
-  const found = new Map<string, LimitOn[]>();
-  const add = (key: string, limit: LimitOn) => void found.set(key, [...(found.get(key) ?? []), limit]);
+  const limitsByKey = new Map<string, LimitOn[]>();
+  const add = (key: string, limit: LimitOn) => void limitsByKey.set(key, [...(limitsByKey.get(key) ?? []), limit]);
   // Uses a digest, because keys must not contain numbers.
   const number = createHash('sha256').update(msisdn).digest('base64url');
   for (const { perHandset, perHandsetMs, perDay } of limits) {
@@ -141,7 +140,7 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string,
     }
     if (perDay !== undefined) add(dayKey, { limit: 'day', max: perDay, lengthMs: dayMs });
   }
-  return found;
+  return limitsByKey;
 }
 
 /** Returns the windows that a step reads and writes, each loaded only once. */
@@ -236,7 +235,7 @@ class CountWindow {
   }
 }
 
-/** Returns by how many ms a clock was set. 0: it was not set, or its former state is not known. */
+/** Returns by how many ms a clock was set. 0: it was not set, or its former state is not kncurrent. */
 function changeBetween(earlier: string, current: string): number {
   const [earlierName, earlierLead] = earlier.split('/');
   const [name, lead] = current.split('/');

@@ -144,11 +144,11 @@ export class MessageRepository {
       return accept(item, this.#context(), arrival)(readKey, changes);
     };
     const step: Step<Acceptance> = { whileFailing: 'refuse', decide, bytes: item.flowMessage?.length };
-    const added = withEffect(step, (taken) => {
-      if (taken.replaced) this.#apply(taken.replaced);
-      if (taken.verdict.type === 'new') this.messages.put(taken.item);
+    const added = withEffect(step, (acceptance) => {
+      if (acceptance.replaced) this.#apply(acceptance.replaced);
+      if (acceptance.verdict.type === 'new') this.messages.put(acceptance.item);
       this.#watchReplaceable();
-      return taken;
+      return acceptance;
     });
     return this.journal.run(added).catch((error: unknown) => {
       if (mayBeWritten && error !== arrival.busy) this.#refused.add(item.id);

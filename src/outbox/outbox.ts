@@ -335,7 +335,7 @@ export class Outbox implements Participant {
     const now = clock.now();
     const isKept = item.options.keep !== undefined;
     const isScheduled = isKept && mayLeaveAt(item, now, settings.rules.quietHours) > now;
-    const arriving = isScheduled ? 'scheduled' : 'others';
+    const arriving = isScheduled ? 'scheduled' : 'unscheduled';
     const { once, replaceKey } = item.options;
     const busy = this.#whyBusy(isScheduled);
     // Refuses a message before it is stored, except a duplicate, which needs no queue place, and a replacement, which
@@ -343,19 +343,19 @@ export class Outbox implements Participant {
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const accept = async () => {
-      const taken = await repository.accept(item, { busy });
-      if (taken.verdict.type !== 'underway') return taken;
+      const acceptance = await repository.accept(item, { busy });
+      if (acceptance.verdict.type !== 'underway') return acceptance;
       const acceptAgain = (firstId: string) => repository.accept(item, { firstId });
-      const waiting = { firstId: taken.verdict.id, signal: source.from.stopped, accept: acceptAgain };
+      const waiting = { firstId: acceptance.verdict.id, signal: source.from.stopped, accept: acceptAgain };
       return repository.duplicates.wait(item, waiting);
     };
-    const { verdict, item: taken } = await accept().finally(() => dispatcher.arriving[arriving]--);
+    const { verdict, item: accepted } = await accept().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (verdict.type === 'ended') {
       await this.#settlement.report(source, item, parseOutcome(verdict.outcome), true);
       this.#settlement.forget(item.id);
-    } else if (isKept) dispatcher.admit(taken);
-    else await this.#sendToEnd(taken, source);
+    } else if (isKept) dispatcher.admit(accepted);
+    else await this.#sendToEnd(accepted, source);
   }
 
   /** Returns `SMS_BUSY` if a message that must be stored would have to wait, but the queue is full. */
@@ -432,9 +432,9 @@ export class Outbox implements Participant {
         // The flow stopped during the wait, so that there is no further try.
         return void (await end(uncertain));
       }
-      const again = await this.#repository.sendAgain(current, formatOutcome(outcome), {});
-      if (again === stale) return void settlement.forget(item.id);
-      current = again;
+      const requeued = await this.#repository.sendAgain(current, formatOutcome(outcome), {});
+      if (requeued === stale) return void settlement.forget(item.id);
+      current = requeued;
     }
   }
 

@@ -154,8 +154,9 @@ export function hasRules({ prefixes, optOut, quietHours, limits }: RuleSettings)
 
 /** @throws SmsError if the account node allows none of the recipients of a new message */
 export function assertAnyAllowed(leaving: Omit<Leaving, 'time'>): void {
-  const [first, ...others] = outsideOf(leaving);
-  if (first && others.length + 1 === leaving.recipients.length) throw explainWithheld(first);
+  const outside = outsideOf(leaving);
+  const [first] = outside;
+  if (first && outside.length === leaving.recipients.length) throw explainWithheld(first);
 }
 
 /**

@@ -147,9 +147,9 @@ export class Settlement {
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
-            const back = await repository.requeue(marked);
-            if (back === stale || back.state === 'settled') return stale;
-            current = back;
+            const requeued = await repository.requeue(marked);
+            if (requeued === stale || requeued.state === 'settled') return stale;
+            current = requeued;
           }
           if (!isOvertaken) throw error;
         }
@@ -249,10 +249,10 @@ export class Settlement {
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = { repeats: (item.repeats ?? 0) + 1 };
       const unknown = formatOutcome(outcome);
-      const again = await repository.messages.during(id, 'settling', () =>
+      const requeued = await repository.messages.during(id, 'settling', () =>
         repository.sendAgain(item, unknown, repeats),
       );
-      return again === stale || again.state === 'settled' ? undefined : again;
+      return requeued === stale || requeued.state === 'settled' ? undefined : requeued;
     }
     await this.end(item, { by: 'settle', outcome });
     return undefined;

@@ -172,11 +172,11 @@ export function accept(
     const waiting = older && startFrom('replace', older.id, context, changes);
     const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });
     if (isNew) guard(item, changes, context);
-    const kept = isNew ? keepMessage(item, context.now, changes) : item;
+    const stored = isNew ? keepMessage(item, context.now, changes) : item;
     const onTaken = recordAgain(item, context.current.followUps, changes);
     return () => {
       onTaken();
-      return { verdict, item: kept, ...(replaced && { replaced }) };
+      return { verdict, item: stored, ...(replaced && { replaced }) };
     };
   };
 }
@@ -277,13 +277,13 @@ export function sendAgain(
   context: StepContext,
 ): Step<Moved | Stale> {
   return createMove('sendAgain', item, { context, whileFailing: 'apply' }, (current, readKey, changes) => {
-    const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
+    const { countedAt: _, ...resent } = afterUnknown({ ...current, ...change }, outcome);
     if (current.state === 'uncertain') {
       // Removes the `replace` key, because a newer message might have it by now.
-      const { replaceKey: _replaceKey, ...options } = again.options;
-      again.options = options;
+      const { replaceKey: _replaceKey, ...options } = resent.options;
+      resent.options = options;
     }
-    return returnToWaiting(again, context, { readKey, changes });
+    return returnToWaiting(resent, context, { readKey, changes });
   });
 }
 
@@ -294,9 +294,9 @@ function returnToWaiting(item: MessageItem, context: StepContext, { readKey, cha
   const why = readSuperseding(item, readKey) ?? (isReplacedHere(item, context) ? 'replaced' : undefined);
   if (why) return supersede(rest, why, context, { readKey, changes });
   noteLeaving(item, false, readKey, changes);
-  const back = keepMessage({ ...rest, state: 'waiting' }, context.now, changes);
-  guardAgain(back, readKey, changes, context);
-  return { item: back, newFollowUps: [], closedRequests: [] };
+  const waiting = keepMessage({ ...rest, state: 'waiting' }, context.now, changes);
+  guardAgain(waiting, readKey, changes, context);
+  return { item: waiting, newFollowUps: [], closedRequests: [] };
 }
 
 /**
@@ -442,10 +442,10 @@ function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose =
   if (!isTracked(item)) return item;
   const { flowMessage = '', ...rest } = item;
   const isApart = flowMessage.length > maxInlineLength;
-  const kept = isApart ? { ...rest, isFlowMessageApart: true as const } : item;
+  const stored = isApart ? { ...rest, isFlowMessageApart: true as const } : item;
   if (isApart) keepFlowMessage(item, now, changes);
-  keepItem(changes, kept, isLoose);
-  return kept;
+  keepItem(changes, stored, isLoose);
+  return stored;
 }
 
 /** @param isAsking returns whether open reply requests or reports need the flow message */
