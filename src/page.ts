@@ -29,18 +29,18 @@ export interface Page<Item> {
 
 /** Returns a page of items, in the order of their keys. No two items have the same key. */
 export function pageOf<Item>(
-  all: Iterable<Item>,
+  allItems: Iterable<Item>,
   keyOf: (item: Item) => string,
   { limit, after = '', matches }: PageQuery<Item>,
 ): Page<Item> {
-  const listed = new Map<string, Item>();
-  for (const item of all) if (!matches || matches(item)) listed.set(keyOf(item), item);
-  const rest = [...listed.keys()].filter((key) => key > after).sort();
-  const keys = rest.slice(0, limit);
-  const next = rest.length > limit ? keys.at(-1) : undefined;
+  const itemsByKey = new Map<string, Item>();
+  for (const item of allItems) if (!matches || matches(item)) itemsByKey.set(keyOf(item), item);
+  const remainingKeys = [...itemsByKey.keys()].filter((key) => key > after).sort();
+  const keys = remainingKeys.slice(0, limit);
+  const next = remainingKeys.length > limit ? keys.at(-1) : undefined;
   return {
-    items: keys.map((key) => listed.get(key) as Item),
-    total: listed.size,
+    items: keys.map((key) => itemsByKey.get(key) as Item),
+    total: itemsByKey.size,
     ...(next !== undefined && { next }),
   };
 }
@@ -50,13 +50,13 @@ export function pageOf<Item>(
  * formatting. Returns `undefined` for a blank search text, which finds everything.
  */
 export function createSearch(search: string): ((texts: readonly unknown[]) => boolean) | undefined {
-  const searched = search.trim().toLowerCase();
-  if (searched === '') return undefined;
-  const digits = /^[\d\s()./+-]+$/.test(searched) ? searched.replace(/\D/g, '') : '';
+  const searchText = search.trim().toLowerCase();
+  if (searchText === '') return undefined;
+  const digits = /^[\d\s()./+-]+$/.test(searchText) ? searchText.replace(/\D/g, '') : '';
   return (texts) =>
     texts.some((text) => {
       if (typeof text !== 'string') return false;
-      return text.toLowerCase().includes(searched) || (digits !== '' && text.includes(digits));
+      return text.toLowerCase().includes(searchText) || (digits !== '' && text.includes(digits));
     });
 }
 

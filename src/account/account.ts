@@ -378,7 +378,7 @@ export class Account implements EndpointHost, MembershipHost {
 
   /** Resolves when the polls in flight have ended, including the polls of former logins. */
   async lastArrivals(): Promise<void> {
-    await Promise.all([this.polls.ended(), ...this.#arrivals]);
+    await Promise.all([this.polls.whenEnded(), ...this.#arrivals]);
   }
 
   /**
@@ -439,7 +439,7 @@ export class Account implements EndpointHost, MembershipHost {
     // Keeps the account open until this stop ends: no other stop may close the store, because outcomes still need it.
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
-    await this.polls.arrived(clock, Math.min(halfReceivedGraceMs, restMs()));
+    await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));
     // Waits one turn, because a record that was sent in this turn of the event loop is delivered in the next turn.
     await wait(clock, 0);
     // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
@@ -462,7 +462,7 @@ export class Account implements EndpointHost, MembershipHost {
 
   async #closeWhenIdle(): Promise<void> {
     // Waits in a loop, because members might have joined and left again, and might have started further polls.
-    while (this.polls.size > 0) await this.polls.ended();
+    while (this.polls.size > 0) await this.polls.whenEnded();
     if (this.#isNeeded) return;
     const { data } = this;
     await data?.close();

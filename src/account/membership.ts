@@ -300,7 +300,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   knowsEntries(): boolean {
-    return this.inbox.journal.find();
+    return this.inbox.journal.ensureRead();
   }
 
   entries(state: EntryState, query: EntryQuery): EntryList {

@@ -104,7 +104,7 @@ function runOnceReadable<Result>({ journal, clock }: InboxParts, step: Step<Resu
   const waitingStep = { ...step, whileFailing: 'postpone' as WhileFailing };
   const stopWaiting = () => {
     waitingStep.whileFailing = 'apply';
-    journal.retakePostponed();
+    journal.requestPostponed();
   };
   const timer: Timer = clock.after(maxMatchWaitMs, stopWaiting, true);
   return journal.run(waitingStep).finally(() => timer.cancel());

@@ -230,7 +230,7 @@ export class DeadLetters {
       // Names nothing, because the inbox already names the kinds that this process can claim.
       wantedNames: () => [],
       isReadable: isDeadLetter,
-      found: (items) => {
+      receiveItems: (items) => {
         for (const item of items.filter(isDeadLetter)) this.#setRecord({ item, since: this.#sinceOf(item) });
         this.deliverUnreceived();
         this.#sweepLater();

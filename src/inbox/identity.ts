@@ -229,14 +229,14 @@ function recall(identity: Identity, readKey: ReadKey) {
  * Merges the remembered identifiers of two processes or two logins (see {@link Participant.merge}). Keeps all messages
  * of one second.
  */
-export function mergeSeen(key: string, { theirs, mine }: Versions): Remembered {
-  if (!key.startsWith(textPrefix)) return mine;
-  const [storeMessages, ownMessages] = [messagesIn(theirs), messagesIn(mine)];
+export function mergeSeen(key: string, { storeVersion, ownVersion }: Versions): Remembered {
+  if (!key.startsWith(textPrefix)) return ownVersion;
+  const [storeMessages, ownMessages] = [messagesIn(storeVersion), messagesIn(ownVersion)];
   const mergedMessages = storeMessages.map(
     (message) => (message.id === undefined && findIn(ownMessages, message)) || message,
   );
   const messages = [...mergedMessages, ...ownMessages.filter((message) => !findIn(storeMessages, message))];
-  return { ...mine, value: JSON.stringify({ messages }) };
+  return { ...ownVersion, value: JSON.stringify({ messages }) };
 }
 
 function isSeenAs(message: SeenMessage, { id, text }: Identity): boolean {

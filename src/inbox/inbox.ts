@@ -283,7 +283,7 @@ function createInboxParticipant(context: InboxContext): Participant {
   return {
     wantedNames: () => subscribers.wantedNames,
     isReadable: (item) => isEntry(item) || isRecordsOfKind(item),
-    found(items) {
+    receiveItems(items) {
       for (const entry of items) {
         const { id } = entry;
         if (isRecordsOfKind(entry)) {

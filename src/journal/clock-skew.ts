@@ -53,9 +53,9 @@ export class ClockSkew {
    * Corrects a value as if the clock had always shown the time as it does now.
    *
    * @param isShared true if other processes, whose clocks can be ahead, also write to the store
-   * @param now result of {@link look}
+   * @param now result of {@link noteChange}
    */
-  read(remembered: Remembered, isShared = false, now = this.look()): Remembered {
+  read(remembered: Remembered, isShared = false, now = this.noteChange()): Remembered {
     const isAhead = remembered.at - now > minSetMs && !isShared;
     const at = isAhead ? this.setAt : this.#correctedTime(remembered.at);
     return at === remembered.at ? remembered : { ...remembered, at };
@@ -66,7 +66,7 @@ export class ClockSkew {
    * stays.
    */
   timeOf(at: number): number {
-    this.look();
+    this.noteChange();
     return this.#correctedTime(at);
   }
 
@@ -84,7 +84,7 @@ export class ClockSkew {
    * that has just started might be behind.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
-    const now = this.look();
+    const now = this.noteChange();
     const read = this.read(remembered, isShared, now);
     return read.at > remembered.at || now - this.setAt >= trustedAfterMs ? read : remembered;
   }
@@ -99,7 +99,7 @@ export class ClockSkew {
    * Notes a clock change, if there was one, and returns the current time. Call it before a step remembers a time by the
    * clock.
    */
-  look(): number {
+  noteChange(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();
     if (Math.abs(leadMs - this.#leadMs) < minSetMs) return now;

@@ -136,7 +136,7 @@ export class Journal {
   }
 
   /** Returns whether the participants know everything in the store. If not, opens it, unless it is surely empty. */
-  find(): boolean {
+  ensureRead(): boolean {
     if (this.#isRead) return true;
     if (this.isShared || this.mayHold) this.open();
     return this.#whenIdle === undefined;
@@ -201,13 +201,13 @@ export class Journal {
   }
 
   /** Requests all postponed steps again. Steps that need not wait any longer then run. */
-  retakePostponed(): void {
-    for (const task of this.#writer.takePostponed()) this.#enqueue(task);
+  requestPostponed(): void {
+    for (const task of this.#writer.removePostponed()) this.#enqueue(task);
   }
 
   /** See {@link Store.mayHold}. Also true if the store has items of this process. */
   get mayHold(): boolean | undefined {
-    return this.#writer.stored.size > 0 || this.#options.store.mayHold;
+    return this.#writer.storedIds.size > 0 || this.#options.store.mayHold;
   }
 
   /** Returns an id for a new item. Ids ascend with time, and no two processes create the same id. */
@@ -244,7 +244,7 @@ export class Journal {
     await undefined;
     do {
       if (this.#isToOpen || (this.#mode === 'closed' && (this.#hasWork || this.#isWanted))) await this.#open();
-      else if (this.isOpen && this.#claimedItems.length > 0) await this.#find(this.#claimedItems.splice(0), false);
+      else if (this.isOpen && this.#claimedItems.length > 0) await this.#passItems(this.#claimedItems.splice(0), false);
       else if (this.#hasWork) await this.#runNext();
       if (this.isOpen && this.#writer.isSweepDue) await this.#writer.sweep().catch((error) => this.#fail(error));
       this.#options.onSteps?.();
@@ -267,7 +267,7 @@ export class Journal {
   /** Runs steps in one commit, or without the store if it fails. */
   async #runTasks(tasks: readonly Task[]): Promise<void> {
     if (!this.isOpen)
-      return this.#writer.takeUnsaved(tasks, this.#unavailable(), undefined, this.#graceTimer !== undefined);
+      return this.#writer.runUnsaved(tasks, this.#unavailable(), undefined, this.#graceTimer !== undefined);
     const commit = await this.#writer.commit(tasks);
     if ('error' in commit) {
       if (this.#openAgain(commit.error)) {
@@ -275,7 +275,7 @@ export class Journal {
         return;
       }
       this.#fail(commit.error);
-      this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled, this.#graceTimer !== undefined);
+      this.#writer.runUnsaved(tasks, this.#unavailable(), commit.recalled, this.#graceTimer !== undefined);
     } else {
       if (this.#mode === 'unproven') this.#setMode('open');
       this.#lastFailedAt = Number.NEGATIVE_INFINITY;
@@ -290,13 +290,13 @@ export class Journal {
     const recoveredState = await this.#openStore();
     if (!recoveredState) return;
     const { items, pendingWrites, isReset = false } = recoveredState;
-    await this.#find(items, true, isReset);
+    await this.#passItems(items, true, isReset);
     this.#isRead = true;
     this.#isReleased = false;
     // Replays texts of an earlier process first, because they are older than the waiting steps.
     const waitingTasks = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
-    this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waitingTasks];
+    this.#queue = [...this.#queue, ...this.#writer.removePostponed(), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
     // Runs these steps before the first sweep, because saved texts are compared with all remembered values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
@@ -374,9 +374,9 @@ export class Journal {
     }
   }
 
-  async #find(items: readonly Item[], isOpening: boolean, isReset = false): Promise<void> {
+  async #passItems(items: readonly Item[], isOpening: boolean, isReset = false): Promise<void> {
     const currentItems = items.filter((item) => !this.#isForgotten(item));
-    this.#reconcile(this.#writer.noteFound(items, isOpening), isReset);
+    this.#reconcile(this.#writer.noteItems(items, isOpening), isReset);
     for (const item of items) {
       // Keeps new ids higher than the ids of these items, because the clock might have been set back.
       const idAt = Math.round(timeOf(item) * 1_000);
@@ -384,7 +384,7 @@ export class Journal {
     }
     for (const [part, participant] of this.#participants) {
       const participantItems = currentItems.filter((item) => item.part === part);
-      await participant.found(participantItems, isOpening);
+      await participant.receiveItems(participantItems, isOpening);
     }
   }
 
@@ -442,7 +442,7 @@ export class Journal {
       sharedGraceMs,
       () => {
         this.#graceTimer = undefined;
-        this.retakePostponed();
+        this.requestPostponed();
       },
       true,
     );

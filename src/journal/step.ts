@@ -53,9 +53,9 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
 /** Two versions of the value under a key of a shared store. */
 export interface Versions {
   /** The value that the store has now. */
-  theirs: Remembered;
+  storeVersion: Remembered;
   /** The value that this process remembered while the store failed. */
-  mine: Remembered;
+  ownVersion: Remembered;
 }
 
 /** A part of the library that stores items in a journal. */
@@ -67,7 +67,7 @@ export interface Participant {
    *
    * @param isOpening true if these are all items that this process has in the store, false if a dead process left them
    */
-  found(items: readonly Item[], isOpening: boolean): void | Promise<void>;
+  receiveItems(items: readonly Item[], isOpening: boolean): void | Promise<void>;
   /** Returns the names (see `Item.subscribers`) whose items this process can claim now. */
   wantedNames(): readonly string[];
   /** Returns whether it can use an item. If not, the store quarantines the item. Absent: it can use every item. */
@@ -79,7 +79,7 @@ export interface Participant {
   replay?(write: RecoveredWrite): boolean;
   /**
    * Merges two versions of a value of its part that changed while the store failed. If the method is absent, or the key
-   * belongs to another part, the store keeps `mine`.
+   * belongs to another part, the store keeps `ownVersion`.
    */
   merge?(key: string, versions: Versions): Remembered;
   /**

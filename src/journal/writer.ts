@@ -27,18 +27,18 @@ export interface Task {
 const rememberedPerSweep = 500;
 
 /** Values by key. `undefined`: the store has no value. A missing key was not read. */
-type Recalled = ReadonlyMap<string, Remembered | undefined>;
+type RecalledValues = ReadonlyMap<string, Remembered | undefined>;
 
-const nothing: Recalled = new Map();
+const noValues: RecalledValues = new Map();
 
 /** The changes of a group of steps, with their effects. */
-interface Decided {
+interface GroupDecision {
   changes: Changes;
   effects: ((isWritten: boolean) => void)[];
 }
 
 /** The result of a commit: its effects, or an error with the values that were read before. */
-export type Commit = Pick<Decided, 'effects'> | { error: unknown; recalled: Recalled | undefined };
+export type Commit = Pick<GroupDecision, 'effects'> | { error: unknown; recalled: RecalledValues | undefined };
 
 /** Runs groups of steps, each in one commit or without the store. Keeps the changes that are not written yet. */
 export class StepWriter {
@@ -48,7 +48,7 @@ export class StepWriter {
   /** Whether there are changes that the store does not have yet. */
   hasUnsaved = false;
   /** Ids of the items in the store, as far as this process knows. */
-  stored = new Set<string>();
+  storedIds = new Set<string>();
   /** Changes of steps that ran while the store failed. */
   #unsaved = createChanges();
   readonly #postponed: Task[] = [];
@@ -65,7 +65,7 @@ export class StepWriter {
 
   /** Whether this process has kept an item, with or without the store, or has found it. */
   hasKept(id: string): boolean {
-    return this.stored.has(id) || this.#unsaved.keep.has(id);
+    return this.storedIds.has(id) || this.#unsaved.keep.has(id);
   }
 
   /** Whether an item was dropped without the store. */
@@ -77,11 +77,11 @@ export class StepWriter {
    * Notes items in the store: all items of this process if `isOpening`, otherwise additional ones. Returns the ids of
    * missing items.
    */
-  noteFound(items: readonly Item[], isOpening: boolean): string[] {
-    const former = this.stored;
-    if (isOpening) this.stored = new Set();
-    for (const { id } of items) this.stored.add(id);
-    return isOpening ? [...former].filter((id) => !this.stored.has(id)) : [];
+  noteItems(items: readonly Item[], isOpening: boolean): string[] {
+    const formerIds = this.storedIds;
+    if (isOpening) this.storedIds = new Set();
+    for (const { id } of items) this.storedIds.add(id);
+    return isOpening ? [...formerIds].filter((id) => !this.storedIds.has(id)) : [];
   }
 
   /** Discards changes of an item that another process has claimed. */
@@ -94,27 +94,27 @@ export class StepWriter {
   }
 
   /** Removes and returns the postponed steps. */
-  takePostponed(): Task[] {
+  removePostponed(): Task[] {
     return this.#postponed.splice(0);
   }
 
   /** Runs a group of steps in order, and writes their changes together with unsaved changes. Never rejects. */
   async commit(tasks: readonly Task[]): Promise<Commit> {
     for (;;) {
-      let recalled: Recalled | undefined;
+      let recalled: RecalledValues | undefined;
       try {
-        const decided = await this.#decideOnTruth(tasks);
-        recalled = decided.recalled;
-        const all = decided.changes;
-        if (!isNoChange(all)) await this.#store.commit(all, recalled);
+        const decision = await this.#decideOnTruth(tasks);
+        recalled = decision.recalled;
+        const allChanges = decision.changes;
+        if (!isNoChange(allChanges)) await this.#store.commit(allChanges, recalled);
         if (this.hasUnsaved) this.#unsaved = createChanges();
         this.hasUnsaved = false;
-        this.#rememberedSinceSweep += all.remember.size;
+        this.#rememberedSinceSweep += allChanges.remember.size;
         this.isSweepDue ||=
           this.#rememberedSinceSweep >= rememberedPerSweep || this.#skew.setAt !== this.#sweptAfterSetting;
-        for (const id of all.keep.keys()) this.stored.add(id);
-        for (const id of all.drop.keys()) this.stored.delete(id);
-        return { effects: decided.effects };
+        for (const id of allChanges.keep.keys()) this.storedIds.add(id);
+        for (const id of allChanges.drop.keys()) this.storedIds.delete(id);
+        return { effects: decision.effects };
       } catch (error) {
         if (!(error instanceof StoreConflict)) return { error, recalled };
       }
@@ -128,7 +128,7 @@ export class StepWriter {
    * @param recalled values that were read before the store failed; absent: none
    * @param mayReturn true if the store might soon work again, so that steps wait instead of being refused
    */
-  takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: Recalled = nothing, mayReturn = false): void {
+  runUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: RecalledValues = noValues, mayReturn = false): void {
     for (const task of tasks) {
       const { whileFailing } = task.step;
       if (whileFailing === 'refuse' && !mayReturn) task.reject(refusal);
@@ -159,34 +159,34 @@ export class StepWriter {
   }
 
   /** Merges the unsaved changes with the values of other processes. */
-  #mergeUnsaved(recalled: Recalled): Changes {
+  #mergeUnsaved(recalled: RecalledValues): Changes {
     const remember = new Map(this.#unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {
-      const theirs = recalled.get(key);
+      const storeVersion = recalled.get(key);
       for (const { merge } of this.#participants.values()) {
-        const mine = remember.get(key);
-        if (merge && mine && theirs) remember.set(key, merge(key, { theirs, mine }));
+        const ownVersion = remember.get(key);
+        if (merge && ownVersion && storeVersion) remember.set(key, merge(key, { storeVersion, ownVersion }));
       }
     }
     return { ...this.#unsaved, remember };
   }
 
   /** Calls `decide` of the steps again until all keys that they look at have been read. */
-  async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
+  async #decideOnTruth(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
     const recalled = new Map<string, Remembered | undefined>();
-    let recalledKeys = new Set(this.#unsaved.remember.keys());
-    for (const { step } of tasks) for (const key of step.keys ?? []) recalledKeys.add(key);
+    let keysToRead = new Set(this.#unsaved.remember.keys());
+    for (const { step } of tasks) for (const key of step.keys ?? []) keysToRead.add(key);
     for (;;) {
-      const keys = [...recalledKeys];
+      const keys = [...keysToRead];
       const values = keys.length > 0 ? await this.#store.recall(keys) : [];
       for (const [index, key] of keys.entries()) recalled.set(key, values[index]);
-      recalledKeys = new Set();
+      keysToRead = new Set();
       const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
-      const { changes, effects } = this.#decide(tasks, recalled, unsaved, recalledKeys);
-      if (recalledKeys.size > 0) continue;
-      const all = unsaved ? createChanges(unsaved, changes) : changes;
-      this.#correct(recalled, all);
-      return { recalled, changes: all, effects };
+      const { changes, effects } = this.#decide(tasks, recalled, unsaved, keysToRead);
+      if (keysToRead.size > 0) continue;
+      const allChanges = unsaved ? createChanges(unsaved, changes) : changes;
+      this.#correct(recalled, allChanges);
+      return { recalled, changes: allChanges, effects };
     }
   }
 
@@ -194,52 +194,52 @@ export class StepWriter {
    * Lets steps decide. If a step throws, the remaining steps decide again without it, unless the step looked at a key
    * that is not read yet.
    *
-   * @param recalledKeys receives the keys that are not read yet; absent: they cannot be read
+   * @param keysToRead receives the keys that are not read yet; absent: they cannot be read
    */
   #decide(
     tasks: readonly Task[],
-    recalled: Recalled,
+    recalled: RecalledValues,
     unsaved: Changes = this.#unsaved,
-    recalledKeys?: Set<string>,
-  ): Decided {
+    keysToRead?: Set<string>,
+  ): GroupDecision {
     // Notes a clock change before steps remember times.
-    const now = this.#skew.look();
-    for (let left = tasks; ; ) {
+    const now = this.#skew.noteChange();
+    for (let remainingTasks = tasks; ; ) {
       const changes = createChanges();
       const readKey = (key: string) => {
         if (changes.remember.has(key)) return changes.remember.get(key);
-        const known = unsaved.remember.has(key) ? unsaved.remember : recalled;
-        if (!known.has(key)) recalledKeys?.add(key);
-        let remembered = known.get(key);
+        const values = unsaved.remember.has(key) ? unsaved.remember : recalled;
+        if (!values.has(key)) keysToRead?.add(key);
+        let remembered = values.get(key);
         remembered &&= this.#skew.read(remembered, this.#store.shared, now);
         for (const { count } of [unsaved, changes]) {
-          const more = count.get(key);
-          if (more) remembered = addCount(remembered?.value, more);
+          const addition = count.get(key);
+          if (addition) remembered = addCount(remembered?.value, addition);
         }
         return remembered;
       };
       const effects: ((isWritten: boolean) => void)[] = [];
-      const faulty = left.find((task) => {
+      const faultyTask = remainingTasks.find((task) => {
         try {
           effects.push(decide(task, readKey, changes));
           return false;
         } catch (error) {
-          if (!recalledKeys?.size) task.reject(error);
+          if (!keysToRead?.size) task.reject(error);
           return true;
         }
       });
-      if (!faulty || recalledKeys?.size) return { changes, effects };
-      left = left.filter((task) => task !== faulty);
+      if (!faultyTask || keysToRead?.size) return { changes, effects };
+      remainingTasks = remainingTasks.filter((task) => task !== faultyTask);
     }
   }
 
   /**
    * Corrects the times of values from before a clock change, because the next process does not know about the change.
    */
-  #correct(recalled: Recalled, { remember, count }: Changes): void {
+  #correct(recalled: RecalledValues, { remember, count }: Changes): void {
     for (const [key, remembered] of recalled) {
-      const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
-      if (corrected !== remembered && !remember.has(key) && !count.has(key)) remember.set(key, corrected);
+      const correctedValue = remembered && this.#skew.correct(remembered, this.#store.shared);
+      if (correctedValue !== remembered && !remember.has(key) && !count.has(key)) remember.set(key, correctedValue);
     }
   }
 }

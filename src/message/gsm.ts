@@ -61,14 +61,14 @@ const alphabet: ReadonlySet<string> = new Set(basicSet + extensionTable);
  * ```
  */
 export function measureText(text: string, encoding?: Encoding): TextMeasure {
-  const used = encoding ?? (charactersOutside(text, 1).length === 0 ? 'GSM-7' : 'UCS-2');
-  const { single, part } = limits[used];
+  const usedEncoding = encoding ?? (charactersOutside(text, 1).length === 0 ? 'GSM-7' : 'UCS-2');
+  const { single, part } = limits[usedEncoding];
   let characters = 0;
   let units = 0;
   let fullParts = 0;
   let inPart = 0;
   for (const character of text) {
-    const isExtension = used === 'GSM-7' && extensionTable.includes(character);
+    const isExtension = usedEncoding === 'GSM-7' && extensionTable.includes(character);
     const size = isExtension ? 2 : character.length;
     characters++;
     units += size;
@@ -79,17 +79,17 @@ export function measureText(text: string, encoding?: Encoding): TextMeasure {
     }
   }
   const parts = units === 0 ? 0 : units <= single ? 1 : fullParts + 1;
-  return { characters, encoding: used, parts, units, left: parts > 1 ? part - inPart : single - units };
+  return { characters, encoding: usedEncoding, parts, units, left: parts > 1 ? part - inPart : single - units };
 }
 
 /** Returns the characters outside GSM 03.38 (basic set and extension table), each once, at most `maxCount`. */
 export function charactersOutside(text: string, maxCount: number): string[] {
-  const outside = new Set<string>();
+  const characters = new Set<string>();
   for (const character of text) {
-    if (!alphabet.has(character)) outside.add(character);
-    if (outside.size === maxCount) break;
+    if (!alphabet.has(character)) characters.add(character);
+    if (characters.size === maxCount) break;
   }
-  return [...outside];
+  return [...characters];
 }
 
 /**
@@ -144,13 +144,13 @@ export function planEncoding(
   contentType: unknown,
   limits: { fragmentationLimit: number | undefined; maxLength: number | undefined },
 ): EncodingPlan {
-  const replaced = replaceLookAlikes(contentType === 'gsm' ? body : '');
-  const isReplaced = replaced.replacements > 0 && charactersOutside(replaced.body, 1).length === 0;
-  const sentBody = isReplaced ? replaced.body : body;
-  const own = measureText(sentBody);
+  const lookAlikes = replaceLookAlikes(contentType === 'gsm' ? body : '');
+  const isReplaced = lookAlikes.replacements > 0 && charactersOutside(lookAlikes.body, 1).length === 0;
+  const sentBody = isReplaced ? lookAlikes.body : body;
+  const measure = measureText(sentBody);
   const isAuto = contentType === 'auto' || contentType === 'gsm';
-  const sent = isAuto ? (own.encoding === 'UCS-2' ? utf16 : undefined) : parseContentType(contentType);
-  const { encoding, parts, characters } = sent === utf16 ? measureText(sentBody, 'UCS-2') : own;
+  const sentContentType = isAuto ? (measure.encoding === 'UCS-2' ? utf16 : undefined) : parseContentType(contentType);
+  const { encoding, parts, characters } = sentContentType === utf16 ? measureText(sentBody, 'UCS-2') : measure;
   const { fragmentationLimit, maxLength } = limits;
   if (fragmentationLimit !== undefined) {
     if (parts > fragmentationLimit) {
@@ -163,8 +163,8 @@ export function planEncoding(
     body: sentBody,
     encoding,
     parts,
-    ...(sent && { contentType: sent }),
-    ...(isReplaced && { replacements: replaced.replacements }),
+    ...(sentContentType && { contentType: sentContentType }),
+    ...(isReplaced && { replacements: lookAlikes.replacements }),
   };
 }
 
@@ -176,7 +176,7 @@ export function planEncoding(
 function parseContentType(value: unknown): ContentType | undefined {
   if (value === undefined) return undefined;
   const compact = typeof value === 'string' ? value.replace(/\s+/g, '').toLowerCase() : undefined;
-  const contentType = contentTypes.find((known) => known.replace(' ', '').toLowerCase() === compact);
+  const contentType = contentTypes.find((candidate) => candidate.replace(' ', '').toLowerCase() === compact);
   if (!contentType) throw new SmsError('contentType', { field: 'contentType' });
   return contentType;
 }

@@ -127,14 +127,14 @@ function parseItem(item: string, to: unknown): string {
  */
 function refuseNumber(item: string, to: unknown): SmsError {
   const segments = typeof to === 'string' ? to.replace(invisibleMarks, '').split(segmentSeparators) : [];
-  const whole = segments.find((segment) => segment.trim().split(/\s+/).includes(item))?.trim();
-  if (whole === undefined || !/\s/.test(whole) || !numberLike.test(toAscii(whole))) {
+  const fullNumber = segments.find((segment) => segment.trim().split(/\s+/).includes(item))?.trim();
+  if (fullNumber === undefined || !/\s/.test(fullNumber) || !numberLike.test(toAscii(fullNumber))) {
     return refusal('recipientNumber', item);
   }
-  const joined = parseMsisdn(whole);
+  const joined = parseMsisdn(fullNumber);
   return joined === undefined
-    ? refusal('recipientNumber', whole)
-    : new SmsError('recipientSplit', { field: 'to', params: { item: quote(whole), joined } });
+    ? refusal('recipientNumber', fullNumber)
+    : new SmsError('recipientSplit', { field: 'to', params: { item: quote(fullNumber), joined } });
 }
 
 /** Converts digits of all scripts, full-width characters and dashes to ASCII. */

@@ -54,11 +54,11 @@ const replacements: ReadonlyMap<string, string> = new Map(
 /** Replaces typographic look-alikes outside GSM 03.38, and counts them. Letters never change. */
 export function replaceLookAlikes(body: string): { body: string; replacements: number } {
   let count = 0;
-  const replaced = body.replace(/[^\n\r\x20-\x5f\x61-\x7e]/gu, (character) => {
+  const replacedBody = body.replace(/[^\n\r\x20-\x5f\x61-\x7e]/gu, (character) => {
     const replacement = replacements.get(character);
     if (replacement === undefined) return character;
     count++;
     return replacement;
   });
-  return { body: replaced, replacements: count };
+  return { body: replacedBody, replacements: count };
 }

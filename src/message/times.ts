@@ -44,8 +44,8 @@ const formats = new Map<string, Intl.DateTimeFormat>();
  */
 export function parseTimeZone(value: unknown): string {
   if (isBlank(value)) {
-    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    return isTimeZone(own) ? own : 'UTC';
+    const machineZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    return isTimeZone(machineZone) ? machineZone : 'UTC';
   }
   const name = String(value).trim();
   if (!isTimeZone(name)) throw new SmsError('timeZoneUnknown');
@@ -176,19 +176,19 @@ export function instantOf(local: number, timeZone: string): number {
  */
 function instantsOf(local: number, timeZone: string): number[] {
   const [earliest, latest] = [local - maxOffsetMs, local + maxOffsetMs];
-  const [before, after] = [offsetAt(earliest, timeZone), offsetAt(latest, timeZone)];
-  if (before === after) return [local - before];
-  const candidates = [local - before, local - after];
+  const [offsetBefore, offsetAfter] = [offsetAt(earliest, timeZone), offsetAt(latest, timeZone)];
+  if (offsetBefore === offsetAfter) return [local - offsetBefore];
+  const candidates = [local - offsetBefore, local - offsetAfter];
   const instants = candidates.filter((instant) => instant + offsetAt(instant, timeZone) === local);
   if (instants.length > 0) return instants.sort((a, b) => a - b);
   // The local time is skipped: search for the time of the clock change.
-  let [old, changed] = [earliest, latest];
-  while (changed - old > 1) {
-    const middle = Math.floor((old + changed) / 2);
-    if (offsetAt(middle, timeZone) === before) old = middle;
-    else changed = middle;
+  let [beforeChange, afterChange] = [earliest, latest];
+  while (afterChange - beforeChange > 1) {
+    const middle = Math.floor((beforeChange + afterChange) / 2);
+    if (offsetAt(middle, timeZone) === offsetBefore) beforeChange = middle;
+    else afterChange = middle;
   }
-  return [changed];
+  return [afterChange];
 }
 
 /** Returns the offset of a zone from UTC at a time, in ms. */

@@ -108,8 +108,8 @@ export class Admin {
       kept,
       scheduled: messages.counts.scheduled,
       uncertain: messages.countEntries('uncertain'),
-      awaitingReply: repository.followUps.open.replyRequest.total,
-      awaitingReport: repository.followUps.open.report.total,
+      awaitingReply: repository.followUps.openCounts.replyRequest.total,
+      awaitingReport: repository.followUps.openCounts.report.total,
       ...present({ oldestKeptAt: messages.oldestKeptAt, failing }),
     };
   }

@@ -285,7 +285,7 @@ export class MessageRepository {
         this.messages.delete(item.id);
         this.dueTimes.delete(item.id);
         this.inTransit.delete(item.id);
-        for (const followUp of result.newFollowUps) this.followUps.put(followUp);
+        for (const followUp of result.newFollowUps) this.followUps.set(followUp);
         for (const id of result.closedRequests) this.followUps.delete(id);
         this.duplicates.ended(item);
         return true;
@@ -337,7 +337,7 @@ export class MessageRepository {
     for (const followUp of newFollowUps) {
       // Keeps a result, because another step of the same commit might have answered the request.
       const { result } = this.followUps.get(followUp.id) ?? {};
-      this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
+      this.followUps.set(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
     for (const id of closedRequests) this.followUps.delete(id);
     if (isSuperseded) this.events.emit('superseded', item);

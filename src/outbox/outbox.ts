@@ -162,7 +162,7 @@ export class Outbox implements Participant {
   /** Continues after {@link close}, even without a sending node, so that messages of removed nodes expire. */
   open(): void {
     this.#begin();
-    this.#options.journal.find();
+    this.#options.journal.ensureRead();
   }
 
   /**
@@ -192,8 +192,8 @@ export class Outbox implements Participant {
     return this.registrations.nodes.map((node) => `node ${node}`);
   }
 
-  /** See {@link Participant.found}. */
-  async found(items: readonly Item[], isOpening: boolean): Promise<void> {
+  /** See {@link Participant.receiveItems}. */
+  async receiveItems(items: readonly Item[], isOpening: boolean): Promise<void> {
     if (isOpening) void this.registrations.onStore();
     if (isOpening) void this.#repository.findRemembered();
     const { messages, followUps } = this.#repository.addFound(items, isOpening);
@@ -202,7 +202,7 @@ export class Outbox implements Participant {
     for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(this.#options.clock);
       const part = followUps.slice(start, start + maxPerTurn);
-      for (const followUp of part) this.#repository.followUps.put(followUp);
+      for (const followUp of part) this.#repository.followUps.set(followUp);
       this.#resume([], part);
     }
   }
@@ -256,7 +256,11 @@ export class Outbox implements Participant {
   }
 
   #reportOpenRequests(node: string, kind: FollowUp['kind']): void {
-    this.#options.account.onOpenRequests(node, awaitedKindOf[kind], this.#repository.followUps.open[kind].of(node) > 0);
+    this.#options.account.onOpenRequests(
+      node,
+      awaitedKindOf[kind],
+      this.#repository.followUps.openCounts[kind].of(node) > 0,
+    );
   }
 
   async #resumeMessage(item: MessageItem): Promise<void> {

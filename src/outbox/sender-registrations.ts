@@ -200,7 +200,7 @@ export class SenderRegistrations {
     return {
       sending: connecting + sending + searching,
       waiting: queued + scheduled + paused,
-      awaitingReply: followUps.open.replyRequest.of(node),
+      awaitingReply: followUps.openCounts.replyRequest.of(node),
       ...(nextAt !== undefined && { nextAt }),
       ...(error && isAffected && { outage: error }),
     };

@@ -87,7 +87,7 @@ export interface EndpointHost {
  * Maximum number of answers that are saved but not flushed, in addition to `parallelPolls`. Because of this, a slow
  * disk does not slow down polling. A power cut can lose these answers.
  */
-const maxAhead = 2;
+const maxSavedAnswers = 2;
 
 function fetchRecords(kind: Kind, client: Client, options: CallOptions): Promise<readonly InboxRecord[]> {
   if (kind === 'incoming') return client.pollIncoming(options);
@@ -108,7 +108,7 @@ export class Endpoint {
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
   /** Failures that the watchers were notified of. */
   readonly #notices = new Notices<'service' | 'store'>();
-  #turn: Promise<unknown> = Promise.resolve();
+  #lastOutboxPoll: Promise<unknown> = Promise.resolve();
   /** When the current state of the loop began, in ms since 1970. */
   #since = 0;
   /** When the service last answered, in ms since 1970. */
@@ -120,11 +120,11 @@ export class Endpoint {
     this.#loop = new PollLoop(
       {
         poll: (events) => this.#poll(events),
-        maxUnderWay: () => Math.min(this.#parallelPolls + maxAhead, ...this.#receivers.map(({ room }) => room)),
+        maxUnderWay: () => Math.min(this.#parallelPolls + maxSavedAnswers, ...this.#receivers.map(({ room }) => room)),
         pauseMs: () => this.#pauseMs,
         parallelPolls: () => this.#parallelPolls,
       },
-      (state, previous) => this.#notify(state, previous),
+      (state, previousState) => this.#notify(state, previousState),
       host.clock,
     );
   }
@@ -191,12 +191,12 @@ export class Endpoint {
   /** Pauses or resumes polling: the endpoint polls only while answers can be stored and each receiver has room. */
   pauseOrResume(): void {
     const error = this.#host.failure();
-    const full = this.#receivers.filter(({ room }) => room === 0);
+    const fullReceivers = this.#receivers.filter(({ room }) => room === 0);
     if (error) this.#loop.pause({ name: 'failing', error });
-    else if (full.length > 0) {
+    else if (fullReceivers.length > 0) {
       this.#loop.pause({
         name: 'paused',
-        unacknowledged: Math.max(...full.map(({ unacknowledgedCount }) => unacknowledgedCount)),
+        unacknowledged: Math.max(...fullReceivers.map(({ unacknowledgedCount }) => unacknowledgedCount)),
       });
     } else this.#loop.resume();
   }
@@ -233,7 +233,7 @@ export class Endpoint {
   #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Verdict[]> {
     const host = this.#host;
     // Runs only one poll of the outbox at a time, because each poll advances the last poll date.
-    const takesTurns = this.#kind === 'outbox';
+    const isSequential = this.#kind === 'outbox';
     const fetch = async (onAnswer: () => void) => {
       const poller = await host.ready(member);
       const records = await fetchRecords(this.#kind, poller.client, { beforeLeaving: events.onSent, onAnswer });
@@ -244,31 +244,31 @@ export class Endpoint {
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
       // Does not report when the answer of a poll that takes turns is saved, because these polls must keep their
       // interval.
-      return host.inboxOf(poller).accept(arrival, takesTurns ? {} : events);
+      return host.inboxOf(poller).accept(arrival, isSequential ? {} : events);
     };
     return host.polls.track((onAnswer) => {
-      if (!takesTurns) return fetch(onAnswer);
-      const polling = this.#turn.then(() => fetch(onAnswer));
-      this.#turn = polling.catch(() => {});
+      if (!isSequential) return fetch(onAnswer);
+      const polling = this.#lastOutboxPoll.then(() => fetch(onAnswer));
+      this.#lastOutboxPoll = polling.catch(() => {});
       return polling;
     });
   }
 
-  #notify(state: PollState, previous: PollState): void {
-    if (state.name !== previous.name) this.#since = this.#host.clock.now();
+  #notify(state: PollState, previousState: PollState): void {
+    if (state.name !== previousState.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
-    const failing = state.name === 'failing' ? state.error : undefined;
+    const failure = state.name === 'failing' ? state.error : undefined;
     // Notifies of each part separately, because the store can fail and recover while the service still fails.
-    const part = failing?.code === 'SMS_STORE' ? 'store' : 'service';
-    const isNew = failing !== undefined && this.#notices.note(part);
-    const hasRecovered = !failing && state.name !== 'paused' && this.#notices.size > 0;
+    const part = failure?.code === 'SMS_STORE' ? 'store' : 'service';
+    const isNew = failure !== undefined && this.#notices.note(part);
+    const hasRecovered = !failure && state.name !== 'paused' && this.#notices.size > 0;
     if (hasRecovered) this.#notices.clear();
     for (const watcher of this.#watchers.keys()) {
       watcher.onState(state);
-      if (isNew) watcher.onFailing(failing);
+      if (isNew) watcher.onFailing(failure);
     }
-    const [first] = this.#watchers.keys();
-    if (hasRecovered) first?.onRecovered();
+    const [firstWatcher] = this.#watchers.keys();
+    if (hasRecovered) firstWatcher?.onRecovered();
   }
 }
 
@@ -278,12 +278,12 @@ export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 /** Polls whose records are not stored yet. They can outlive the nodes that requested them. */
 export class Polls {
   /** Each resolves when the records are stored. */
-  readonly #inFlight = new Set<Promise<void>>();
+  readonly #pollsInFlight = new Set<Promise<void>>();
   /** The polls whose answers have begun to arrive. */
-  readonly #arriving = new Set<Promise<void>>();
+  readonly #arrivingPolls = new Set<Promise<void>>();
 
   get size(): number {
-    return this.#inFlight.size;
+    return this.#pollsInFlight.size;
   }
 
   /**
@@ -292,27 +292,27 @@ export class Polls {
    * @param poll calls its argument when its answer begins to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
-    const polling = poll(() => void this.#arriving.add(handedOver));
+    const polling = poll(() => void this.#arrivingPolls.add(whenStored));
     const end = () => {
-      this.#inFlight.delete(handedOver);
-      this.#arriving.delete(handedOver);
+      this.#pollsInFlight.delete(whenStored);
+      this.#arrivingPolls.delete(whenStored);
     };
-    const handedOver = polling.then(end, end);
-    this.#inFlight.add(handedOver);
+    const whenStored = polling.then(end, end);
+    this.#pollsInFlight.add(whenStored);
     return polling;
   }
 
   /** Resolves when all current polls have ended. */
-  async ended(): Promise<void> {
-    await Promise.all(this.#inFlight);
+  async whenEnded(): Promise<void> {
+    await Promise.all(this.#pollsInFlight);
   }
 
   /** Resolves when all polls whose answers have begun to arrive have ended, or after `graceMs`. */
-  async arrived(clock: Clock, graceMs: number): Promise<void> {
-    if (this.#arriving.size === 0) return;
+  async whenArrived(clock: Clock, graceMs: number): Promise<void> {
+    if (this.#arrivingPolls.size === 0) return;
     const grace = new AbortController();
     const timeout = wait(clock, graceMs, grace.signal).catch(() => {});
-    await Promise.race([Promise.all(this.#arriving), timeout]);
+    await Promise.race([Promise.all(this.#arrivingPolls), timeout]);
     grace.abort();
   }
 }

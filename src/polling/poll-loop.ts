@@ -68,7 +68,7 @@ export interface PollSource {
  */
 export class PollLoop {
   readonly #source: PollSource;
-  readonly #onState: (state: PollState, previous: PollState) => void;
+  readonly #onState: (state: PollState, previousState: PollState) => void;
   readonly #clock: Clock;
   #state: PollState = { name: 'connecting' };
   #isStarted = false;
@@ -76,12 +76,12 @@ export class PollLoop {
   #workers = 0;
   #inFlight = 0;
   /** Polls whose answers are saved, but not stored yet. */
-  readonly #storing = new Set<Promise<unknown>>();
+  readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
    * Outcome of a poll that found nothing new after the loop had already continued. Kept until the loop has paused
    * because of it, or a newer poll ends.
    */
-  #late: PollOutcome | SmsError | undefined;
+  #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
   #failure: SmsError | undefined;
   /** Number of consecutive failures. */
@@ -91,13 +91,13 @@ export class PollLoop {
   /** Number of consecutive empty answers faster than {@link hastyAnswerMs}. */
   #hastyAnswers = 0;
   /** Functions that each end one wait of limited time. */
-  readonly #pausing = new Set<() => void>();
+  readonly #pauseEnds = new Set<() => void>();
   /** Functions that each end one wait until the loop resumes. */
-  readonly #whilePaused = new Set<() => void>();
+  readonly #resumeWaits = new Set<() => void>();
 
   constructor(
     source: PollSource,
-    onState: (state: PollState, previous: PollState) => void,
+    onState: (state: PollState, previousState: PollState) => void,
     clock: Clock = systemClock,
   ) {
     this.#source = source;
@@ -114,7 +114,7 @@ export class PollLoop {
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#failure = undefined;
-    this.#late = undefined;
+    this.#lateOutcome = undefined;
     this.#failures = 0;
     this.#repeats = 0;
     this.#setState({ name: 'connecting' });
@@ -128,8 +128,8 @@ export class PollLoop {
     this.#isStarted = false;
     // Forgets the failure of a stopped loop, because the next watcher must be notified of it.
     this.#state = { name: 'connecting' };
-    wake(this.#pausing);
-    wake(this.#whilePaused);
+    wake(this.#pauseEnds);
+    wake(this.#resumeWaits);
   }
 
   /** Pauses polling until {@link resume}. `state` is the reason that is shown. */
@@ -142,20 +142,20 @@ export class PollLoop {
   resume(): void {
     if (!this.#pauseState) return;
     this.#pauseState = undefined;
-    wake(this.#whilePaused);
+    wake(this.#resumeWaits);
     if (!this.#isStarted) return;
     if (this.#failure) {
       // Continues the failure and its delay.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
-      wake(this.#pausing);
+      wake(this.#pauseEnds);
     }
   }
 
   /** Ends a pause, because a node wants a shorter one. */
   nudge(): void {
-    if (!this.#isBackingOff) wake(this.#pausing);
+    if (!this.#isBackingOff) wake(this.#pauseEnds);
   }
 
   /** Whether the loop waits because of failures or repeated answers. */
@@ -168,19 +168,19 @@ export class PollLoop {
     try {
       while (this.#isStarted) {
         if (this.#pauseState) {
-          await this.#sleep(this.#whilePaused);
+          await this.#sleep(this.#resumeWaits);
           continue;
         }
         // Polls less far ahead while the loop backs off, because it must know whether an answer contained new records
         // before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
-        if (this.#inFlight + this.#storing.size >= Math.max(1, max)) {
+        if (this.#inFlight + this.#pollsBeingStored.size >= Math.max(1, max)) {
           // Ends this worker, because another worker, whose poll is in flight, continues the loop.
-          if (this.#storing.size === 0) return;
-          await Promise.race(this.#storing);
+          if (this.#pollsBeingStored.size === 0) return;
+          await Promise.race(this.#pollsBeingStored);
           continue;
         }
-        const outcome = this.#late ?? (await this.#ask());
+        const outcome = this.#lateOutcome ?? (await this.#pollOnce());
         if (outcome === 'new') {
           if (this.#isStarted && !this.#pauseState && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
@@ -188,7 +188,7 @@ export class PollLoop {
         // Ends additional workers at the first answer without new records. The last worker stays, and detects whether
         // the service fails.
         if (this.#workers > 1 || !this.#isStarted) return;
-        this.#late = undefined;
+        this.#lateOutcome = undefined;
         if (typeof outcome !== 'string') {
           this.#failures++;
           if (!this.#pauseState) {
@@ -203,7 +203,7 @@ export class PollLoop {
           if (outcome === 'empty' && pauseMs > 0 && !this.#pauseState) {
             this.#setState({ name: 'waiting', seconds: delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000) });
           }
-          await this.#sleep(this.#pausing, delayMs);
+          await this.#sleep(this.#pauseEnds, delayMs);
         }
       }
     } finally {
@@ -213,13 +213,13 @@ export class PollLoop {
   }
 
   /** Makes a poll. Resolves as soon as the next poll can start. */
-  #ask(): Promise<PollOutcome | SmsError> {
+  #pollOnce(): Promise<PollOutcome | SmsError> {
     return new Promise((resolve) => {
       const polling = this.#poll(() => {
-        this.#storing.add(polling);
+        this.#pollsBeingStored.add(polling);
         void polling.then((outcome) => {
-          this.#storing.delete(polling);
-          this.#late = outcome === 'new' ? undefined : outcome;
+          this.#pollsBeingStored.delete(polling);
+          this.#lateOutcome = outcome === 'new' ? undefined : outcome;
         });
         resolve('new');
       });
@@ -289,10 +289,10 @@ export class PollLoop {
   }
 
   #setState(state: PollState): void {
-    const previous = this.#state;
-    if (isSameState(state, previous)) return;
+    const previousState = this.#state;
+    if (isSameState(state, previousState)) return;
     this.#state = state;
-    this.#onState(state, previous);
+    this.#onState(state, previousState);
   }
 }
 

@@ -20,7 +20,7 @@ export interface NoReply {
 export type ReplyResult = { reply: IncomingRecord; answer?: string } | NoReply;
 
 /** Fields that reply requests and reports share. */
-interface Awaiting extends Item {
+interface FollowUpFields extends Item {
   part: 'outgoing';
   /** Id of the sending node. */
   node: string;
@@ -33,7 +33,7 @@ interface Awaiting extends Item {
 }
 
 /** The wait for the answer of one recipient. Plain data. */
-export interface ReplyRequest extends Awaiting {
+export interface ReplyRequest extends FollowUpFields {
   kind: 'replyRequest';
   recipient: string;
   /** Start of the wait, in ms. Absent until the outcome of the message is known. */
@@ -51,7 +51,7 @@ export interface ReplyRequest extends Awaiting {
 }
 
 /** The wait for the final statuses of a message on all its handsets. Plain data. */
-export interface Report extends Awaiting {
+export interface Report extends FollowUpFields {
   kind: 'report';
   /** Recipients that accepted the message. */
   recipients: readonly string[];
@@ -121,7 +121,7 @@ export class NodeCounts {
 /** The follow-ups of this process that the flow has not received, by id, by message and, for reports, by reference. */
 export class FollowUpBook {
   /** Follow-ups of each node that have no result yet. */
-  readonly open: Readonly<Record<FollowUp['kind'], NodeCounts>> = {
+  readonly openCounts: Readonly<Record<FollowUp['kind'], NodeCounts>> = {
     replyRequest: new NodeCounts(),
     report: new NodeCounts(),
   };
@@ -160,7 +160,7 @@ export class FollowUpBook {
   }
 
   /** Adds a follow-up, or replaces an earlier state of it. */
-  put(followUp: FollowUp): void {
+  set(followUp: FollowUp): void {
     const { id } = followUp;
     const earlier = this.get(id);
     this.#followUps.set(id, followUp);
@@ -187,13 +187,13 @@ export class FollowUpBook {
     const nodes = new Set([...this.values()].map(({ node }) => node));
     this.#followUps.clear();
     this.#ids.clear();
-    for (const counts of Object.values(this.open)) counts.clear();
+    for (const counts of Object.values(this.openCounts)) counts.clear();
     for (const node of nodes) for (const kind of ['replyRequest', 'report'] as const) this.#onCount(node, kind);
   }
 
   #count({ kind, node }: FollowUp, difference: number): void {
     if (difference === 0) return;
-    this.open[kind].add(node, difference);
+    this.openCounts[kind].add(node, difference);
     this.#onCount(node, kind);
   }
 }

@@ -4,7 +4,7 @@ import { normaliseRecipient } from '../wire/fields';
 import { type RecordKeys, referenceOf } from './sent-index';
 
 /** Maximum time for which a reply waits for the outcome of a message (§4b), in ms. */
-const maxHeldBackMs = 60_000;
+const maxOutcomeWaitMs = 60_000;
 
 /**
  * Sent messages with reply requests whose outcome is not known yet. A reply waits for that outcome, because the reply
@@ -25,7 +25,7 @@ export class MessagesInTransit {
   add({ id, message, options }: MessageItem): void {
     if (options.waitMs === undefined || this.#messages.has(id)) return;
     const end = new AbortController();
-    const outcome = wait(this.#clock, maxHeldBackMs, end.signal).then(
+    const outcome = wait(this.#clock, maxOutcomeWaitMs, end.signal).then(
       () => this.delete(id),
       () => {},
     );

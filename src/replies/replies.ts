@@ -23,12 +23,12 @@ import {
 import {
   type AgainTemplate,
   answerRulesKey,
+  collectForwardedReply,
   forwardResult,
   forwardUnclear,
   messageOfRequest,
   readAgainTemplate,
   readAnswerRules,
-  takeForwarded,
   withoutDue,
   withUnclear,
 } from './reply-steps';
@@ -77,12 +77,12 @@ export class Replies {
   /** Delivers ended follow-ups to the flow. */
   readonly redelivery: Redelivery<FollowUp>;
   /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
-  readonly #overdue = new Set<string>();
+  readonly #overdueIds = new Set<string>();
   /** Kinds of records that the service might still have after a start, until the account has read them all. */
-  readonly #readingFirst = new Map<Kind, { timer: Timer; since: number }>();
-  #collecting: Timer | undefined;
+  readonly #unreadKinds = new Map<Kind, { timer: Timer; since: number }>();
+  #collectTimer: Timer | undefined;
   /** Number of open follow-ups that this round has collected. */
-  #collected = 0;
+  #collectedCount = 0;
 
   constructor(options: RepliesOptions) {
     const { clock, repository, registrations, onAbandoned, onFault } = options;
@@ -117,14 +117,14 @@ export class Replies {
   begin(messageItemId: string): void {
     const { followUps } = this.#options.repository;
     if (followUps.size === 0) return;
-    const ofMessage = followUps.of(messageItemId);
-    for (const followUp of ofMessage) {
+    const messageFollowUps = followUps.of(messageItemId);
+    for (const followUp of messageFollowUps) {
       // Drops the follow-up of a message that was not accepted. It was found in a store that had seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
     }
-    void this.#end(ofMessage.filter(({ kind }) => kind === 'report'));
+    void this.#end(messageFollowUps.filter(({ kind }) => kind === 'report'));
     this.#collect();
   }
 
@@ -146,9 +146,9 @@ export class Replies {
         if (!isUnderWay(followUp)) void this.#drop(followUp);
       } else {
         const kind = awaitedKindOf[followUp.kind];
-        if (!this.#readingFirst.has(kind)) {
+        if (!this.#unreadKinds.has(kind)) {
           const timer = clock.after(readFirstMs, () => this.onDrained(kind), true);
-          this.#readingFirst.set(kind, { timer, since: clock.now() });
+          this.#unreadKinds.set(kind, { timer, since: clock.now() });
         }
         this.#await(followUp);
       }
@@ -158,12 +158,12 @@ export class Replies {
   }
 
   /** Matches a record, see {@link Correlation}. */
-  correlationOf(passing: RecordOfKind) {
+  correlationOf(event: RecordOfKind) {
     const { clock, reconciliations, repository } = this.#options;
-    const { kind, record } = passing;
+    const { kind, record } = event;
     const noteEvidence = (readKey: ReadKey, changes: Changes) => {
-      if (reconciliations.wants(passing)) storeEvidence(passing, clock.now(), readKey, changes);
-      return () => reconciliations.observe(passing);
+      if (reconciliations.wants(event)) storeEvidence(event, clock.now(), readKey, changes);
+      return () => reconciliations.observe(event);
     };
     if (kind === 'outbox') {
       const correlate = (readKey: ReadKey, changes: Changes) => ({ record, effect: noteEvidence(readKey, changes) });
@@ -181,34 +181,34 @@ export class Replies {
           return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;
         };
         const observe = noteEvidence(readKey, changes);
-        const { record: matched, changed } = this.#match(passing, keys, unexpired, changes);
-        const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
+        const { record: matchedRecord, changed } = this.#match(event, keys, unexpired, changes);
+        const reportReference = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
           observe();
           if (changed) this.#onChanged(changed);
-          if (reported !== undefined) void this.#end(repository.followUps.of(reported));
+          if (reportReference !== undefined) void this.#end(repository.followUps.of(reportReference));
         };
-        return { record: matched, ...(reported !== undefined && { isTaken: true as const }), effect };
+        return { record: matchedRecord, ...(reportReference !== undefined && { isTaken: true as const }), effect };
       },
     };
   }
 
   #match(
-    passing: Extract<RecordOfKind, { kind: 'incoming' | 'status' }>,
+    event: Extract<RecordOfKind, { kind: 'incoming' | 'status' }>,
     keys: RecordKeys,
     readKey: ReadKey,
     changes: Changes,
   ): { record: IncomingRecord | StatusRecord; changed?: ReplyRequest | undefined } {
     const { clock } = this.#options;
-    const found = match(passing.kind, passing.record, keys, readKey);
-    if (!found) return passing;
-    const { request, sent, rememberedUntil } = found;
+    const foundMatch = match(event.kind, event.record, keys, readKey);
+    if (!foundMatch) return event;
+    const { request, sent, rememberedUntil } = foundMatch;
     // A reply request can stay open longer than its message is remembered.
-    if (!request && rememberedUntil <= clock.now()) return passing;
-    const record = { ...passing.record, sent };
+    if (!request && rememberedUntil <= clock.now()) return event;
+    const record = { ...event.record, sent };
     if (!request) return { record };
-    if (passing.kind === 'incoming') return this.#reply({ ...passing.record, sent }, request, readKey, changes);
-    const { final, statusCode } = passing.record;
+    if (event.kind === 'incoming') return this.#reply({ ...event.record, sent }, request, readKey, changes);
+    const { final, statusCode } = event.record;
     if (final !== true || request.isReceived) return { record };
     if (statusCode !== 'RCV') {
       return { record, changed: this.#endWith({ reason: 'undelivered', statusCode }, request, readKey, changes) };
@@ -224,9 +224,9 @@ export class Replies {
     changes: Changes,
   ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
     const { clock, repository } = this.#options;
-    const own = this.#ownRequest(request, changes);
+    const ownRequest = this.#ownRequest(request, changes);
     // If the store belongs to this process alone, no other process can have the request.
-    const isAwaited = own !== undefined || (repository.journal.isShared && !request.isUndecided);
+    const isAwaited = ownRequest !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
     const rules = request.hasAnswers && readAnswerRules(messageOfRequest(request.id), readKey);
     // If the store fails before the rules are read, the record is matched when the store works again.
@@ -239,23 +239,23 @@ export class Replies {
     }
     const msisdn = normaliseRecipient(record.from);
     const handset = isHandset(msisdn) ? msisdn : undefined;
-    if (!own) {
+    if (!ownRequest) {
       forwardUnclear(request.id, { body: record.body, handset, at: clock.now() }, readKey, changes);
       return { record: awaited };
     }
-    const changed = withUnclear(own, record.body, handset === undefined ? [] : [handset]);
+    const changed = withUnclear(ownRequest, record.body, handset === undefined ? [] : [handset]);
     keepItem(changes, changed);
     return { record: awaited, changed };
   }
 
   /** Ends a request within the step that accepts a record. Returns the request if it belongs to this process. */
   #endWith(result: ReplyResult, request: FoundRequest, readKey: ReadKey, changes: Changes): ReplyRequest | undefined {
-    const own = this.#ownRequest(request, changes);
+    const ownRequest = this.#ownRequest(request, changes);
     changeRequest(request, undefined, readKey, changes);
-    const ended = own && { ...own, result };
-    if (ended) keepItem(changes, ended);
+    const endedRequest = ownRequest && { ...ownRequest, result };
+    if (endedRequest) keepItem(changes, endedRequest);
     else forwardResult(request.id, result, this.#options.clock.now(), changes);
-    return ended;
+    return endedRequest;
   }
 
   #ownRequest({ id, isUndecided }: FoundRequest, changes: Changes): ReplyRequest | undefined {
@@ -266,12 +266,12 @@ export class Replies {
   /** Ends overdue follow-ups, because the service has no more replies or statuses for now. */
   onDrained(kind: Kind): void {
     const { clock, repository } = this.#options;
-    this.#readingFirst.get(kind)?.timer.cancel();
-    this.#readingFirst.delete(kind);
-    for (const id of this.#overdue) {
+    this.#unreadKinds.get(kind)?.timer.cancel();
+    this.#unreadKinds.delete(kind);
+    for (const id of this.#overdueIds) {
       const followUp = repository.followUps.get(id);
       if (followUp && awaitedKindOf[followUp.kind] !== kind) continue;
-      this.#overdue.delete(id);
+      this.#overdueIds.delete(id);
       repository.dueTimes.set(id, clock.elapsed(), this.#onDeadline);
     }
   }
@@ -293,13 +293,13 @@ export class Replies {
     const { journal, followUps } = this.#options.repository;
     const followUp = followUps.get(id);
     if (followUp?.kind !== 'replyRequest' || !followUp.againDue?.includes(handset)) return;
-    followUps.put(withoutDue(followUp, handset));
+    followUps.set(withoutDue(followUp, handset));
     await journal.run({
       whileFailing: 'apply',
       decide: (_, changes) => {
-        const current = followUps.get(id);
-        if (current?.kind === 'replyRequest' && !changes.drop.has(id)) {
-          keepItem(changes, withoutDue(latest(current, changes), handset));
+        const currentRequest = followUps.get(id);
+        if (currentRequest?.kind === 'replyRequest' && !changes.drop.has(id)) {
+          keepItem(changes, withoutDue(latest(currentRequest, changes), handset));
         }
         return () => {};
       },
@@ -311,7 +311,7 @@ export class Replies {
     const { followUps } = this.#options.repository;
     const earlier = followUps.get(changed.id);
     if (!earlier) return;
-    followUps.put(changed);
+    followUps.set(changed);
     // A follow-up waits for `begin` until the outcome of its message is known.
     const hasBegun = earlier.askedAt !== undefined;
     if (changed.result) {
@@ -322,7 +322,7 @@ export class Replies {
 
   /** Called when a node starts to send. Sends its second messages (option `again`) that waited for the node. */
   nodeAttached(node: string): void {
-    const { replyRequest } = this.#options.repository.followUps.open;
+    const { replyRequest } = this.#options.repository.followUps.openCounts;
     if (replyRequest.of(node) === 0) return;
     for (const followUp of this.#options.repository.followUps.values()) {
       if (followUp.node === node && !followUp.result && followUp.askedAt !== undefined) this.#sendAgain(followUp);
@@ -336,11 +336,11 @@ export class Replies {
 
   close(): void {
     this.redelivery.close();
-    for (const { timer } of this.#readingFirst.values()) timer.cancel();
-    this.#collecting?.cancel();
-    this.#overdue.clear();
-    this.#readingFirst.clear();
-    this.#collecting = undefined;
+    for (const { timer } of this.#unreadKinds.values()) timer.cancel();
+    this.#collectTimer?.cancel();
+    this.#overdueIds.clear();
+    this.#unreadKinds.clear();
+    this.#collectTimer = undefined;
   }
 
   #await(followUp: FollowUp): void {
@@ -351,14 +351,14 @@ export class Replies {
 
   readonly #onDeadline = (id: string): void => {
     const followUp = this.#options.repository.followUps.get(id);
-    const { since = 0 } = (followUp && this.#readingFirst.get(awaitedKindOf[followUp.kind])) ?? {};
-    if (followUp && (followUp.askedAt ?? 0) < since) this.#overdue.add(id);
+    const { since = 0 } = (followUp && this.#unreadKinds.get(awaitedKindOf[followUp.kind])) ?? {};
+    if (followUp && (followUp.askedAt ?? 0) < since) this.#overdueIds.add(id);
     else if (followUp) void this.#end([followUp], true);
   };
 
   #stopWaiting(id: string): void {
     this.#options.repository.dueTimes.delete(id);
-    this.#overdue.delete(id);
+    this.#overdueIds.delete(id);
   }
 
   /**
@@ -367,17 +367,17 @@ export class Replies {
    */
   async #end(followUps: readonly FollowUp[], isOver = false): Promise<void> {
     const { journal, followUps: book } = this.#options.repository;
-    const open = followUps.filter(({ result }) => !result);
-    if (open.length === 0) return;
+    const openFollowUps = followUps.filter(({ result }) => !result);
+    if (openFollowUps.length === 0) return;
     // Updates the memory before later steps of the same commit, because a later step might store the outcome of the
     // message.
-    const ending = endFollowUps(open, book, isOver);
+    const endStep = endFollowUps(openFollowUps, book, isOver);
     const step: Step<void> = {
-      ...ending,
+      ...endStep,
       decide: (readKey, changes) => {
-        const effect = ending.decide(readKey, changes);
+        const effect = endStep.decide(readKey, changes);
         return (isWritten) => {
-          for (const one of effect(isWritten)) this.#onChanged(one);
+          for (const followUp of effect(isWritten)) this.#onChanged(followUp);
         };
       },
     };
@@ -395,16 +395,16 @@ export class Replies {
   /** Collects replies that other instances received while a follow-up is open. */
   #collect(): void {
     const { clock, repository } = this.#options;
-    if (!repository.journal.isShared || this.#collecting || repository.isClosed) return;
-    if (Object.values(repository.followUps.open).every(({ total }) => total === 0)) return;
-    this.#collecting = clock.after(
+    if (!repository.journal.isShared || this.#collectTimer || repository.isClosed) return;
+    if (Object.values(repository.followUps.openCounts).every(({ total }) => total === 0)) return;
+    this.#collectTimer = clock.after(
       collectIntervalMs,
       () => {
-        this.#collecting = undefined;
-        const open = [...repository.followUps.values()].filter(({ result }) => !result);
-        const start = this.#collected < open.length ? this.#collected : 0;
-        this.#collected = start + maxCollected;
-        void this.#end(open.slice(start, this.#collected)).then(() => this.#collect());
+        this.#collectTimer = undefined;
+        const openFollowUps = [...repository.followUps.values()].filter(({ result }) => !result);
+        const start = this.#collectedCount < openFollowUps.length ? this.#collectedCount : 0;
+        this.#collectedCount = start + maxCollected;
+        void this.#end(openFollowUps.slice(start, this.#collectedCount)).then(() => this.#collect());
       },
       true,
     );
@@ -442,25 +442,28 @@ export function endFollowUps(
       const changed: FollowUp[] = [];
       for (const { id } of followUps) {
         const followUp = changes.drop.has(id) ? undefined : book.get(id);
-        const current = followUp && latest(followUp, changes);
-        if (!current) continue;
-        if (current.kind === 'report') {
-          if (current.result) continue;
-          const statuses = statusesOf(current, isOver, readKey);
-          if (statuses) changed.push({ ...current, result: { statuses } });
+        const currentRequest = followUp && latest(followUp, changes);
+        if (!currentRequest) continue;
+        if (currentRequest.kind === 'report') {
+          if (currentRequest.result) continue;
+          const statuses = statusesOf(currentRequest, isOver, readKey);
+          if (statuses) changed.push({ ...currentRequest, result: { statuses } });
           continue;
         }
         // Takes a reply that another instance stored for the request. No other key leads to this reply.
-        const taken = takeForwarded(current, readKey, changes);
-        if (current.result) continue;
-        const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
-        if (ended === current) continue;
+        const collectedRequest = collectForwardedReply(currentRequest, readKey, changes);
+        if (currentRequest.result) continue;
+        const ended =
+          collectedRequest.result || !isOver
+            ? collectedRequest
+            : { ...collectedRequest, result: createTimeout(collectedRequest) };
+        if (ended === currentRequest) continue;
         // Closes the request, because it might be open again: its message might have been sent again after another
         // instance read the reply.
-        if (ended.result) closeRequest(current, readKey, changes);
+        if (ended.result) closeRequest(currentRequest, readKey, changes);
         changed.push(ended);
       }
-      for (const one of changed) keepItem(changes, one);
+      for (const followUp of changed) keepItem(changes, followUp);
       return () => changed;
     },
   };
@@ -476,7 +479,7 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  * @param isLast says whether no other follow-up needs the flow message
  */
 function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
-  const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
+  const unopenedRequest = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
   // Checked now and in the step. If another follow-up ends in between, its commit can be a later one. After a crash
   // before that commit, it still needs the flow message.
   const wasLast = isLast();
@@ -484,7 +487,7 @@ function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
     whileFailing: 'apply',
     decide(readKey, changes) {
       dropItem(changes, followUp.id, 'outgoing');
-      if (unopened) closeRequest(unopened, readKey, changes);
+      if (unopenedRequest) closeRequest(unopenedRequest, readKey, changes);
       if (wasLast && isLast()) {
         changes.remember.set(flowMessageKey(followUp.messageItemId), undefined);
         if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {

@@ -108,14 +108,16 @@ export function readAgainTemplate(message: string, readKey: ReadKey): AgainTempl
 /** Adds an unclear reply to a request. Each handset receives the second message (option `again`) once. */
 export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
   const { againTo = [], againDue = [] } = request;
-  const added = handsets.filter((handset) => !againTo.includes(handset)).slice(0, maxAgainPerRequest - againTo.length);
-  if (added.length === 0) return { ...request, unclear: body };
-  return { ...request, unclear: body, againTo: [...againTo, ...added], againDue: [...againDue, ...added] };
+  const newHandsets = handsets
+    .filter((handset) => !againTo.includes(handset))
+    .slice(0, maxAgainPerRequest - againTo.length);
+  if (newHandsets.length === 0) return { ...request, unclear: body };
+  return { ...request, unclear: body, againTo: [...againTo, ...newHandsets], againDue: [...againDue, ...newHandsets] };
 }
 
 /** Notes in a request that the second message (option `again`) to a handset needs no further try. */
 export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest {
-  return { ...request, againDue: request.againDue?.filter((one) => one !== handset) ?? [] };
+  return { ...request, againDue: request.againDue?.filter((dueHandset) => dueHandset !== handset) ?? [] };
 }
 
 /**
@@ -131,8 +133,8 @@ export function recordAgain({ again, message }: MessageItem, followUps: FollowUp
   if (!current.againDue?.includes(handset)) return () => {};
   keepItem(changes, withoutDue(current, handset));
   return () => {
-    const present = followUps.get(request.id);
-    if (present?.kind === 'replyRequest') followUps.put(withoutDue(present, handset));
+    const storedRequest = followUps.get(request.id);
+    if (storedRequest?.kind === 'replyRequest') followUps.set(withoutDue(storedRequest, handset));
   };
 }
 
@@ -167,18 +169,18 @@ export function forwardUnclear(
   forward(request, { unclear: { body, handsets: [...handsets] } }, at, changes);
 }
 
-function forward(request: string, forwarded: ForwardedReply, at: number, changes: Changes): void {
-  changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(forwarded) });
+function forward(request: string, reply: ForwardedReply, at: number, changes: Changes): void {
+  changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(reply) });
 }
 
 /** Returns the reply requests that have no reply, here or on another instance, at the time of the commit. */
-function unanswered(requests: readonly ReplyRequest[], readKey: ReadKey, changes: Changes): ReplyRequest[] {
+function findUnanswered(requests: readonly ReplyRequest[], readKey: ReadKey, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
   return requests.filter(({ id, result }) => result === undefined && readForwarded(id, readKey).result === undefined);
 }
 
 /** Returns a reply request with the reply that another instance stored for it, and removes the stored reply. */
-export function takeForwarded(request: ReplyRequest, readKey: ReadKey, changes: Changes): ReplyRequest {
+export function collectForwardedReply(request: ReplyRequest, readKey: ReadKey, changes: Changes): ReplyRequest {
   const { result, unclear } = readForwarded(request.id, readKey);
   if (!result && !unclear) return request;
   changes.remember.set(replyKey(request.id), undefined);
@@ -200,8 +202,8 @@ export interface FollowUpContext extends Memory {
 
 /** Returns a function that gives the id of a recipient's reply request, by the recipient's position in the message. */
 function requestIds({ id, message }: MessageItem): (recipient: string) => string {
-  const places = new Map(message.to.map((recipient, index) => [recipient, index]));
-  return (recipient) => `${id}-${places.get(recipient)}`;
+  const positions = new Map(message.to.map((recipient, index) => [recipient, index]));
+  return (recipient) => `${id}-${positions.get(recipient)}`;
 }
 
 /** Returns the id of the message of a reply request. */
@@ -289,7 +291,7 @@ export function noteLeft(
     const to = submittedOf(item);
     requests = createRequests(marked, keys, to, requestsOf(item, followUps, changes));
     // Excludes requests that another instance has answered after an earlier try, because only the first reply counts.
-    const open = item.leftAt === undefined ? requests : unanswered(requests, readKey, changes);
+    const open = item.leftAt === undefined ? requests : findUnanswered(requests, readKey, changes);
     remember({ item: marked, keys, to, recipients: to, open, isAccepted: false }, context, readKey, changes);
     if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, durationOf(item, context), changes);
     for (const request of requests) keepItem(changes, request);
@@ -308,7 +310,7 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
   if (messageId !== undefined && isRemembered(item)) {
     forgetSent(item, { reference: referenceOf(messageId, item), recipients: to }, readKey, changes);
   }
-  const open = unanswered(requestsOf(item, context.current.followUps, changes), readKey, changes);
+  const open = findUnanswered(requestsOf(item, context.current.followUps, changes), readKey, changes);
   forgetFlowMessage(item, changes);
   return dropRequests(open, readKey, changes);
 }
@@ -340,20 +342,24 @@ export function noteEnded(
     ? beginRequests({ item, sent: completed }, { keys, requests, now }, readKey, changes)
     : { begun: [], failed: [] };
   const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
-  const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
+  const otherRequests = requests.filter(({ id }) => !idsOfBegun.has(id));
   const mayBeDecided = !sent && isTracked(item) && isUnknown(outcome);
-  const { replied, closedRequests } = endUnaccepted(rest, { now, mayBeDecided }, readKey, changes);
+  const { replied, closedRequests } = endUnaccepted(otherRequests, { now, mayBeDecided }, readKey, changes);
   const duration = durationOf(item, context);
   let open: readonly ReplyRequest[] = begun;
   if (isRemembered(item) && ownId !== undefined) {
     // Recipients with a reply or an open reply request have received the message.
-    const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
-    const got = sent ? sent.accepted : isUnknown(outcome) ? to : [];
-    const reached = new Set([...got, ...(item.previousAttempt?.to ?? []), ...answerable]);
-    const recipients = to.filter((recipient) => !reached.has(recipient));
+    const answerableRecipients = [...replied, ...begun].map(({ recipient }) => recipient);
+    const acceptedRecipients = sent ? sent.accepted : isUnknown(outcome) ? to : [];
+    const reachedRecipients = new Set([
+      ...acceptedRecipients,
+      ...(item.previousAttempt?.to ?? []),
+      ...answerableRecipients,
+    ]);
+    const recipients = to.filter((recipient) => !reachedRecipients.has(recipient));
     forgetSent(item, { reference: keys.reference, recipients }, readKey, changes);
     if (sent) acceptSent({ item, to: concernedBy(item), keys }, context, readKey, changes);
-    open = unanswered(begun, readKey, changes);
+    open = findUnanswered(begun, readKey, changes);
     openRequests(open, { duration }, readKey, changes);
   } else if (isRemembered(item) && sent) {
     const recipients = sent.accepted;
@@ -394,14 +400,14 @@ function beginRequests(
   readKey: ReadKey,
   changes: Changes,
 ): { begun: ReplyRequest[]; failed: ReplyRequest[] } {
-  const failures = new Map(sent.failed.map((one) => [normaliseRecipient(one.msisdn), one]));
-  const withheld = new Map(sent.withheld?.map((one) => [one.msisdn, one]));
+  const failures = new Map(sent.failed.map((failure) => [normaliseRecipient(failure.msisdn), failure]));
+  const withheld = new Map(sent.withheld?.map((refusal) => [refusal.msisdn, refusal]));
   const hasFailed = (recipient: string) => failures.has(normaliseRecipient(recipient));
   const { to } = item.message;
-  const waiting = sent.accepted.length === 0 ? [] : to.filter((recipient) => !hasFailed(recipient));
-  const begun = createRequests(item, keys, waiting, requests).map((request): ReplyRequest => {
+  const waitingRecipients = sent.accepted.length === 0 ? [] : to.filter((recipient) => !hasFailed(recipient));
+  const begun = createRequests(item, keys, waitingRecipients, requests).map((request): ReplyRequest => {
     const begunRequest = { ...request, askedAt: now };
-    return item.isManuallyResent ? takeForwarded(begunRequest, readKey, changes) : begunRequest;
+    return item.isManuallyResent ? collectForwardedReply(begunRequest, readKey, changes) : begunRequest;
   });
   const failed = createRequests(item, keys, to.filter(hasFailed), requests).map((request): ReplyRequest => {
     const { recipient } = request;
@@ -424,12 +430,12 @@ export function endUnaccepted(
   readKey: ReadKey,
   changes: Changes,
 ): { replied: ReplyRequest[]; closedRequests: string[] } {
-  const current = requests.map((request) => takeForwarded(request, readKey, changes));
+  const current = requests.map((request) => collectForwardedReply(request, readKey, changes));
   const isReplied = ({ result }: ReplyRequest) => result !== undefined && !('reason' in result);
   const replied = current.filter(isReplied).map((request) => ({ ...request, askedAt: now }));
-  const silent = current.filter((request) => !isReplied(request));
+  const silentRequests = current.filter((request) => !isReplied(request));
   for (const request of replied) keepItem(changes, request);
-  return { replied, closedRequests: dropRequests(silent, readKey, changes, mayBeDecided) };
+  return { replied, closedRequests: dropRequests(silentRequests, readKey, changes, mayBeDecided) };
 }
 
 /** Drops reply requests without a result. Returns their ids. */

@@ -46,8 +46,10 @@ export function expectStatuses(
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
   // Any handset can belong to an address-book item, except the handsets that another report waits for.
-  const others = new Set(hasItems ? followUps?.of(reference).flatMap((one) => (one as Report).recipients) : []);
-  const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
+  const handsetsOfReports = new Set(
+    hasItems ? followUps?.of(reference).flatMap((followUp) => (followUp as Report).recipients) : [],
+  );
+  const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || handsetsOfReports.has(msisdn));
   const statuses = parse(earlier).filter(([msisdn]) => isKnown(msisdn));
   const until = Math.max(askedAt + (options.reportMs ?? 0) + followUpGraceMs, earlier ? earlier.at + earlier.forMs : 0);
   noteSentIndex(askedAt, readKey, changes);
@@ -68,7 +70,7 @@ export function noteStatus(
   if (reference === undefined || !remembered) return undefined;
   const statuses = parse(remembered);
   const msisdn = normaliseRecipient(record.from);
-  const isKnown = statuses.some(([known]) => known === msisdn);
+  const isKnown = statuses.some(([knownMsisdn]) => knownMsisdn === msisdn);
   if (record.final === true && !isKnown && statuses.length < maxHandsets) {
     const value = JSON.stringify([...statuses, [msisdn, record.statusCode]]);
     changes.remember.set(statusesKey(reference), { ...remembered, value });
@@ -80,10 +82,10 @@ export function noteStatus(
 
 /** Returns the statuses with which a report ends now, or `undefined` if statuses are missing and the time is not up. */
 export function statusesOf(report: Report, isOver: boolean, readKey: ReadKey): Statuses | undefined {
-  const all = parse(readKey(statusesKey(report.reference)));
+  const allStatuses = parse(readKey(statusesKey(report.reference)));
   const recipients = new Set(report.recipients);
   const hasItems = report.recipients.some((recipient) => !isHandset(recipient));
-  const statuses = hasItems ? all : all.filter(([msisdn]) => recipients.has(msisdn));
+  const statuses = hasItems ? allStatuses : allStatuses.filter(([msisdn]) => recipients.has(msisdn));
   return !isOver && (hasItems || statuses.length < recipients.size) ? undefined : statuses;
 }
 
@@ -124,6 +126,6 @@ function parse(remembered: Remembered | undefined): Statuses {
 function isStatuses(value: unknown): value is Statuses {
   return (
     Array.isArray(value) &&
-    value.every((one) => Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'string')
+    value.every((status) => Array.isArray(status) && typeof status[0] === 'string' && typeof status[1] === 'string')
   );
 }

@@ -98,9 +98,9 @@ function matchByHandset(sender: string, readKey: ReadKey): Match | undefined {
     const open = hasRequest && findRequest(sent, sender, readKey);
     return open?.isPending ? undefined : open;
   };
-  const latest = [...references].reverse().find(openTo) ?? references.at(-1);
-  const sent = latest && readSent(latest.sent, readKey);
-  const request = latest && openTo(latest);
+  const latestReference = [...references].reverse().find(openTo) ?? references.at(-1);
+  const sent = latestReference && readSent(latestReference.sent, readKey);
+  const request = latestReference && openTo(latestReference);
   return sent && { ...publicMatch(sent, 'handset'), ...(request && { request }) };
 }
 
@@ -114,8 +114,8 @@ function requestOfReply(
   if (request || to.includes(normaliseRecipient(from))) return request;
   // Any other handset can belong to an address-book item.
   for (const item of to) {
-    const ofItem = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
-    if (ofItem) return ofItem;
+    const itemRequest = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
+    if (itemRequest) return itemRequest;
   }
   return undefined;
 }
@@ -141,12 +141,12 @@ function readSent(reference: string, readKey: ReadKey): RememberedMessage | unde
 
 /** Creates a step that reads the bodies of remembered messages. Its result maps each reference to a body. */
 export function createBodyReading(references: readonly string[]): Step<Map<string, string>> {
-  const different = [...new Set(references)];
+  const uniqueReferences = [...new Set(references)];
   return {
-    keys: different.map(sentKey),
+    keys: uniqueReferences.map(sentKey),
     whileFailing: 'refuse',
     decide(readKey) {
-      const bodies = different.flatMap((reference): [string, string][] => {
+      const bodies = uniqueReferences.flatMap((reference): [string, string][] => {
         const sent = readSent(reference, readKey);
         return sent ? [[reference, sent.body]] : [];
       });
@@ -157,7 +157,7 @@ export function createBodyReading(references: readonly string[]): Step<Map<strin
 
 function isStoredMessage(value: unknown): value is StoredMessage {
   const { to, body } = Object(value) as Partial<Record<keyof StoredMessage, unknown>>;
-  return Array.isArray(to) && to.every((one) => typeof one === 'string') && typeof body === 'string';
+  return Array.isArray(to) && to.every((recipient) => typeof recipient === 'string') && typeof body === 'string';
 }
 
 function publicMatch(
@@ -196,7 +196,8 @@ function parseReferences(remembered: Remembered | undefined): Reference[] {
 
 function isReferences(value: unknown): value is Reference[] {
   return (
-    Array.isArray(value) && value.every((one) => typeof one?.sent === 'string' && Number.isFinite(one.at + one.until))
+    Array.isArray(value) &&
+    value.every((reference) => typeof reference?.sent === 'string' && Number.isFinite(reference.at + reference.until))
   );
 }
 
@@ -206,16 +207,16 @@ function isReferences(value: unknown): value is Reference[] {
  */
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
   const withRequest = references.filter(({ asks }) => asks);
-  const others = references.filter(({ asks }) => !asks);
+  const otherReferences = references.filter(({ asks }) => !asks);
   const latestReferences = new Set([
     ...withRequest.slice(-maxRequestsPerHandset),
-    ...others.slice(-maxMessagesPerHandset),
+    ...otherReferences.slice(-maxMessagesPerHandset),
   ]);
-  const keptReferences = references.filter((reference) => latestReferences.has(reference));
-  const at = Math.max(...keptReferences.map((reference) => reference.at));
-  const until = Math.max(...keptReferences.map((reference) => reference.until));
-  const remembered = { at, forMs: until - at, value: JSON.stringify(keptReferences) };
-  changes.remember.set(key, keptReferences.length === 0 ? undefined : remembered);
+  const remainingReferences = references.filter((reference) => latestReferences.has(reference));
+  const at = Math.max(...remainingReferences.map((reference) => reference.at));
+  const until = Math.max(...remainingReferences.map((reference) => reference.until));
+  const remembered = { at, forMs: until - at, value: JSON.stringify(remainingReferences) };
+  changes.remember.set(key, remainingReferences.length === 0 ? undefined : remembered);
 }
 
 /** Forgets a message for recipients that did not receive it. The message was remembered for them before it was sent. */
@@ -229,8 +230,8 @@ export function forgetSent(
   if (readSent(sent, readKey)?.messageItemId !== id) return;
   for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(readKey(key));
-    const others = references.filter((reference) => reference.sent !== sent);
-    if (others.length < references.length) writeReferences(key, others, changes);
+    const otherReferences = references.filter((reference) => reference.sent !== sent);
+    if (otherReferences.length < references.length) writeReferences(key, otherReferences, changes);
   }
 }
 
@@ -267,7 +268,7 @@ export function keysOfRecipients(reference: string, recipients: readonly string[
 }
 
 /** A message to be remembered. */
-interface Remembering {
+interface MessageToRemember {
   item: MessageItem;
   /** The recipients to which the message goes. */
   to: string[];
@@ -282,7 +283,7 @@ interface Remembering {
 
 /** Remembers a message, so that replies and statuses can be matched to it. */
 export function remember(
-  { item, to, keys, recipients, open, isAccepted }: Remembering,
+  { item, to, keys, recipients, open, isAccepted }: MessageToRemember,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   readKey: ReadKey,
   changes: Changes,
@@ -297,8 +298,8 @@ export function remember(
   if (isAccepted || !earlier || earlier.messageItemId === item.id) rememberMessage({ item, to, keys }, memory, changes);
   for (const [msisdn, key] of handsetKeysOf(recipients)) {
     const added = { sent: reference, at, until: at + forMs, ...(askedHandsets.has(msisdn) && { asks: true as const }) };
-    const others = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
-    writeReferences(key, [...others, added], changes);
+    const otherReferences = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
+    writeReferences(key, [...otherReferences, added], changes);
     if (item.again) {
       // A reply to the second message (option `again`) ends the request of the first message.
       const alias: Alias = { aliasOf: requestKey(item.again.reference, recipientDigest(item.again.recipient)) };
@@ -310,7 +311,7 @@ export function remember(
 }
 
 function rememberMessage(
-  { item, to, keys: { messageId, reference } }: Pick<Remembering, 'item' | 'to' | 'keys'>,
+  { item, to, keys: { messageId, reference } }: Pick<MessageToRemember, 'item' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   changes: Changes,
 ): void {
@@ -333,7 +334,7 @@ function rememberMessage(
 
 /** Notes that a sent message was accepted. The message replaces an earlier message with the same messageId. */
 export function acceptSent(
-  { item, to, keys }: Pick<Remembering, 'item' | 'to' | 'keys'>,
+  { item, to, keys }: Pick<MessageToRemember, 'item' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   readKey: ReadKey,
   changes: Changes,
@@ -392,9 +393,9 @@ export function openRequests(
   for (const { id, recipient, reference, hasAnswers } of requests) {
     const key = requestKey(reference, recipientDigest(recipient));
     const open = parseRequests(readKey(key));
-    const isReceived = open.find((one) => one.id === id)?.isReceived;
+    const isReceived = open.find((request) => request.id === id)?.isReceived;
     const added: OpenRequest = { id, ...(hasAnswers && { hasAnswers }), ...(isReceived && { isReceived }), ...pending };
-    write(key, duration, [...open.filter((one) => one.id !== id), added].slice(-maxPerKey), changes);
+    writeRequests(key, duration, [...open.filter((request) => request.id !== id), added].slice(-maxPerKey), changes);
   }
 }
 
@@ -422,9 +423,11 @@ export function changeRequest(
 ): void {
   const remembered = readKey(key);
   const open = parseRequests(remembered);
-  if (!remembered || !open.some((one) => one.id === id)) return;
-  const changed = open.flatMap((one) => (one.id !== id ? one : change ? { ...one, ...change } : []));
-  write(key, remembered, changed, changes);
+  if (!remembered || !open.some((request) => request.id === id)) return;
+  const changedRequests = open.flatMap((request) =>
+    request.id !== id ? request : change ? { ...request, ...change } : [],
+  );
+  writeRequests(key, remembered, changedRequests, changes);
 }
 
 /** Keeps the requests that are open in two values from the same time. Otherwise, keeps the later value. */
@@ -432,10 +435,10 @@ export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Re
   // Includes the values of second messages (option `again`), which are not lists.
   if (ownValue.value === formerValue.value) return ownValue;
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
-  const ownRequests = new Map(parseRequests(ownValue).map((one) => [one.id, one]));
-  const open = parseRequests(formerValue).flatMap((one) => {
-    const own = ownRequests.get(one.id);
-    return own ? { ...one, ...own } : [];
+  const ownRequests = new Map(parseRequests(ownValue).map((request) => [request.id, request]));
+  const open = parseRequests(formerValue).flatMap((request) => {
+    const ownRequest = ownRequests.get(request.id);
+    return ownRequest ? { ...request, ...ownRequest } : [];
   });
   return { ...ownValue, value: JSON.stringify(open) };
 }
@@ -444,7 +447,7 @@ export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Re
  * Writes an empty list instead of removing the key. If a user changes the login back, the import then replaces the
  * outdated list in the former store.
  */
-function write(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
+function writeRequests(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
   changes.remember.set(key, { at, forMs, value: JSON.stringify(open) });
 }
 
@@ -470,7 +473,7 @@ function parseRequests(remembered: Remembered | undefined): OpenRequest[] {
 }
 
 function isOpenRequests(value: unknown): value is OpenRequest[] {
-  return Array.isArray(value) && value.every((one) => typeof one?.id === 'string');
+  return Array.isArray(value) && value.every((request) => typeof request?.id === 'string');
 }
 
 function isAlias(value: unknown): value is Alias {

@@ -28,12 +28,12 @@ const spareMs = 24 * 3_600_000;
 
 /** Reads the times of a counted value, the latest last. An unreadable value has none. */
 export function parseCounts(value = ''): Counted[] {
-  const [, ...times] = value.split(' ');
-  const counted = times.map((text): Counted => {
+  const [, ...entries] = value.split(' ');
+  const times = entries.map((text): Counted => {
     const [at, number] = text.split(':', 2);
     return [Number(at), Number(number)];
   });
-  return counted.filter((one) => one.every(Number.isInteger));
+  return times.filter((time) => time.every(Number.isInteger));
 }
 
 /** Returns the name of the clock of a counted value. */
@@ -42,8 +42,8 @@ export function clockOfCounts(value: string | undefined): string {
 }
 
 /** Writes counted messages as a value. */
-export function formatCounts(clock: string, counted: readonly Counted[]): string {
-  return [clock, ...counted.map(([at, number]) => `${at}:${number}`)].join(' ');
+export function formatCounts(clock: string, times: readonly Counted[]): string {
+  return [clock, ...times.map(([at, number]) => `${at}:${number}`)].join(' ');
 }
 
 /** Returns how long the store keeps a count, in ms. */
@@ -52,9 +52,9 @@ export function storedMs(windowMs: number): number {
 }
 
 /** Returns whether a count does not exceed its limits. */
-export function areLimitsKept(value: string | undefined, { limits }: Count): boolean {
-  const counted = limits.length > 0 ? parseCounts(value) : [];
-  return limits.every(({ since, max }) => sumAfter(counted, since) <= max);
+export function isWithinLimits(value: string | undefined, { limits }: Count): boolean {
+  const times = limits.length > 0 ? parseCounts(value) : [];
+  return limits.every(({ since, max }) => sumAfter(times, since) <= max);
 }
 
 /**
@@ -67,34 +67,34 @@ export function addCount(
   value: string | undefined,
   { now, windowMs, clock, changes }: Omit<Count, 'limits'>,
 ): { at: number; forMs: number; value: string } | undefined {
-  const counted = parseCounts(value);
+  const times = parseCounts(value);
   for (const [at, number] of changes) {
-    const last = counted.at(-1);
-    if (number < 0) remove(counted, at, -number, windowMs / partsOfWindow);
+    const lastTime = times.at(-1);
+    if (number < 0) remove(times, at, -number, windowMs / partsOfWindow);
     // The last time might be later, because another machine has a different clock. The message then counts longer.
-    else if (last && last[0] >= at) last[1] += number;
-    else counted.push([at, number]);
+    else if (lastTime && lastTime[0] >= at) lastTime[1] += number;
+    else times.push([at, number]);
   }
-  const current = counted.filter(([at, number]) => number > 0 && now - at < windowMs);
-  if (current.length === 0) return undefined;
-  const text = formatCounts(clock, current.length > maxTimes ? mergeParts(current, windowMs) : current);
+  const currentTimes = times.filter(([at, number]) => number > 0 && now - at < windowMs);
+  if (currentTimes.length === 0) return undefined;
+  const text = formatCounts(clock, currentTimes.length > maxTimes ? mergeParts(currentTimes, windowMs) : currentTimes);
   return { at: now, forMs: storedMs(windowMs), value: text };
 }
 
 /** Joins the counts of two steps. The limits of the later step allow for the changes of the earlier step. */
-export function joinCounts(earlier: Count | undefined, later: Count): Count {
-  if (!earlier) return later;
-  const limits = new Map(earlier.limits.map(({ since, max }) => [since, max]));
-  for (const { since, max } of later.limits) {
-    const joined = max - sumAfter(earlier.changes, since);
+export function joinCounts(earlierCount: Count | undefined, laterCount: Count): Count {
+  if (!earlierCount) return laterCount;
+  const limits = new Map(earlierCount.limits.map(({ since, max }) => [since, max]));
+  for (const { since, max } of laterCount.limits) {
+    const joined = max - sumAfter(earlierCount.changes, since);
     limits.set(since, Math.min(joined, limits.get(since) ?? joined));
   }
-  const changes = [...earlier.changes, ...later.changes];
-  const windowMs = Math.max(earlier.windowMs, later.windowMs);
+  const changes = [...earlierCount.changes, ...laterCount.changes];
+  const windowMs = Math.max(earlierCount.windowMs, laterCount.windowMs);
   return {
-    now: Math.max(earlier.now, later.now),
+    now: Math.max(earlierCount.now, laterCount.now),
     windowMs,
-    clock: later.clock,
+    clock: laterCount.clock,
     // Merges the changes, because their number during a long outage has no limit.
     changes: changes.length > maxTimes ? mergeParts(changes, windowMs) : changes,
     limits: [...limits].map(([since, max]) => ({ since, max })),
@@ -102,30 +102,30 @@ export function joinCounts(earlier: Count | undefined, later: Count): Count {
 }
 
 /** Returns how many messages have a later time. */
-export function sumAfter(counted: readonly Counted[], since: number): number {
-  return counted.reduce((sum, [at, number]) => (at > since ? sum + number : sum), 0);
+export function sumAfter(times: readonly Counted[], since: number): number {
+  return times.reduce((sum, [at, number]) => (at > since ? sum + number : sum), 0);
 }
 
-function remove(counted: Counted[], removedAt: number, number: number, partMs: number): void {
-  let remaining = number;
-  for (const one of counted) {
+function remove(times: Counted[], removedAt: number, number: number, partMs: number): void {
+  let remainingCount = number;
+  for (const time of times) {
     // Merged times are stored under the latest time.
-    if (one[0] < removedAt || one[0] - removedAt >= partMs) continue;
-    const less = Math.min(remaining, one[1]);
-    one[1] -= less;
-    remaining -= less;
+    if (time[0] < removedAt || time[0] - removedAt >= partMs) continue;
+    const difference = Math.min(remainingCount, time[1]);
+    time[1] -= difference;
+    remainingCount -= difference;
   }
 }
 
 /** Merges successive added messages of the same part of the window. */
-function mergeParts(counted: readonly Counted[], windowMs: number): Counted[] {
+function mergeParts(times: readonly Counted[], windowMs: number): Counted[] {
   const partOf = (at: number) => Math.floor((at * partsOfWindow) / windowMs);
-  const merged: Counted[] = [];
-  for (const [at, number] of counted) {
-    const last = merged.at(-1);
-    const isSamePart = last && last[1] > 0 && number > 0 && partOf(last[0]) === partOf(at);
-    if (isSamePart) merged[merged.length - 1] = [Math.max(at, last[0]), last[1] + number];
-    else merged.push([at, number]);
+  const mergedTimes: Counted[] = [];
+  for (const [at, number] of times) {
+    const lastTime = mergedTimes.at(-1);
+    const isSamePart = lastTime && lastTime[1] > 0 && number > 0 && partOf(lastTime[0]) === partOf(at);
+    if (isSamePart) mergedTimes[mergedTimes.length - 1] = [Math.max(at, lastTime[0]), lastTime[1] + number];
+    else mergedTimes.push([at, number]);
   }
-  return merged;
+  return mergedTimes;
 }

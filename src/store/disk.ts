@@ -38,12 +38,12 @@ export const engines: readonly Engine[] = [levelDb, sqlite];
 export async function openDatabase(folder: string, candidates: readonly Engine[]): Promise<Database> {
   const names = await readdir(folder);
   const formerEngine = engines.find((engine) => engine.hasWritten(names));
-  const usable = formerEngine ? candidates.filter(({ name }) => name === formerEngine.name) : candidates;
-  for (const engine of usable) {
+  const usableEngines = formerEngine ? candidates.filter(({ name }) => name === formerEngine.name) : candidates;
+  for (const engine of usableEngines) {
     const open = await engine.load();
-    if (open) return explaining(await explained(open(folder), folder), folder);
+    if (open) return explainErrorsOf(await explainRejection(open(folder), folder), folder);
   }
-  const detail = describeLack(formerEngine ? [formerEngine] : engines);
+  const detail = describeMissing(formerEngine ? [formerEngine] : engines);
   throw formerEngine
     ? new SmsError('databaseForeign', { params: { detail, folder } })
     : new SmsError('databaseMissing', { params: { detail } });
@@ -56,18 +56,18 @@ const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
 ];
 
 /** Wraps a database. Its errors then name the folder, and tell the user how to solve the problem. */
-function explaining(database: Database, folder: string): Database {
+function explainErrorsOf(database: Database, folder: string): Database {
   return {
     file: database.file,
     droppedBytes: database.droppedBytes,
-    read: (keys) => explained(database.read(keys), folder),
-    list: (...range) => explained(database.list(...range), folder),
-    write: (operations, options) => explained(database.write(operations, options), folder),
+    read: (keys) => explainRejection(database.read(keys), folder),
+    list: (...range) => explainRejection(database.list(...range), folder),
+    write: (operations, options) => explainRejection(database.write(operations, options), folder),
     close: () => database.close(),
   };
 }
 
-function explained<T>(result: Promise<T>, folder: string): Promise<T> {
+function explainRejection<T>(result: Promise<T>, folder: string): Promise<T> {
   return result.catch((error: unknown) => Promise.reject(explain(error, folder)));
 }
 
@@ -78,9 +78,9 @@ function explain(error: unknown, folder: string): unknown {
   return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
 }
 
-function describeLack(missing: readonly Engine[]): string {
+function describeMissing(missingEngines: readonly Engine[]): string {
   const { platform, arch, versions } = process;
-  return `${platform} ${arch}, Node.js ${versions.node}: ${missing.map(({ name }) => `no ${name}`).join(', ')}`;
+  return `${platform} ${arch}, Node.js ${versions.node}: ${missingEngines.map(({ name }) => `no ${name}`).join(', ')}`;
 }
 
 /** Prefixes of the keys of items, remembered values and unreadable items. */
@@ -113,7 +113,7 @@ const clearingKey = '!clearing!';
 export class DiskStore implements Store {
   readonly durable = true;
   readonly #location: string;
-  readonly #heldFiles: HeldFiles;
+  readonly #savedFiles: SavedFiles;
   readonly #engines: typeof engines;
   readonly #undo: UndoFile;
   #database: Database | undefined;
@@ -121,10 +121,10 @@ export class DiskStore implements Store {
   /** Identity of the file that exists for as long as the database does. */
   #inode: number | undefined;
   /** Whether the files of the store were deleted or moved while it was open. */
-  #isGone = false;
+  #isDeleted = false;
   #hasFailed = false;
   /** Key at which the next sweep continues. Absent at the start of a round. */
-  #sweptTo: string | undefined;
+  #nextSweepKey: string | undefined;
 
   /**
    * @param location folder of the store, which the store creates if necessary
@@ -133,7 +133,7 @@ export class DiskStore implements Store {
   constructor(location: string, candidates = engines) {
     this.#location = location;
     this.#engines = candidates;
-    this.#heldFiles = new HeldFiles(location);
+    this.#savedFiles = new SavedFiles(location);
     this.#undo = new UndoFile(location);
   }
 
@@ -151,30 +151,30 @@ export class DiskStore implements Store {
     this.#inode = inodeOf(database.file);
     if (database.droppedBytes > 0) events.onDropped?.(database.droppedBytes, this.#location);
     await this.#undo.apply(database);
-    const pendingWrites = this.#heldFiles.read();
+    const pendingWrites = this.#savedFiles.read();
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
     this.#events = events;
     await this.#finishClearing();
     const items: Item[] = [];
     if (!events.isImport) for await (const page of this.#itemPages()) items.push(...page);
-    const isReset = this.#isGone;
-    this.#isGone = false;
+    const isReset = this.#isDeleted;
+    this.#isDeleted = false;
     return { items, pendingWrites, isReset };
   }
 
   saveAhead(text: string): PendingWrite | undefined {
-    return this.#database && this.#heldFiles.saveAhead(text);
+    return this.#database && this.#savedFiles.saveAhead(text);
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    const texts = await this.#opened().read(keys.map((key) => rememberedPrefix + key));
+    const texts = await this.#requireDatabase().read(keys.map((key) => rememberedPrefix + key));
     return texts.map((text) => (text === undefined ? undefined : parseRemembered(text)));
   }
 
   async *pages(): AsyncGenerator<StorePage> {
     for await (const items of this.#itemPages()) yield { items, remembered: [] };
-    for await (const page of listPages(this.#opened(), rememberedPrefix)) {
+    for await (const page of listPages(this.#requireDatabase(), rememberedPrefix)) {
       yield { items: [], remembered: page.map(([key, text]) => [key, parseRemembered(text)]) };
     }
   }
@@ -185,7 +185,7 @@ export class DiskStore implements Store {
       [clearingKey, key],
     ];
     // From here on, all other data is treated as dropped, although dropping it takes several writes.
-    await this.#opened().write(marks, { isFlushed: true });
+    await this.#requireDatabase().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }
 
@@ -193,15 +193,15 @@ export class DiskStore implements Store {
     const { keep, drop, remember, count } = changes;
     const operations: Operation[] = [];
     try {
-      const database = this.#opened();
+      const database = this.#requireDatabase();
       const keys = [...count.keys()];
-      const before = new Map(
+      const earlierValues = new Map(
         (keys.length > 0 ? await this.recall(keys) : []).map((value, index) => [keys[index], value]),
       );
-      const counted = applyCounts(changes, (key) => before.get(key));
+      const countedValues = applyCounts(changes, (key) => earlierValues.get(key));
       for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
       for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
-      for (const [key, value] of [...remember, ...counted]) {
+      for (const [key, value] of [...remember, ...countedValues]) {
         operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
       }
       // Ignores the keys to compare, because no other process can change their values.
@@ -210,19 +210,19 @@ export class DiskStore implements Store {
       await database.write(operations, { isFlushed: isToFlush });
       // Checks the file, because the operating system lets a process write to a deleted file without an error.
       if (isToFlush) this.#checkFile();
-      if (this.#isGone) throw new SmsError('storeGone', { params: { folder: this.#location } });
+      if (this.#isDeleted) throw new SmsError('storeGone', { params: { folder: this.#location } });
     } catch (error) {
       this.#hasFailed = true;
-      if (this.#database && !this.#isGone) await this.#undo.note(this.#database, operations);
+      if (this.#database && !this.#isDeleted) await this.#undo.note(this.#database, operations);
       throw error;
     }
   }
 
   async sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
-    const database = this.#opened();
-    const from = this.#sweptTo ?? rememberedPrefix;
-    const page = await database.list(from, rememberedPrefix + unsweptPrefix, pageSize);
-    this.#sweptTo = keyAfter(page);
+    const database = this.#requireDatabase();
+    const startKey = this.#nextSweepKey ?? rememberedPrefix;
+    const page = await database.list(startKey, rememberedPrefix + unsweptPrefix, pageSize);
+    this.#nextSweepKey = keyAfter(page);
     const operations: Operation[] = [];
     for (const [key, text] of page) {
       const remembered = parseRemembered(text);
@@ -239,13 +239,13 @@ export class DiskStore implements Store {
   }
 
   async #finishClearing(): Promise<void> {
-    const database = this.#opened();
+    const database = this.#requireDatabase();
     const [mark] = await database.read([clearingKey]);
     if (mark === undefined) return;
     for (const prefix of [itemPrefix, rememberedPrefix]) {
       for await (const page of listPages(database, prefix)) {
-        const dropped = page.filter(([key]) => prefix + key !== rememberedPrefix + mark);
-        const operations = dropped.map(([key]): Operation => [prefix + key, undefined]);
+        const entriesToDrop = page.filter(([key]) => prefix + key !== rememberedPrefix + mark);
+        const operations = entriesToDrop.map(([key]): Operation => [prefix + key, undefined]);
         if (operations.length > 0) await database.write(operations, { isFlushed: false });
       }
     }
@@ -254,26 +254,26 @@ export class DiskStore implements Store {
 
   /** Reads items in order, and quarantines unreadable ones. */
   async *#itemPages(): AsyncGenerator<Item[]> {
-    const [database, events] = [this.#opened(), this.#events];
+    const [database, events] = [this.#requireDatabase(), this.#events];
     if (!events) return;
     for await (const page of listPages(database, itemPrefix)) {
       yield await readItems(page, events, async (id, text) => {
-        const place = unreadablePrefix + id;
-        const moved: Operation[] = [
-          [place, text],
+        const quarantineKey = unreadablePrefix + id;
+        const moveOperations: Operation[] = [
+          [quarantineKey, text],
           [itemPrefix + id, undefined],
         ];
-        await database.write(moved, { isFlushed: false });
-        return `${database.file} (${place})`;
+        await database.write(moveOperations, { isFlushed: false });
+        return `${database.file} (${quarantineKey})`;
       });
     }
   }
 
   #checkFile(): void {
-    this.#isGone ||= this.#database !== undefined && inodeOf(this.#database.file) !== this.#inode;
+    this.#isDeleted ||= this.#database !== undefined && inodeOf(this.#database.file) !== this.#inode;
   }
 
-  #opened(): Database {
+  #requireDatabase(): Database {
     if (!this.#database) throw new Error('not open');
     return this.#database;
   }
@@ -286,9 +286,9 @@ function inodeOf(file: string): number | undefined {
 
 /** Lists all keys of a kind in order, page by page, without the prefix of the kind. */
 async function* listPages(database: Database, kind: string): AsyncGenerator<[string, string][]> {
-  for (let from: string | undefined = kind; from !== undefined; ) {
-    const page = await database.list(from, endOf(kind), pageSize);
-    from = keyAfter(page);
+  for (let startKey: string | undefined = kind; startKey !== undefined; ) {
+    const page = await database.list(startKey, endOf(kind), pageSize);
+    startKey = keyAfter(page);
     if (page.length > 0) yield page.map(([key, text]) => [key.slice(kind.length), text]);
   }
 }
@@ -339,7 +339,7 @@ class UndoFile {
 /** Parses the file. Ignores a file that a kill cut off, because no caller was told yet that the commit had failed. */
 function parseUndo(text: string): Operation[] {
   try {
-    return (JSON.parse(text) as [string, string | null][]).map(([key, former]) => [key, former ?? undefined]);
+    return (JSON.parse(text) as [string, string | null][]).map(([key, formerText]) => [key, formerText ?? undefined]);
   } catch {
     return [];
   }
@@ -356,7 +356,7 @@ const numberLength = 15;
  * end of the process. Their names ascend in the order of the texts. Each text ends with a line break, so that a
  * truncated text can be recognised.
  */
-class HeldFiles {
+class SavedFiles {
   readonly #folder: string;
   /** Names of the files whose texts this process has in memory. */
   readonly #ownNames = new Set<string>();

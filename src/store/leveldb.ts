@@ -59,7 +59,7 @@ async function countDroppedBytes(folder: string): Promise<number> {
 }
 
 function countDamaged(log: Buffer): number {
-  let damaged = 0;
+  let damagedBytes = 0;
   for (let start = 0; start < log.length; start += blockSize) {
     const end = Math.min(start + blockSize, log.length);
     for (let at = start; at + headerSize <= end; ) {
@@ -72,11 +72,11 @@ function countDamaged(log: Buffer): number {
       // follow it.
       const isFilling = log.readUInt32LE(at) === 0 && next === at + headerSize;
       const isCutOff = end === log.length && next > end && !hasRecord(log, at + 1, end);
-      if (!isFilling && !isCutOff) damaged += end - at;
+      if (!isFilling && !isCutOff) damagedBytes += end - at;
       break;
     }
   }
-  return damaged;
+  return damagedBytes;
 }
 
 function hasRecord(log: Buffer, from: number, end: number): boolean {

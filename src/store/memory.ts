@@ -44,10 +44,10 @@ export class MemoryStore implements Store {
 
   async commit(changes: Changes): Promise<void> {
     const { keep, drop, remember } = changes;
-    const counted = applyCounts(changes, (key) => this.#remembered.get(key));
+    const countedValues = applyCounts(changes, (key) => this.#remembered.get(key));
     for (const [id, item] of keep) this.#items.set(id, item);
     for (const id of drop.keys()) this.#items.delete(id);
-    for (const [key, value] of [...remember, ...counted]) {
+    for (const [key, value] of [...remember, ...countedValues]) {
       if (value === undefined) this.#remembered.delete(key);
       else this.#remembered.set(key, value);
     }

@@ -2,24 +2,24 @@ import type { Redis } from 'ioredis';
 import { maxTimes, partsOfWindow } from './counts';
 
 /** Heartbeat value of a closed instance, whose items other instances can claim immediately. */
-export const leftSign = 'left';
+export const closedHeartbeat = 'left';
 /** Field of the heartbeat value in the hash of items of an instance. No item has this id. */
-export const signField = '-';
+export const heartbeatField = '-';
 
 /** Checks that no other instance has claimed items of this instance, and that the server has not lost its items. */
-const checkSign = `
+const checkHeartbeat = `
 local step = cjson.decode(ARGV[1])
-local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', KEYS[1], '${signField}') == step.sign
+local isAlive = redis.call('GET', KEYS[2]) == step.heartbeat and redis.call('HGET', KEYS[1], '${heartbeatField}') == step.heartbeat
 `;
 
 /**
  * Suffix of a heartbeat value. It means that other instances have claimed items of this instance since it was last
  * open.
  */
-const takenSign = 'taken';
+const claimedSuffix = 'taken';
 
 /**
- * Writes the first heartbeat of a session, and returns it. The heartbeat gets the suffix {@link takenSign} in two
+ * Writes the first heartbeat of a session, and returns it. The heartbeat gets the suffix {@link claimedSuffix} in two
  * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
  * found that. If the suffix is absent but items are missing, the server has lost them.
  *
@@ -27,7 +27,7 @@ const takenSign = 'taken';
  * rights is therefore refused now. Keys: own items, heartbeat, mark that this instance is gone, mark that its items are
  * reserved, and names of all instances.
  */
-const settleInScript = `
+const startSessionScript = `
 local step = cjson.decode(ARGV[1])
 local items, alive, gone, reserved, instances = unpack(KEYS)
 redis.call('SREM', instances, '')
@@ -40,14 +40,14 @@ redis.call('MGET', alive)
 redis.call('SCAN', 0, 'COUNT', 1)
 redis.call('PTTL', alive)
 redis.call('TIME')
-local storedSign = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) or ''
-local isTaken = storedSign ~= step.lastSign and storedSign:find('${takenSign}$')
-local sign = step.sign .. (isTaken and '${takenSign}' or '')
-redis.call('SET', alive, sign, 'PX', step.aliveMs)
+local storedHeartbeat = redis.call('HGET', items, '${heartbeatField}') or redis.call('GET', gone) or ''
+local wereClaimed = storedHeartbeat ~= step.lastHeartbeat and storedHeartbeat:find('${claimedSuffix}$')
+local heartbeat = step.heartbeat .. (wereClaimed and '${claimedSuffix}' or '')
+redis.call('SET', alive, heartbeat, 'PX', step.aliveMs)
 redis.call('DEL', gone, reserved)
-redis.call('HSET', items, '${signField}', sign)
+redis.call('HSET', items, '${heartbeatField}', heartbeat)
 redis.call('SADD', instances, step.consumer)
-return sign
+return heartbeat
 `;
 
 /**
@@ -60,16 +60,16 @@ local function readCounts(text, limits)
   for at, number in text:gmatch('(%d+):(%d+)') do counted[#counted + 1] = { tonumber(at), tonumber(number) } end
   for _, limit in ipairs(limits) do
     local sum = 0
-    for _, one in ipairs(counted) do if one[1] > limit.since then sum = sum + one[2] end end
+    for _, entry in ipairs(counted) do if entry[1] > limit.since then sum = sum + entry[2] end end
     if sum > limit.max then return nil end
   end
   return counted
 end
 local function removeCounted(counted, removedAt, number, partMs)
-  for _, one in ipairs(counted) do
-    if one[1] >= removedAt and one[1] - removedAt < partMs then
-      local less = math.min(number, one[2])
-      one[2] = one[2] - less
+  for _, entry in ipairs(counted) do
+    if entry[1] >= removedAt and entry[1] - removedAt < partMs then
+      local less = math.min(number, entry[2])
+      entry[2] = entry[2] - less
       number = number - less
     end
   end
@@ -82,16 +82,16 @@ local function addCounts(counted, count)
     else counted[#counted + 1] = { at, number } end
   end
   local current, merged = {}, {}
-  for _, one in ipairs(counted) do
-    if one[2] > 0 and count.now - one[1] < count.windowMs then current[#current + 1] = one end
+  for _, entry in ipairs(counted) do
+    if entry[2] > 0 and count.now - entry[1] < count.windowMs then current[#current + 1] = entry end
   end
-  for _, one in ipairs(current) do
-    local part, last = math.floor(one[1] * ${partsOfWindow} / count.windowMs), merged[#merged]
-    if last and last.part == part and #current > ${maxTimes} then last.at, last.number = one[1], last.number + one[2]
-    else merged[#merged + 1] = { at = one[1], number = one[2], part = part } end
+  for _, entry in ipairs(current) do
+    local part, last = math.floor(entry[1] * ${partsOfWindow} / count.windowMs), merged[#merged]
+    if last and last.part == part and #current > ${maxTimes} then last.at, last.number = entry[1], last.number + entry[2]
+    else merged[#merged + 1] = { at = entry[1], number = entry[2], part = part } end
   end
   local texts = { string.format('%.0f %.0f %s', count.now, count.forMs, count.clock) }
-  for index, one in ipairs(merged) do texts[index + 1] = string.format('%.0f:%.0f', one.at, one.number) end
+  for index, entry in ipairs(merged) do texts[index + 1] = string.format('%.0f:%.0f', entry.at, entry.number) end
   return #merged > 0 and table.concat(texts, ' ') or nil
 end
 `;
@@ -107,7 +107,7 @@ end
  */
 const commitScript = `
 ${countFunctions}
-${checkSign}
+${checkHeartbeat}
 if not isAlive then return -1 end
 for index, expected in ipairs(step.expected) do
   if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
@@ -117,10 +117,10 @@ for index, count in ipairs(step.count) do
   counts[index] = readCounts(redis.call('GET', KEYS[firstCount + index]) or '', count.limits)
   if not counts[index] then return 0 end
 end
-redis.call('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
+redis.call('SET', KEYS[2], step.heartbeat, 'PX', step.aliveMs)
 if step.isClearing then
   redis.call('DEL', KEYS[1])
-  redis.call('HSET', KEYS[1], '${signField}', step.sign)
+  redis.call('HSET', KEYS[1], '${heartbeatField}', step.heartbeat)
 end
 for _, item in ipairs(step.keep) do redis.call('HSET', KEYS[1], item.id, item.text) end
 for index, remembered in ipairs(step.remember) do
@@ -142,16 +142,16 @@ return 1
  * treat this one as dead. Keys: own items, heartbeat, names of all instances, then those of the other instance: items,
  * heartbeat, mark that it is gone, mark that its items are reserved.
  */
-const takeOverScript = `
-${checkSign}
+const claimScript = `
+${checkHeartbeat}
 if not isAlive then return false end
 local instances, items, alive, gone, reserved = KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local sign = redis.call('GET', alive)
-if sign ~= '${leftSign}' and (sign or not step.all) then return {} end
+local heartbeat = redis.call('GET', alive)
+if heartbeat ~= '${closedHeartbeat}' and (heartbeat or not step.mayClaimAll) then return {} end
 local wanted = {}
 for _, name in ipairs(step.wanted) do wanted[name] = true end
 local isGone = redis.call('GET', gone)
-local isReserved = not step.all or not isGone or redis.call('GET', reserved)
+local isReserved = not step.mayClaimAll or not isGone or redis.call('GET', reserved)
 local function isWanted(text)
   local read, item = pcall(cjson.decode, text)
   -- An instance that finds an unreadable item claims it, to quarantine it.
@@ -160,26 +160,26 @@ local function isWanted(text)
   for _, subscriber in ipairs(item.subscribers) do if wanted[subscriber] then return true end end
   return false
 end
-local taken = {}
+local claimed = {}
 for index, text in ipairs(#step.ids > 0 and redis.call('HMGET', items, unpack(step.ids)) or {}) do
   local id = step.ids[index]
   if text and isWanted(text) then
     redis.call('HSET', KEYS[1], id, text)
     redis.call('HDEL', items, id)
-    taken[#taken + 1] = { id, text }
+    claimed[#claimed + 1] = { id, text }
   end
 end
-if #taken > 0 then redis.call('HSET', items, '${signField}', '${takenSign}') end
-local left, last = redis.call('HLEN', items), redis.call('HGET', items, '${signField}')
-if left == 0 or (left == 1 and last) then
+if #claimed > 0 then redis.call('HSET', items, '${heartbeatField}', '${claimedSuffix}') end
+local itemCount, lastHeartbeat = redis.call('HLEN', items), redis.call('HGET', items, '${heartbeatField}')
+if itemCount == 0 or (itemCount == 1 and lastHeartbeat) then
   redis.call('DEL', items, reserved)
   redis.call('SREM', instances, step.other)
-  redis.call('SET', gone, last or '', 'PX', step.reservedMs)
+  redis.call('SET', gone, lastHeartbeat or '', 'PX', step.reservedMs)
 elseif not isGone then
   redis.call('SET', reserved, 1, 'PX', step.reservedMs)
   redis.call('SET', gone, 1, 'PX', 10 * step.reservedMs)
 end
-return taken
+return claimed
 `;
 
 /** An item as the server returns it. */
@@ -190,16 +190,16 @@ export type ListedItem = [id: string, text: string];
  * number of keys comes first.
  */
 export const scripts = {
-  settleIn: { lua: settleInScript, numberOfKeys: 5 },
+  startSession: { lua: startSessionScript, numberOfKeys: 5 },
   commitStep: { lua: commitScript },
-  takeOverHeld: { lua: takeOverScript, numberOfKeys: 7 },
+  claimItems: { lua: claimScript, numberOfKeys: 7 },
 };
 
 /** A connection with the commands of {@link scripts}. */
 export interface ScriptedRedis extends Redis {
-  settleIn(...keysAndStep: string[]): Promise<string>;
+  startSession(...keysAndStep: string[]): Promise<string>;
   commitStep(keys: number, ...keysAndStep: string[]): Promise<1 | 0 | -1>;
-  takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
+  claimItems(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }
 
 /**

@@ -3,7 +3,14 @@ import { type Clock, systemClock, type Timer } from '../clock';
 import { createRedactor, type Redact } from '../http/redact';
 import { parseRedisUrl } from '../login';
 import { storedMs } from './counts';
-import { createKeys, type ListedItem, leftSign, type ScriptedRedis, scripts, signField } from './redis-scripts';
+import {
+  closedHeartbeat,
+  createKeys,
+  heartbeatField,
+  type ListedItem,
+  type ScriptedRedis,
+  scripts,
+} from './redis-scripts';
 import {
   type Changes,
   formatRemembered,
@@ -59,7 +66,7 @@ const redisTiming: RedisTiming = {
 };
 
 /** A heartbeat was renewed if its expiry moved by more than this, in ms. Smaller differences are network delay. */
-const prolongedMs = 1_000;
+const minRenewalMs = 1_000;
 
 /**
  * Maximum number of items that one command lists or claims, because the server serves no other client during a command.
@@ -72,20 +79,20 @@ const scanSize = 1_000;
 /**
  * Message of the error if other instances might have claimed the items of this instance, or the server has lost them.
  */
-const lifeless =
+const missingHeartbeat =
   'Redis: the server has no heartbeat of this instance. The instance was cut off or paused for too long, or its keys (sms:…) were deleted or evicted. It reconnects by itself. If this error returns, check the network, the load of this machine, and which program deletes keys';
 
 /** Instances that might be dead, with the expiry time of their heartbeat by {@link Clock.elapsed}. */
-type Doubtful = Map<string, number | undefined>;
+type UncertainInstances = Map<string, number | undefined>;
 
 /** One connection, from its opening until it fails or is closed. */
 interface Session {
   redis: ScriptedRedis;
   /** Heartbeat value of this session. A late commit of an earlier session finds a different value. */
-  sign: string;
+  heartbeat: string;
   beganAtMs: number;
   events?: StoreEvents;
-  doubtful?: Doubtful;
+  uncertainInstances?: UncertainInstances;
   nextBeat?: Timer;
 }
 
@@ -121,7 +128,7 @@ export class RedisStore implements Store {
   /** The current session. */
   #session: Session | undefined;
   /** Heartbeat value of the last session. */
-  #lastSign: string | undefined;
+  #lastHeartbeat: string | undefined;
 
   /** @throws SmsError `SMS_CONFIG` if the URL is invalid */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
@@ -136,7 +143,7 @@ export class RedisStore implements Store {
   async open(events: StoreEvents): Promise<RecoveredState> {
     this.#abandon(this.#session);
     const redis = await this.#createClient();
-    const session: Session = { redis, sign: randomUUID(), beganAtMs: this.#clock.elapsed() };
+    const session: Session = { redis, heartbeat: randomUUID(), beganAtMs: this.#clock.elapsed() };
     // Uses the last error as the cause. Without the right password, the first error is only that the server refuses the
     // database.
     let failure: Error | undefined;
@@ -147,18 +154,23 @@ export class RedisStore implements Store {
       // Checks for an earlier error, because the client connects even if the database in the URL does not exist.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
-      const step = { consumer: this.#consumer, sign: session.sign, lastSign: this.#lastSign, aliveMs };
+      const step = {
+        consumer: this.#consumer,
+        heartbeat: session.heartbeat,
+        lastHeartbeat: this.#lastHeartbeat,
+        aliveMs,
+      };
       const names = [...this.#keys.allOf(this.#consumer), this.#keys.instances];
-      session.sign = await redis.settleIn(...names, JSON.stringify(step));
+      session.heartbeat = await redis.startSession(...names, JSON.stringify(step));
       session.events = events;
       await this.#readTime(redis);
-      session.doubtful = (await this.#claim(session, events)).doubtful;
+      session.uncertainInstances = (await this.#claim(session, events)).uncertainInstances;
       const items: Item[] = [];
       if (!events.isImport) for await (const page of this.#itemPages(session, events)) items.push(...page);
       this.#session = session;
       this.#beatLater(session, events);
-      this.#lastSign = session.sign;
-      return { items, pendingWrites: [], isReset: session.sign === step.sign };
+      this.#lastHeartbeat = session.heartbeat;
+      return { items, pendingWrites: [], isReset: session.heartbeat === step.heartbeat };
     } catch (error) {
       this.#abandon(session);
       throw describeFailure(failure ?? error, this.#redact);
@@ -166,7 +178,7 @@ export class RedisStore implements Store {
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    const { redis } = this.#opened();
+    const { redis } = this.#requireSession();
     const texts = await this.#attempt(redis.mget(keys.map(this.#keys.seen)));
     return texts.map((text) => (text === null ? undefined : parseRemembered(text)));
   }
@@ -180,31 +192,32 @@ export class RedisStore implements Store {
    * heartbeat since the first call.
    */
   async awaitsClaims(): Promise<boolean> {
-    const session = this.#opened();
-    const { doubtful = new Map(), events, redis, beganAtMs } = session;
-    for (const [name, before] of doubtful) {
+    const session = this.#requireSession();
+    const { uncertainInstances = new Map(), events, redis, beganAtMs } = session;
+    for (const [name, earlierExpiry] of uncertainInstances) {
       const leftMs = await this.#attempt(redis.pttl(this.#keys.alive(name)));
       const expiresAt = this.#clock.elapsed() + leftMs;
-      if (leftMs > 0 && before !== undefined && expiresAt - before > prolongedMs) doubtful.delete(name);
-      else if (leftMs > 0) doubtful.set(name, before ?? expiresAt);
+      if (leftMs > 0 && earlierExpiry !== undefined && expiresAt - earlierExpiry > minRenewalMs)
+        uncertainInstances.delete(name);
+      else if (leftMs > 0) uncertainInstances.set(name, earlierExpiry ?? expiresAt);
       else if (this.#clock.elapsed() - beganAtMs >= this.#timing.graceMs && events) {
         await this.#claim(session, events);
-        doubtful.delete(name);
+        uncertainInstances.delete(name);
       }
     }
-    return doubtful.size > 0;
+    return uncertainInstances.size > 0;
   }
 
   /** Scans the names of all keys on the server, because the server has no list of the keys of a login. */
   async *pages(): AsyncGenerator<StorePage> {
-    const session = this.#opened();
+    const session = this.#requireSession();
     const { redis, events } = session;
     if (events) for await (const items of this.#itemPages(session, events)) yield { items, remembered: [] };
     const start = this.#keys.seen('');
     let cursor = '0';
     do {
-      const [next, found] = await this.#attempt(redis.scan(cursor, 'MATCH', `${start}*`, 'COUNT', scanSize));
-      const keys = found.map((name) => name.slice(start.length));
+      const [next, keyNames] = await this.#attempt(redis.scan(cursor, 'MATCH', `${start}*`, 'COUNT', scanSize));
+      const keys = keyNames.map((name) => name.slice(start.length));
       const values = keys.length > 0 ? await this.recall(keys) : [];
       const remembered = keys.map((key, index) => [key, values[index]] as const).filter(isRemembered);
       if (remembered.length > 0) yield { items: [], remembered };
@@ -215,21 +228,21 @@ export class RedisStore implements Store {
   async clear(key: string, mark: Remembered): Promise<void> {
     const expected = [{ check: false, value: false }];
     const step = { expected, remember: [formatExpiring(mark)], keep: [], drop: [], count: [], isClearing: true };
-    await this.#attempt(this.#commit(this.#opened(), [this.#keys.seen(key)], step));
+    await this.#attempt(this.#commit(this.#requireSession(), [this.#keys.seen(key)], step));
   }
 
   async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
-    const unchanged = [...changes.compare].filter((key) => !changes.remember.has(key));
-    const compared = [...changes.remember.keys(), ...unchanged];
-    const keys = [...compared, ...changes.count.keys()];
+    const unchangedKeys = [...changes.compare].filter((key) => !changes.remember.has(key));
+    const comparedKeys = [...changes.remember.keys(), ...unchangedKeys];
+    const keys = [...comparedKeys, ...changes.count.keys()];
     const step = {
-      expected: compared.map((key) => ({ check: recalled.has(key), value: formatRecalled(recalled.get(key)) })),
+      expected: comparedKeys.map((key) => ({ check: recalled.has(key), value: formatRecalled(recalled.get(key)) })),
       remember: [...changes.remember.values()].map((value) => value !== undefined && formatExpiring(value)),
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
-      count: [...changes.count.values()].map((one) => ({ ...one, forMs: storedMs(one.windowMs) })),
+      count: [...changes.count.values()].map((count) => ({ ...count, forMs: storedMs(count.windowMs) })),
     };
-    const isCommitted = await this.#attempt(this.#commit(this.#opened(), keys.map(this.#keys.seen), step));
+    const isCommitted = await this.#attempt(this.#commit(this.#requireSession(), keys.map(this.#keys.seen), step));
     if (!isCommitted) throw new StoreConflict();
   }
 
@@ -242,7 +255,9 @@ export class RedisStore implements Store {
     this.#session = undefined;
     session?.nextBeat?.cancel();
     if (session?.redis.status === 'ready') {
-      await session.redis.set(this.#keys.alive(this.#consumer), leftSign, 'PX', this.#timing.aliveMs).catch(() => {});
+      await session.redis
+        .set(this.#keys.alive(this.#consumer), closedHeartbeat, 'PX', this.#timing.aliveMs)
+        .catch(() => {});
     }
     session?.redis.disconnect();
   }
@@ -287,9 +302,9 @@ export class RedisStore implements Store {
   async *#itemPages(session: Session, events: StoreEvents): AsyncGenerator<Item[]> {
     const { redis } = session;
     const itemsKey = this.#keys.items(this.#consumer);
-    const ids = (await this.#attempt(redis.hkeys(itemsKey))).filter((id) => id !== signField).sort();
-    for (let from = 0; from < ids.length; from += pageSize) {
-      const page = ids.slice(from, from + pageSize);
+    const ids = (await this.#attempt(redis.hkeys(itemsKey))).filter((id) => id !== heartbeatField).sort();
+    for (let start = 0; start < ids.length; start += pageSize) {
+      const page = ids.slice(start, start + pageSize);
       const texts = await this.#attempt(redis.hmget(itemsKey, ...page));
       const listed = page.map((id, index): ListedItem => [id, texts[index] ?? '']);
       yield await this.#readItems(session, listed, events);
@@ -302,29 +317,40 @@ export class RedisStore implements Store {
    * @returns the claimed items, and the instances that might be dead
    */
   async #claim(
-    { redis, sign, beganAtMs }: Session,
+    { redis, heartbeat, beganAtMs }: Session,
     events: StoreEvents,
-  ): Promise<{ listed: ListedItem[]; doubtful: Doubtful }> {
+  ): Promise<{ claimedItems: ListedItem[]; uncertainInstances: UncertainInstances }> {
     const [keys, { graceMs, reservedMs }] = [this.#keys, this.#timing];
-    const [wantedNames, all] = [events.wantedNames(), this.#clock.elapsed() - beganAtMs >= graceMs];
+    const [wantedNames, mayClaimAll] = [events.wantedNames(), this.#clock.elapsed() - beganAtMs >= graceMs];
     const ownKeys = [keys.items(this.#consumer), keys.alive(this.#consumer), keys.instances];
     const otherNames = (await redis.smembers(keys.instances)).filter((name) => name !== this.#consumer);
-    const signs = otherNames.length > 0 ? await redis.mget(otherNames.map(keys.alive)) : [];
-    const dead = otherNames.filter((_, index) => signs[index] === leftSign || (all && signs[index] === null));
-    const listed: ListedItem[] = [];
-    for (const other of dead) {
+    const heartbeats = otherNames.length > 0 ? await redis.mget(otherNames.map(keys.alive)) : [];
+    const deadNames = otherNames.filter(
+      (_, index) => heartbeats[index] === closedHeartbeat || (mayClaimAll && heartbeats[index] === null),
+    );
+    const claimedItems: ListedItem[] = [];
+    for (const other of deadNames) {
       const names = [...ownKeys, ...keys.allOf(other)];
-      const remainingIds = (await redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
+      const remainingIds = (await redis.hkeys(keys.items(other))).filter((id) => id !== heartbeatField).sort();
       do {
-        const step = { sign, other, all, wanted: wantedNames, reservedMs, ids: remainingIds.splice(0, pageSize) };
-        const claimed = await redis.takeOverHeld(...names, JSON.stringify(step));
-        if (claimed === null) throw new StoreLapse(lifeless);
-        for (const item of claimed) listed.push(item);
+        const step = {
+          heartbeat,
+          other,
+          mayClaimAll,
+          wanted: wantedNames,
+          reservedMs,
+          ids: remainingIds.splice(0, pageSize),
+        };
+        const newItems = await redis.claimItems(...names, JSON.stringify(step));
+        if (newItems === null) throw new StoreLapse(missingHeartbeat);
+        for (const item of newItems) claimedItems.push(item);
       } while (remainingIds.length > 0);
     }
     return {
-      listed,
-      doubtful: new Map(otherNames.filter((name) => !dead.includes(name)).map((name) => [name, undefined])),
+      claimedItems: claimedItems,
+      uncertainInstances: new Map(
+        otherNames.filter((name) => !deadNames.includes(name)).map((name) => [name, undefined]),
+      ),
     };
   }
 
@@ -334,12 +360,12 @@ export class RedisStore implements Store {
    * @param names keys of the remembered values, then of the values that are only compared, then of the counts
    * @returns false, without a commit, if any of the compared values has changed or a limit is reached
    */
-  async #commit({ redis, sign }: Session, names: readonly string[], step: object): Promise<boolean> {
-    const all = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
-    const signed = { ...step, sign, aliveMs: this.#timing.aliveMs };
-    const end = await redis.commitStep(all.length, ...all, JSON.stringify(signed));
-    if (end === -1) throw new StoreLapse(lifeless);
-    return end === 1;
+  async #commit({ redis, heartbeat }: Session, names: readonly string[], step: object): Promise<boolean> {
+    const allKeys = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
+    const fullStep = { ...step, heartbeat, aliveMs: this.#timing.aliveMs };
+    const result = await redis.commitStep(allKeys.length, ...allKeys, JSON.stringify(fullStep));
+    if (result === -1) throw new StoreLapse(missingHeartbeat);
+    return result === 1;
   }
 
   async #readTime(redis: ScriptedRedis): Promise<void> {
@@ -355,8 +381,8 @@ export class RedisStore implements Store {
         // Does not renew an expired heartbeat, because other instances might have claimed the items.
         await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [], count: [] });
         await this.#readTime(session.redis);
-        const { listed } = await this.#claim(session, events);
-        const items = await this.#readItems(session, listed, events);
+        const { claimedItems } = await this.#claim(session, events);
+        const items = await this.#readItems(session, claimedItems, events);
         // Ignores the items if the session has ended. The next session lists them as its own.
         if (this.#session !== session) return;
         if (items.length > 0) events.onTakenOver(items);
@@ -381,7 +407,7 @@ export class RedisStore implements Store {
     return command.catch((error: unknown) => Promise.reject(describeFailure(error, this.#redact)));
   }
 
-  #opened(): Session {
+  #requireSession(): Session {
     if (!this.#session) throw new Error('not open');
     return this.#session;
   }

@@ -140,12 +140,12 @@ function openDatabase(file: string) {
   // On macOS, an ordinary flush leaves data in the cache of the disk.
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
   database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
-  const get = database.prepare('SELECT text FROM texts WHERE key = ?');
-  const put = database.prepare('INSERT OR REPLACE INTO texts VALUES (?, ?)');
+  const readStatement = database.prepare('SELECT text FROM texts WHERE key = ?');
+  const writeStatement = database.prepare('INSERT OR REPLACE INTO texts VALUES (?, ?)');
   const remove = database.prepare('DELETE FROM texts WHERE key = ?');
   const page = database.prepare('SELECT key, text FROM texts WHERE key >= ? AND key < ? ORDER BY key LIMIT ?');
   return {
-    read: (keys: readonly string[]) => keys.map((key) => (get.get(key) as Row | undefined)?.text),
+    read: (keys: readonly string[]) => keys.map((key) => (readStatement.get(key) as Row | undefined)?.text),
     list(...range: Parameters<Database['list']>): [string, string][] {
       const rows: [string, string][] = [];
       let length = 0;
@@ -162,7 +162,7 @@ function openDatabase(file: string) {
       try {
         for (const [key, text] of operations) {
           if (text === undefined) remove.run(key);
-          else put.run(key, text);
+          else writeStatement.run(key, text);
         }
         database.exec('COMMIT');
       } catch (error) {
@@ -178,11 +178,11 @@ function openDatabase(file: string) {
   };
 }
 
-let texts: TextFile | undefined;
+let textFile: TextFile | undefined;
 
-function answer([name, ...args]: Call): unknown {
-  if (name !== 'open') return (texts?.[name] as ((...args: unknown[]) => unknown) | undefined)?.(...args);
-  texts = openDatabase(String(args[0]));
+function handleCall([name, ...args]: Call): unknown {
+  if (name !== 'open') return (textFile?.[name] as ((...args: unknown[]) => unknown) | undefined)?.(...args);
+  textFile = openDatabase(String(args[0]));
   return undefined;
 }
 
@@ -190,7 +190,7 @@ if (workerData === threadName) {
   parentPort?.on('message', (call: Call) => {
     let reply: Answer;
     try {
-      reply = { result: answer(call) };
+      reply = { result: handleCall(call) };
     } catch (error) {
       // `errstr` is SQLite's name of the failure, such as `database or disk is full`.
       const { errstr, message = 'unknown reason' } = error as { errstr?: string; message?: string };

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
-import { addCount, areLimitsKept, type Count, joinCounts } from './counts';
+import { addCount, type Count, isWithinLimits, joinCounts } from './counts';
 
 /** The part of the library that an item belongs to. */
 export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
@@ -231,7 +231,7 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
     compare: new Set(),
     firm: false,
   };
-  for (const later of earlier) addChanges(changes, later);
+  for (const laterChanges of earlier) addChanges(changes, laterChanges);
   return changes;
 }
 
@@ -250,8 +250,8 @@ export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = f
 }
 
 /** Returns an item with the changes of earlier steps in the same commit. */
-export function latest<One extends Item>(item: One, { keep }: Pick<Changes, 'keep'>): One {
-  return (keep.get(item.id) as One | undefined) ?? item;
+export function latest<SomeItem extends Item>(item: SomeItem, { keep }: Pick<Changes, 'keep'>): SomeItem {
+  return (keep.get(item.id) as SomeItem | undefined) ?? item;
 }
 
 /** Drops an item, even if an earlier change kept it. */
@@ -267,9 +267,9 @@ export function rememberValue({ remember, count }: Changes, key: string, value: 
 }
 
 /** Counts messages on top of earlier changes. */
-export function countMessages({ remember, count }: Changes, key: string, later: Count): void {
-  if (remember.has(key)) remember.set(key, addCount(remember.get(key)?.value, later));
-  else count.set(key, joinCounts(count.get(key), later));
+export function countMessages({ remember, count }: Changes, key: string, addition: Count): void {
+  if (remember.has(key)) remember.set(key, addCount(remember.get(key)?.value, addition));
+  else count.set(key, joinCounts(count.get(key), addition));
 }
 
 /**
@@ -282,10 +282,10 @@ export function applyCounts(
   { count }: Changes,
   storedUnder: (key: string) => Remembered | undefined,
 ): [key: string, value: Remembered | undefined][] {
-  return [...count].map(([key, one]) => {
+  return [...count].map(([key, addition]) => {
     const value = storedUnder(key)?.value;
-    if (!areLimitsKept(value, one)) throw new StoreConflict();
-    return [key, addCount(value, one)];
+    if (!isWithinLimits(value, addition)) throw new StoreConflict();
+    return [key, addCount(value, addition)];
   });
 }
 
@@ -294,7 +294,7 @@ export function addChanges(changes: Changes, { keep, loose, drop, remember, coun
   for (const [id, item] of keep) keepItem(changes, item, loose.has(id));
   for (const [id, part] of drop) dropItem(changes, id, part);
   for (const [key, value] of remember) rememberValue(changes, key, value);
-  for (const [key, one] of count) countMessages(changes, key, one);
+  for (const [key, addition] of count) countMessages(changes, key, addition);
   for (const key of compare) changes.compare.add(key);
   changes.firm ||= firm;
 }
@@ -332,12 +332,12 @@ export function parseRemembered(text: string): Remembered {
  * @param quarantine moves an unreadable item to another place, and returns the place
  */
 export async function readItems(
-  listed: AsyncIterable<[id: string, text: string]> | Iterable<[id: string, text: string]>,
+  entries: AsyncIterable<[id: string, text: string]> | Iterable<[id: string, text: string]>,
   events: StoreEvents,
   quarantine: (id: string, text: string) => Promise<string>,
 ): Promise<Item[]> {
   const items: Item[] = [];
-  for await (const [id, text] of listed) {
+  for await (const [id, text] of entries) {
     const isReadable = (item: unknown): item is Item => Object(item).id === id && events.isReadable(item as Item);
     const item = parseRememberedValue({ value: text }, isReadable);
     if (item) items.push(item);
@@ -351,8 +351,8 @@ export async function readItems(
  */
 export function describeStoreFailure(error: unknown): string {
   const codes: string[] = [];
-  for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
-    codes.push(String((current as { code?: unknown }).code ?? current.message));
+  for (let level = error; level instanceof Error && codes.length < 3; level = level.cause) {
+    codes.push(String((level as { code?: unknown }).code ?? level.message));
   }
   return codes.join(', ') || 'unknown reason';
 }

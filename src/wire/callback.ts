@@ -51,9 +51,10 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
     return readForm(asCallback(() => parseForm(bytes, contentType)));
   }
   const fields = [...flattenForm(form)].map(readParsed);
-  const [first] = fields;
-  if (first === undefined) throw unreadable('callback', 'no body');
-  if (first[0].startsWith('<')) throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
+  const [firstField] = fields;
+  if (firstField === undefined) throw unreadable('callback', 'no body');
+  if (firstField[0].startsWith('<'))
+    throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
   return readForm(fields);
 }
 

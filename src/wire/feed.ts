@@ -40,7 +40,7 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   return {
     format,
     ...present({
-      title: trimmed(markupOf(parts.take('title'))),
+      title: trimmed(markupOf(parts.useFirst('title'))),
       updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'date']),
     }),
     account: findAccount(frames, feedLevel),
@@ -52,33 +52,33 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
-  const ownBodies = [...parts.own('content'), ...parts.own('summary')];
+  const ownBodies = [...parts.withoutExtensions('content'), ...parts.withoutExtensions('summary')];
   // Uses elements with another prefix only if the entry has no other bodies. Ignores empty elements with another
   // prefix, because they belong to extensions.
   const otherPrefixBodies =
-    ownBodies.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
+    ownBodies.length > 0 ? [] : [...parts.withName('content'), ...parts.withName('summary')].filter(hasContent);
   const bodies = isAtom
     ? [...ownBodies, ...otherPrefixBodies]
-    : [...parts.named('encoded'), ...parts.own('description')];
+    : [...parts.withName('encoded'), ...parts.withoutExtensions('description')];
   // Skips content with `src`, because it is stored at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);
   const updated = parts.date(['updated', 'date']);
   return {
     ...present({
-      id: trimmed(parts.take(isAtom ? 'id' : 'guid')?.text),
-      title: trimmed(markupOf(parts.take('title'))),
-      body: markupOf(parts.place(body)),
+      id: trimmed(parts.useFirst(isAtom ? 'id' : 'guid')?.text),
+      title: trimmed(markupOf(parts.useFirst('title'))),
+      body: markupOf(parts.markUsed(body)),
       published: published ?? updated,
       updated: updated ?? published,
       author: authorIn(parts, format) ?? feedAuthor,
-      link: linkOf(parts.takeAll('link')),
+      link: linkOf(parts.useAll('link')),
     }),
     categories: parts
-      .takeAll('category')
+      .useAll('category')
       .map(({ attributes, text }) => trimmed(attributes.term ?? text))
       .filter((category) => category !== undefined),
-    fields: parts.rest(),
+    fields: parts.unusedFields(),
   };
 }
 
@@ -86,7 +86,7 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
 class Parts {
   readonly #elements: readonly XmlElement[];
   readonly #prefix: string;
-  readonly #placed = new Set<XmlElement | undefined>();
+  readonly #usedElements = new Set<XmlElement | undefined>();
 
   /** @param prefix prefix of the parent; children with another prefix belong to an extension */
   constructor(elements: readonly XmlElement[], prefix = '') {
@@ -95,64 +95,64 @@ class Parts {
   }
 
   /** Returns all elements with a name. */
-  named(name: string): XmlElement[] {
+  withName(name: string): XmlElement[] {
     return this.#elements.filter((element) => element.name === name);
   }
 
   /** Returns all elements with a name, except elements of extensions. */
-  own(name: string): XmlElement[] {
-    return this.named(name).filter(({ prefix }) => prefix === this.#prefix);
+  withoutExtensions(name: string): XmlElement[] {
+    return this.withName(name).filter(({ prefix }) => prefix === this.#prefix);
   }
 
   /** Marks an element as used. */
-  place(element: XmlElement | undefined): XmlElement | undefined {
-    this.#placed.add(element);
+  markUsed(element: XmlElement | undefined): XmlElement | undefined {
+    this.#usedElements.add(element);
     return element;
   }
 
   /**
    * Marks the first element with a name as used and returns it. Prefers elements that do not belong to an extension.
    */
-  take(name: string): XmlElement | undefined {
-    return this.place(this.#all(name)[0]);
+  useFirst(name: string): XmlElement | undefined {
+    return this.markUsed(this.#candidates(name)[0]);
   }
 
   /**
    * Marks all elements with a name as used and returns them. Returns elements of extensions only if there are no
    * others.
    */
-  takeAll(name: string): XmlElement[] {
-    const elements = this.#all(name);
-    for (const element of elements) this.place(element);
+  useAll(name: string): XmlElement[] {
+    const elements = this.#candidates(name);
+    for (const element of elements) this.markUsed(element);
     return elements;
   }
 
   /**
    * Returns the first readable date among elements with these names, and marks it as used. Unreadable dates stay for
-   * {@link rest}.
+   * {@link unusedFields}.
    */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
-      const text = trimmed(this.#all(name)[0]?.text);
+      const text = trimmed(this.#candidates(name)[0]?.text);
       const date = text === undefined ? undefined : readDate(text);
-      if (text === undefined || date !== undefined) this.take(name);
+      if (text === undefined || date !== undefined) this.useFirst(name);
       if (date !== undefined) return date;
     }
     return undefined;
   }
 
   /** Returns all elements that are not used. */
-  rest(): Record<string, unknown> {
+  unusedFields(): Record<string, unknown> {
     const fields: Record<string, unknown> = {};
     for (const element of this.#elements) {
-      if (!this.#placed.has(element)) addField(fields, element.name, fieldOf(element));
+      if (!this.#usedElements.has(element)) addField(fields, element.name, fieldOf(element));
     }
     return fields;
   }
 
-  #all(name: string): XmlElement[] {
-    const ownElements = this.own(name);
-    return ownElements.length === 0 ? this.named(name) : ownElements;
+  #candidates(name: string): XmlElement[] {
+    const ownElements = this.withoutExtensions(name);
+    return ownElements.length === 0 ? this.withName(name) : ownElements;
   }
 }
 
@@ -188,7 +188,7 @@ function markupOf(element: XmlElement | undefined): string | undefined {
 
 function authorIn(parts: Parts, format: FeedFormat): string | undefined {
   const isAtom = format === 'ATOM';
-  const elements = [...parts.takeAll('author'), ...(isAtom ? [] : parts.takeAll('creator'))];
+  const elements = [...parts.useAll('author'), ...(isAtom ? [] : parts.useAll('creator'))];
   const names = elements.map((element) => element.children.find(({ name }) => name === 'name') ?? element);
   const author = names.map(({ text }) => trimmed(text)).find((name) => name !== undefined);
   if (isAtom || author === undefined) return author;
@@ -236,8 +236,8 @@ type Candidate = [name: string, text: string];
 
 /** Returns names and values of elements and their descendants: first all elements, then all attributes. */
 function detailsIn(elements: readonly XmlElement[]): Candidate[] {
-  const all = elements.flatMap(withDescendants);
-  return [...all.map(({ name, text }): Candidate => [name, text]), ...all.flatMap(attributesOf)];
+  const allElements = elements.flatMap(withDescendants);
+  return [...allElements.map(({ name, text }): Candidate => [name, text]), ...allElements.flatMap(attributesOf)];
 }
 
 function withDescendants(element: XmlElement): XmlElement[] {

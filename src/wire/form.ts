@@ -60,8 +60,8 @@ export function* flattenForm(value: unknown, name = ''): Generator<[name: string
  * Whether bytes that were read as a form are actually HTML, XML or JSON. No form parameter has a name that begins like
  * these.
  */
-export function isOtherFormat([first]: readonly (readonly [name: string, value: string])[]): boolean {
-  return first !== undefined && /^\s*[<{[]/.test(first[0]);
+export function isOtherFormat([firstField]: readonly (readonly [name: string, value: string])[]): boolean {
+  return firstField !== undefined && /^\s*[<{[]/.test(firstField[0]);
 }
 
 /** Writes an `application/x-www-form-urlencoded` body or query string in UTF-8. A lone surrogate becomes U+FFFD. */

@@ -35,10 +35,10 @@ function parseJson(text: string): unknown {
 
 /** Puts whole numbers of 16 and more digits into quotes, because as numbers, identifiers would lose digits. */
 function quoteLongIntegers(json: string): string {
-  let isText = false;
+  let isInQuotes = false;
   return json.replace(/\\.|"|-?\d[\d.e+-]*/gi, (token) => {
-    if (token === '"') isText = !isText;
-    return !isText && /^-?\d{16,}$/.test(token) ? `"${token}"` : token;
+    if (token === '"') isInQuotes = !isInQuotes;
+    return !isInQuotes && /^-?\d{16,}$/.test(token) ? `"${token}"` : token;
   });
 }
 
@@ -50,7 +50,7 @@ function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList } = entry;
   const isDeleted = /^\s*(?:true|1)\s*$/i.test(String(deleted));
   const fields = {
-    ...presentTexts({ messageId, body, recipients, messageDate, statusCode }),
+    ...textFieldsOf({ messageId, body, recipients, messageDate, statusCode }),
     ...present({ recipientCount: numberOf(recipientCount), deleted: isBlank(deleted) ? undefined : isDeleted }),
   };
   const list = [recipientsList].flat().filter(isObject).map(createRecipient);
@@ -61,20 +61,20 @@ function createRecord(entry: JsonObject): OutboxRecord | undefined {
 
 function createRecipient(entry: JsonObject): OutboxRecipient {
   const { from, to, name, statusCode, channel } = entry;
-  return addAdditional(presentTexts({ from, to, name, statusCode, channel }), entry, recipientNames);
+  return addAdditional(textFieldsOf({ from, to, name, statusCode, channel }), entry, recipientNames);
 }
 
 /** Adds the additional fields (§1) to a record. */
 function addAdditional<T extends object>(record: T, entry: JsonObject, knownNames: ReadonlySet<string>): T {
-  const all: JsonObject = record as JsonObject;
+  const fields: JsonObject = record as JsonObject;
   for (const name in entry) {
-    if (!knownNames.has(name)) all[name] = entry[name];
+    if (!knownNames.has(name)) fields[name] = entry[name];
   }
-  if (typeof all.errorCode === 'string') all.errorCode = readErrorCode(all.errorCode);
+  if (typeof fields.errorCode === 'string') fields.errorCode = readErrorCode(fields.errorCode);
   return record;
 }
 
-function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {
+function textFieldsOf<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {
   const present: { [Key in Name]?: string } = {};
   for (const name in values) {
     const value: unknown = values[name];

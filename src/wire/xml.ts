@@ -56,8 +56,8 @@ export function parseXml(...encoded: Encoded): XmlElement {
   }
   // Replaces each `&`, because the validator is slow at them and does not decode them.
   if (XMLValidator.validate(tags.replaceAll('&', '_')) !== true) throw broken();
-  const [root, ...others] = parse(text.replace(section, '$1')).filter((node) => !('#text' in node));
-  if (root === undefined || '#cdata' in root || others.length > 0) throw broken();
+  const [root, ...otherRoots] = parse(text.replace(section, '$1')).filter((node) => !('#text' in node));
+  if (root === undefined || '#cdata' in root || otherRoots.length > 0) throw broken();
   return createElement(root);
 }
 
@@ -70,18 +70,18 @@ function parse(markup: string): ParsedNode[] {
 }
 
 function createElement(node: ParsedNode): XmlElement {
-  const [[tag, inside]] = Object.entries(node) as [[string, readonly ParsedNode[]]];
+  const [[tag, childNodes]] = Object.entries(node) as [[string, readonly ParsedNode[]]];
   const [prefix, name] = splitName(tag.slice(1));
   const attributes: Record<string, string> = Object.create(null);
-  for (const [marked, value] of Object.entries(node[':@'] ?? {})) {
-    const [namespace, local] = splitName(marked.slice(1));
+  for (const [attributeName, value] of Object.entries(node[':@'] ?? {})) {
+    const [namespace, local] = splitName(attributeName.slice(1));
     // An attribute without a prefix takes precedence. Namespace declarations are left out.
     if (namespace === '' ? local !== 'xmlns' : namespace !== 'xmlns' && !(local in attributes))
       attributes[local] = decode(value);
   }
-  const content = inside.map((child) => textOf(child) ?? createElement(child));
-  const sections = inside.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
-  const isCdataAlone = inside.every((child) => isBlank(child['#text']));
+  const content = childNodes.map((child) => textOf(child) ?? createElement(child));
+  const sections = childNodes.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
+  const isCdataAlone = childNodes.every((child) => isBlank(child['#text']));
   return {
     name,
     prefix,

@@ -56,14 +56,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'unsaved changes overwrite newer values of another instance',
     'journal/writer.ts',
-    'if (merge && mine && theirs) remember',
-    "if (merge && mine && theirs && key === '') remember",
+    'if (merge && ownVersion && storeVersion) remember',
+    "if (merge && ownVersion && storeVersion && key === '') remember",
   ),
   mutant(
     'unsaved changes are not written when the store works again',
     'journal/writer.ts',
-    'const all = unsaved ? createChanges(unsaved, changes) : changes;',
-    'const all = changes;',
+    'const allChanges = unsaved ? createChanges(unsaved, changes) : changes;',
+    'const allChanges = changes;',
   ),
   mutant(
     'a record that ended during a store failure returns when the store opens',
@@ -92,8 +92,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the effects of a step run before its commit',
     'journal/writer.ts',
-    'if (!isNoChange(all)) await',
-    'for (const run of decided.effects.splice(0)) run(true); if (!isNoChange(all)) await',
+    'if (!isNoChange(allChanges)) await',
+    'for (const run of decided.effects.splice(0)) run(true); if (!isNoChange(allChanges)) await',
   ),
   mutant(
     'an error in an effect counts as a store failure',
@@ -282,7 +282,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the store is closed while a poll runs',
     'account/account.ts',
-    'while (this.polls.size > 0) await this.polls.ended();',
+    'while (this.polls.size > 0) await this.polls.whenEnded();',
     '',
   ),
   mutant('a poll begins before the store is open', 'account/account.ts', 'await journal.ready();', 'await undefined;'),
@@ -295,7 +295,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a paused poll loop does not continue',
     'polling/poll-loop.ts',
-    '    this.#pauseState = undefined;\n    wake(this.#whilePaused);',
+    `    this.#pauseState = undefined;
+    wake(this.#resumeWaits);`,
     '    this.#pauseState = undefined;',
   ),
   mutant(
@@ -313,8 +314,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'two outbox polls run at the same time',
     'polling/endpoint.ts',
-    'if (!takesTurns) return',
-    'if (takesTurns || !takesTurns) return',
+    'if (!isSequential) return',
+    'if (isSequential || !isSequential) return',
   ),
   mutant(
     'a poll loop does not back off',
@@ -385,8 +386,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the account polls although it cannot save more answers',
     'polling/endpoint.ts',
-    '+ maxAhead, ...this.#receivers.map(({ room }) => room)',
-    '+ 9 * maxAhead',
+    '+ maxSavedAnswers, ...this.#receivers.map(({ room }) => room)',
+    '+ 9 * maxSavedAnswers',
   ),
   // Outgoing messages with stored state, deduplication keys, limits or reply requests.
   outgoing(
@@ -434,14 +435,16 @@ export const mutants: readonly Mutant[] = [
   outgoing(
     'a reply request ends twice',
     'replies/replies.ts',
-    'if (current.result) continue;\n        const ended',
+    `if (currentRequest.result) continue;
+        const ended`,
     'const ended',
   ),
   outgoing(
     'the end of a reply request is not stored with its reply',
     'replies/replies.ts',
-    'if (ended) keepItem(changes, ended);\n    else',
-    'if (!ended)',
+    `if (endedRequest) keepItem(changes, endedRequest);
+    else`,
+    'if (!endedRequest)',
   ),
   outgoing(
     'the acceptance of a message reopens its answered reply requests',
@@ -571,8 +574,9 @@ export const mutants: readonly Mutant[] = [
   ask(
     'each unclear reply makes the node ask again',
     'replies/reply-steps.ts',
-    'const added = handsets.filter((handset) => !againTo.includes(handset))',
-    'const added = handsets.filter((handset) => handset)',
+    `const newHandsets = handsets
+    .filter((handset) => !againTo.includes(handset))`,
+    'const newHandsets = handsets.filter((handset) => handset)',
   ),
   ask(
     'the store does not note that a question was asked again',

@@ -43,7 +43,7 @@ class Notes implements Participant {
   /** Items by id. */
   readonly had = new Map<string, Item>();
 
-  found(items: readonly Item[], isOpening: boolean): void {
+  receiveItems(items: readonly Item[], isOpening: boolean): void {
     this.items.push(items.map(({ id }) => id));
     this.openings.push(isOpening);
     for (const one of items) this.had.set(one.id, one);
@@ -575,7 +575,7 @@ describe('Journal', () => {
 
     it('is merged with values of other processes after a failure', async () => {
       const merges: unknown[] = [];
-      const merge: Participant['merge'] = (key, { theirs, mine }) => {
+      const merge: Participant['merge'] = (key, { storeVersion: theirs, ownVersion: mine }) => {
         merges.push([key, theirs.value, mine.value]);
         return key === 'a key of others' ? mine : { ...mine, value: `${theirs.value}+${mine.value}` };
       };
@@ -635,7 +635,7 @@ describe('Journal', () => {
         });
         order.push('found');
       };
-      const journal = create(store, { outgoing: { found, wantedNames: () => [] } });
+      const journal = create(store, { outgoing: { receiveItems: found, wantedNames: () => [] } });
       const step1 = journal.run(keep('1')).then(() => order.push('step'));
       await settle();
       assert.deepEqual(order, []);
@@ -650,7 +650,7 @@ describe('Journal', () => {
       store = new FailingStore(disk);
       const journal: Journal = create(store, {
         inbox: {
-          found: () => {},
+          receiveItems: () => {},
           wantedNames: () => [],
           replay({ text, remove }) {
             if (text === 'bad') return false;
@@ -698,7 +698,7 @@ describe('Journal', () => {
         return open(given);
       };
       const participant: Participant = {
-        found: () => {},
+        receiveItems: () => {},
         wantedNames: () => ['incoming'],
         isReadable: ({ id }) => id !== 'bad',
       };
@@ -766,7 +766,7 @@ describe('Journal', () => {
     it('writes waiting steps, and forgets items that the store has', async () => {
       const released: string[][] = [];
       const participant: Participant = {
-        found: () => {},
+        receiveItems: () => {},
         wantedNames: () => [],
         releaseAll: () => void released.push(kept()),
       };

@@ -263,7 +263,7 @@ describe('identity (dedupe)', () => {
       const merged = new Memory();
       for (const [key, mine] of memory.seen) {
         const other = theirs.seen.get(key);
-        merged.seen.set(key, other ? mergeSeen(key, { theirs: other, mine }) : mine);
+        merged.seen.set(key, other ? mergeSeen(key, { storeVersion: other, ownVersion: mine }) : mine);
       }
       return merged;
     }

@@ -80,7 +80,7 @@ describe('replies that other instances have read', () => {
     });
   const known = (one = question) => {
     const book = new FollowUpBook(() => {});
-    book.put(one);
+    book.set(one);
     return book;
   };
   const inBooks = (followUps: FollowUpBook): StepContext => ({

@@ -741,7 +741,7 @@ for (const program of programs) {
       it('leave claimed items to other instances if `open` timed out', async () => {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
-        proxy.mute('local taken');
+        proxy.mute('local claimed');
         await assert.rejects(instance.open(), /Command timed out/);
         await instance.store.close();
         const heir = create();
