@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SmsError } from '../../src/errors';
 import { Journal, type Participant, type Step } from '../../src/journal/journal';
-import { MemoryStore } from '../../src/store/memory';
 import {
   type Changes,
   formatRemembered,
@@ -35,6 +34,25 @@ function step(change: (changes: Changes, readKey: ReadKey) => void, more: Partia
 
 const keep = (id: string, more: Partial<Step<void>> = {}) =>
   step((changes) => void changes.keep.set(id, item(id)), more);
+const refuse = { whileFailing: 'refuse' } as const;
+const drop = (id: string) => step((changes) => void changes.drop.set(id, 'outgoing'));
+
+/** Creates a step that appends x to the value of a key. */
+const append = (key: string) =>
+  step((changes, readKey) => changes.remember.set(key, { at: 1, forMs: 1, value: `${readKey(key)?.value ?? ''}x` }), {
+    keys: [key],
+  });
+
+/** Creates a step that returns the values of keys. */
+const look = (...keys: string[]): Step<(string | undefined)[]> => ({
+  keys,
+  whileFailing: 'apply',
+  decide: (readKey) => () => keys.map((key) => readKey(key)?.value),
+});
+
+/** Describes the results of steps. */
+const outcomesOf = (results: readonly PromiseSettledResult<unknown>[]) =>
+  results.map((result) => (result.status === 'rejected' ? result.reason : result.status));
 
 /** A participant that records its events. */
 class Notes implements Participant {
@@ -113,7 +131,7 @@ describe('Journal', () => {
     it('lets a step that needs the store wait for up to 2 s', async () => {
       server.failing.add('open');
       server.disconnect();
-      const written = journal.run(keep('1', { whileFailing: 'refuse' }));
+      const written = journal.run(keep('1', refuse));
       await clock.advance(1_000);
       server.failing.clear();
       await clock.advance(999);
@@ -125,7 +143,7 @@ describe('Journal', () => {
       server.failing.add('open');
       server.disconnect();
       let isRefused = false;
-      const refused = assert.rejects(journal.run(keep('1', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+      const refused = assert.rejects(journal.run(keep('1', refuse)), { code: 'SMS_STORE' });
       void refused.then(() => {
         isRefused = true;
       });
@@ -133,7 +151,7 @@ describe('Journal', () => {
       assert.equal(isRefused, false);
       await clock.advance(1);
       await refused;
-      await assert.rejects(journal.run(keep('2', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+      await assert.rejects(journal.run(keep('2', refuse)), { code: 'SMS_STORE' });
     });
   });
 
@@ -153,63 +171,25 @@ describe('Journal', () => {
     it('shares a commit with the other steps of its turn, and sees their values', async () => {
       const journal = create();
       await journal.ready();
-      const seen: (string | undefined)[] = [];
-      const count = step(
-        (changes, readKey) => {
-          const value = readKey('key')?.value;
-          seen.push(value);
-          changes.remember.set('key', { at: 1, forMs: 1, value: `${value ?? ''}x` });
-        },
-        { keys: ['key'] },
-      );
-      await Promise.all([journal.run(count), journal.run(count), journal.run(count)]);
-      await journal.run(count);
-      assert.deepEqual(seen, [undefined, 'x', 'xx', 'xxx']);
+      await Promise.all([journal.run(append('key')), journal.run(append('key')), journal.run(append('key'))]);
+      await journal.run(append('key'));
+      assert.deepEqual(await journal.run(look('key')), ['xxxx']);
       assert.equal(store.commits, 2);
-    });
-
-    it('is decided again after a conflict, and runs its effects once', async () => {
-      const journal = create();
-      await journal.ready();
-      const commit = store.commit.bind(store);
-      let conflicts = 3;
-      store.commit = async (...call) => {
-        if (conflicts-- > 0) throw new StoreConflict();
-        return commit(...call);
-      };
-      let [decisions, effects] = [0, 0];
-      await journal.run({
-        keys: ['key'],
-        whileFailing: 'refuse',
-        decide: (_, changes) => {
-          decisions++;
-          changes.keep.set('1', item('1'));
-          return () => effects++;
-        },
-      });
-      assert.deepEqual([decisions, effects, kept(), states], [4, 1, ['1'], []]);
     });
 
     it('rejects if its effects throw, and does not report a store failure', async () => {
       const journal = create();
       const fault = new TypeError('a fault');
-      const results = await Promise.allSettled([
-        journal.run(keep('1')),
-        journal.run({
-          ...keep('2'),
-          decide: (_, changes) => {
-            changes.keep.set('2', item('2'));
-            return () => {
-              throw fault;
-            };
-          },
-        }),
-        journal.run(keep('3')),
-      ]);
-      assert.deepEqual(
-        results.map((result) => (result.status === 'rejected' ? result.reason : result.status)),
-        ['fulfilled', fault, 'fulfilled'],
-      );
+      const faulty = keep('2');
+      const decide: Step<void>['decide'] = (...call) => {
+        faulty.decide(...call);
+        return () => {
+          throw fault;
+        };
+      };
+      const steps = [keep('1'), { ...faulty, decide }, keep('3')];
+      const results = await Promise.allSettled(steps.map((one) => journal.run(one)));
+      assert.deepEqual(outcomesOf(results), ['fulfilled', fault, 'fulfilled']);
       assert.deepEqual([kept(), states, journal.mode, store.commits], [['1', '2', '3'], [], 'open', 1]);
     });
 
@@ -219,20 +199,12 @@ describe('Journal', () => {
         await journal.ready();
         if (failing) store.failing.add('commit');
         const fault = new RangeError('a fault');
-        const results = await Promise.allSettled([
-          journal.run(keep('1')),
-          journal.run(
-            step((changes) => {
-              changes.keep.set('never', item('never'));
-              throw fault;
-            }),
-          ),
-          journal.run(keep('2')),
-        ]);
-        assert.deepEqual(
-          results.map((result) => (result.status === 'rejected' ? result.reason : result.status)),
-          ['fulfilled', fault, 'fulfilled'],
-        );
+        const faulty = step((changes) => {
+          changes.keep.set('never', item('never'));
+          throw fault;
+        });
+        const results = await Promise.allSettled([keep('1'), faulty, keep('2')].map((one) => journal.run(one)));
+        assert.deepEqual(outcomesOf(results), ['fulfilled', fault, 'fulfilled']);
         store.failing.clear();
         await clock.advance(5_000);
         assert.deepEqual(kept(), ['1', '2']);
@@ -242,20 +214,17 @@ describe('Journal', () => {
 
     it('can throw before its keys are read', async () => {
       const journal = create();
-      await journal.run(
-        step(({ remember }) => void remember.set('key', { at: clock.now(), forMs: 60_000, value: '1' })),
-      );
+      await journal.ready();
+      await journal.run(append('key'));
+      const fault = new RangeError('no value');
       const demand = (key: string) =>
         step((changes, readKey) => {
-          const { value } = readKey(key) ?? assert.fail(`nothing under ${key}`);
-          changes.keep.set(value, item(value));
+          if (!readKey(key)) throw fault;
+          changes.keep.set(key, item(key));
         });
       const results = await Promise.allSettled([journal.run(demand('key')), journal.run(demand('other'))]);
-      assert.deepEqual(
-        results.map((result) => (result.status === 'rejected' ? result.reason.message : result.status)),
-        ['fulfilled', 'nothing under other'],
-      );
-      assert.deepEqual([kept(), states], [['1'], []]);
+      assert.deepEqual(outcomesOf(results), ['fulfilled', fault]);
+      assert.deepEqual([kept(), states], [['key'], []]);
     });
 
     it('gives the event loop a turn after each commit of the maximum size', async () => {
@@ -276,8 +245,8 @@ describe('Journal', () => {
     it('shares a commit of limited size', async () => {
       const journal = create();
       await journal.ready();
-      const large = (index: number) => keep(String(index), { bytes: 250_000 });
-      const all = Promise.all(Array.from({ length: 20 }, (_, index) => journal.run(large(index))));
+      const steps = Array.from({ length: 20 }, (_, index) => keep(String(index), { bytes: 250_000 }));
+      const all = Promise.all(steps.map((one) => journal.run(one)));
       while (store.disk.entries.size < 20) {
         await settle();
         await clock.advance(0);
@@ -285,60 +254,45 @@ describe('Journal', () => {
       await all;
       assert.equal(store.commits, 4);
     });
-
-    it('works with a store in memory', async () => {
-      const journal = create(new MemoryStore());
-      const forMs = clock.now();
-      await journal.run(step(({ remember }) => void remember.set('key', { at: 1, forMs, value: 'x' })));
-      const look = await journal.run<string | undefined>({
-        keys: ['key', 'other'],
-        whileFailing: 'refuse',
-        decide: (recall) => () => `${recall('key')?.value} ${recall('other')?.value}`,
-      });
-      assert.equal(look, 'x undefined');
-      assert.deepEqual([journal.isDurable, journal.isShared], [false, false]);
-    });
   });
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
-    describe(`Journal while the store fails to ${failing}`, () => {
-      it('refuses, postpones or applies steps, and writes them later', async () => {
-        const journal = create();
-        if (failing !== 'open') await journal.ready();
-        store.failing.add(failing);
-        const did = new Set<string>();
-        const run = (id: string, whileFailing: Step<void>['whileFailing']) =>
-          journal
-            .run({
-              keys: ['key'],
-              whileFailing,
-              decide: (_, changes) => {
-                changes.keep.set(id, item(id));
-                return (isWritten) => void did.add(`${id} ${isWritten ? 'written' : 'applied'}`);
-              },
-            })
-            .catch((error: SmsError) => void did.add(`${id} ${error.code}`));
-        const all = [run('1', 'refuse'), run('2', 'postpone'), run('3', 'apply')];
-        await settle();
-        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '3 applied']);
-        assert.deepEqual([journal.mode, journal.failure?.code, states], ['failed', 'SMS_STORE', ['SMS_STORE']]);
-        assert.equal(journal.isWritten, false);
-        await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
-        await clock.advance(20_000);
-        assert.deepEqual([kept(), states], [[], ['SMS_STORE']]);
-        store.failing.clear();
-        await clock.advance(5_000);
-        await Promise.all(all);
-        assert.deepEqual(
-          [kept(), states],
-          [
-            ['2', '3'],
-            ['SMS_STORE', undefined],
-          ],
-        );
-        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 written', '3 applied']);
-        assert.deepEqual([journal.mode, journal.failure, journal.isWritten], ['open', undefined, true]);
-      });
+    it(`refuses, postpones or applies steps while the store fails to ${failing}`, async () => {
+      const journal = create();
+      if (failing !== 'open') await journal.ready();
+      store.failing.add(failing);
+      const did = new Set<string>();
+      const run = (id: string, whileFailing: Step<void>['whileFailing']) =>
+        journal
+          .run({
+            keys: ['key'],
+            whileFailing,
+            decide: (_, changes) => {
+              changes.keep.set(id, item(id));
+              return (isWritten) => void did.add(`${id} ${isWritten ? 'written' : 'applied'}`);
+            },
+          })
+          .catch((error: SmsError) => void did.add(`${id} ${error.code}`));
+      const all = [run('1', 'refuse'), run('2', 'postpone'), run('3', 'apply')];
+      await settle();
+      assert.deepEqual([...did].sort(), ['1 SMS_STORE', '3 applied']);
+      assert.deepEqual([journal.mode, journal.failure?.code, states], ['failed', 'SMS_STORE', ['SMS_STORE']]);
+      assert.equal(journal.isWritten, false);
+      await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
+      await clock.advance(20_000);
+      assert.deepEqual([kept(), states], [[], ['SMS_STORE']]);
+      store.failing.clear();
+      await clock.advance(5_000);
+      await Promise.all(all);
+      assert.deepEqual(
+        [kept(), states],
+        [
+          ['2', '3'],
+          ['SMS_STORE', undefined],
+        ],
+      );
+      assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 written', '3 applied']);
+      assert.deepEqual([journal.mode, journal.failure, journal.isWritten], ['open', undefined, true]);
     });
   }
 
@@ -359,14 +313,9 @@ describe('Journal', () => {
     await journal.run(keep('2'));
     notes.had.set('2', item('2'));
     store.failing.add('commit');
-    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
-    await journal.run(step(({ remember }) => void remember.set('key', { at: 1, forMs: 1, value: 'x' })));
-    const seen = await journal.run<string | undefined>({
-      keys: ['key'],
-      whileFailing: 'apply',
-      decide: (readKey) => () => readKey('key')?.value,
-    });
-    assert.equal(seen, 'x');
+    await journal.run(drop('1'));
+    await journal.run(append('key'));
+    assert.deepEqual(await journal.run(look('key')), ['x']);
     store.failing.clear();
     await clock.advance(5_000);
     assert.deepEqual(notes.items, [[], ['2']]);
@@ -383,35 +332,29 @@ describe('Journal', () => {
     return { notes, journal };
   }
 
-  it('does not find items again that a waiting step drops', async () => {
-    const { notes, journal } = await failAfterItem();
-    store.failing.clear();
-    store.turns = 3;
-    const reopened = clock.advance(5_000);
-    await settle();
-    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
-    await reopened;
-    await journal.flush();
-    assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
-  });
-
-  it('does not find items again that a step drops while the journal reopens', async () => {
-    const { notes, journal } = await failAfterItem();
-    await journal.close();
-    store.failing.clear();
-    store.turns = 3;
-    journal.open();
-    await settle();
-    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
-    await journal.flush();
-    assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
-  });
+  for (const [how, reopen] of [
+    ['after a failure', () => clock.advance(5_000)],
+    ['after a close', (journal: Journal) => journal.open()],
+  ] as const) {
+    it(`forgets items that a step drops while the store reopens ${how}`, async () => {
+      const { notes, journal } = await failAfterItem();
+      if (how === 'after a close') await journal.close();
+      store.failing.clear();
+      store.turns = 3;
+      const reopened = reopen(journal);
+      await settle();
+      await journal.run(drop('1'));
+      await reopened;
+      await journal.flush();
+      assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
+    });
+  }
 
   it('keeps an item that was dropped and stored again while the store failed', async () => {
     const journal = create();
     await journal.run(keep('1'));
     store.failing.add('commit');
-    await journal.run(step(({ drop }) => void drop.set('1', 'outgoing')));
+    await journal.run(drop('1'));
     await journal.run(keep('1'));
     store.failing.clear();
     await clock.advance(5_000);
@@ -467,32 +410,26 @@ describe('Journal', () => {
       if (lapses-- > 0) throw new StoreLapse('lapsed');
       return commit(...call);
     };
-    await journal.run(keep('2', { whileFailing: 'refuse' }));
+    await journal.run(keep('2', refuse));
     assert.deepEqual([kept(), notes.items, states, clock.timers], [['1', '2'], [[], ['1']], [], 0]);
     lapses = 2;
-    await assert.rejects(journal.run(keep('3', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+    await assert.rejects(journal.run(keep('3', refuse)), { code: 'SMS_STORE' });
     assert.deepEqual([states, journal.mode], [['SMS_STORE'], 'failed']);
   });
 
   for (const isHeardFirst of [true, false]) {
     it(`reopens a store once if it expires twice, ${isHeardFirst ? 'first as an event' : 'first in an answer'}`, async () => {
-      let events: StoreEvents | undefined;
-      const open = store.open.bind(store);
-      store.open = (heard?: StoreEvents) => {
-        events = heard;
-        return open(heard);
-      };
       const journal = create();
       await journal.run(keep('1'));
       const commit = store.commit.bind(store);
       store.commit = () => {
         store.commit = commit;
-        const hear = () => events?.onFailure(new StoreLapse('lapsed'));
+        const hear = () => store.events?.onFailure?.(new StoreLapse('lapsed'));
         if (isHeardFirst) hear();
         else queueMicrotask(hear);
         throw new StoreLapse('lapsed');
       };
-      await journal.run(keep('2', { whileFailing: 'refuse' }));
+      await journal.run(keep('2', refuse));
       assert.deepEqual([kept(), states, clock.timers], [['1', '2'], [], 0]);
     });
   }
@@ -534,76 +471,64 @@ describe('Journal', () => {
       };
     });
 
-    const append = (key: string) =>
-      step(
-        (changes, readKey) => changes.remember.set(key, { at: 1, forMs: 1, value: `${readKey(key)?.value ?? ''}x` }),
-        {
-          keys: [key],
-        },
-      );
-
-    it('is decided again with the current values after a conflict', async () => {
+    it('is decided again with the current values after a conflict, with one effect', async () => {
       const journal = create();
       await journal.run(append('key'));
-      meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value: 'theirs' })));
-      await journal.run(append('key'));
-      assert.equal((await store.recall(['key']))[0]?.value, 'theirsx');
-      assert.deepEqual(recalls.slice(0, -1), [['key'], ['key'], ['key']]);
+      for (const value of ['theirs', 'theirs again']) {
+        meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value })));
+      }
+      let effects = 0;
+      const { decide, ...appending } = append('key');
+      const counting: Step<void>['decide'] = (...call) => {
+        decide(...call);
+        return () => void effects++;
+      };
+      await journal.run({ ...appending, decide: counting });
+      assert.equal((await store.recall(['key']))[0]?.value, 'theirs againx');
+      assert.deepEqual([recalls.slice(0, -1), effects, states], [Array(4).fill(['key']), 1, []]);
     });
 
     it('can read keys that depend on values it has read', async () => {
       const journal = create();
       for (const key of ['first', 'second']) await journal.run(append(key));
       recalls.length = 0;
-      const seen: (string | undefined)[] = [];
-      const look = step(
-        (changes, lookUp) => {
-          if (lookUp('first')) seen.push(lookUp('second')?.value);
-          changes.keep.set('1', item('1'));
+      const lookAtBoth = {
+        ...look('first'),
+        decide: (readKey: ReadKey) => {
+          const values = readKey('first') && readKey('second')?.value;
+          return () => values;
         },
-        { keys: ['first'] },
-      );
-      await journal.run(look);
-      assert.deepEqual(
-        [seen, recalls],
-        [
-          [undefined, 'x'],
-          [['first'], ['second']],
-        ],
-      );
+      };
+      assert.equal(await journal.run(lookAtBoth), 'x');
+      assert.deepEqual(recalls, [['first'], ['second']]);
     });
 
     it('is merged with values of other processes after a failure', async () => {
       const merges: unknown[] = [];
       const merge: Participant['merge'] = (key, { storeVersion: theirs, ownVersion: mine }) => {
         merges.push([key, theirs.value, mine.value]);
-        return key === 'a key of others' ? mine : { ...mine, value: `${theirs.value}+${mine.value}` };
+        return { ...mine, value: `${theirs.value}+${mine.value}` };
       };
       const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
-      const others = ['key', 'a key of others', 'a third'];
-      const remember = async (value: string) => {
-        const remembered = formatRemembered({ at: 1, forMs: 1, value });
-        for (const key of others.slice(0, 2)) store.disk.remembered.set(key, remembered);
-      };
-      await journal.run(append('key'));
+      const keys = ['changed by both', 'added by both', 'added here'];
+      await journal.run(append('changed by both'));
       store.failing.add('commit');
-      for (const key of others) await journal.run(append(key));
-      await remember('theirs');
+      for (const key of keys) await journal.run(append(key));
+      const theirs = formatRemembered({ at: 1, forMs: 1, value: 'theirs' });
+      for (const key of keys.slice(0, 2)) store.disk.remembered.set(key, theirs);
       store.failing.clear();
-      const seen: (string | undefined)[] = [];
-      const look = step((_changes, lookUp) => void seen.push(...others.map((key) => lookUp(key)?.value)), {
-        keys: others,
-      });
-      await Promise.all([clock.advance(5_000), journal.run({ ...look, whileFailing: 'postpone' })]);
+      const looking = journal.run({ ...look(...keys), whileFailing: 'postpone' });
+      await clock.advance(5_000);
       assert.deepEqual(merges, [
-        ['key', 'theirs', 'xx'],
-        ['a key of others', 'theirs', 'x'],
+        ['changed by both', 'theirs', 'xx'],
+        ['added by both', 'theirs', 'x'],
       ]);
-      assert.deepEqual(seen, ['theirs+xx', 'x', 'x']);
-      const written = await store.recall(others);
+      const merged = ['theirs+xx', 'theirs+x', 'x'];
+      assert.deepEqual(await looking, merged);
+      const written = await store.recall(keys);
       assert.deepEqual(
         written.map((remembered) => remembered?.value),
-        seen,
+        merged,
       );
     });
   });
@@ -666,15 +591,6 @@ describe('Journal', () => {
       assert.equal(disk.pendingWrites.size, 0);
     });
 
-    it('do not include a saved poll answer that was released', async () => {
-      const journal = create();
-      await journal.ready();
-      const hold = journal.saveAhead('text');
-      assert.deepEqual([...store.disk.pendingWrites.values()], ['text']);
-      hold?.remove();
-      assert.equal(store.disk.pendingWrites.size, 0);
-    });
-
     it('do not prevent a failed store from closing', async () => {
       for (let turns = 0; turns < 30; turns++) {
         const failing = new FailingStore();
@@ -691,12 +607,6 @@ describe('Journal', () => {
     });
 
     it('are readable if their participant accepts them', async () => {
-      let events: StoreEvents | undefined;
-      const open = store.open.bind(store);
-      store.open = (given?: StoreEvents) => {
-        events = given;
-        return open(given);
-      };
       const participant: Participant = {
         receiveItems: () => {},
         wantedNames: () => ['incoming'],
@@ -705,32 +615,31 @@ describe('Journal', () => {
       const journal = create(store, { inbox: participant, outgoing: new Notes() });
       await journal.ready();
       const readable = [item('1', 'inbox'), item('bad', 'inbox'), item('bad', 'outgoing')].map((one) =>
-        events?.isReadable(one),
+        store.events?.isReadable?.(one),
       );
       assert.deepEqual(readable, [true, false, true]);
-      assert.deepEqual(events?.wantedNames(), ['incoming', 'node 1']);
-      events?.onUnreadable('an entry');
+      assert.deepEqual(store.events?.wantedNames?.(), ['incoming', 'node 1']);
+      store.events?.onUnreadable?.('an entry');
       assert.deepEqual(unreadable, ['an entry']);
     });
 
     it('arrive later from a dead process, unless the store has failed', async () => {
-      const left: Item[][] = [[], [item('2')]];
-      let events: StoreEvents | undefined;
-      store.open = async (given?: StoreEvents) => {
-        events = given;
+      const found = [[], [item('2')]];
+      store.open = async (events) => {
+        store.events = events;
         store.isOpen = true;
         store.disk.owner = store;
-        return { items: left.shift() ?? [], pendingWrites: [], isReset: left.length === 0 };
+        return { items: found.shift() ?? [], pendingWrites: [], isReset: found.length === 0 };
       };
       const notes = new Notes();
       const journal = create(store, { outgoing: notes });
       await journal.ready();
-      events?.onTakenOver([item('1')]);
+      store.events?.onTakenOver?.([item('1')]);
       await journal.flush();
       store.turns = 3;
       const slow = journal.run(keep('slow'));
       await settle();
-      events?.onFailure(new Error('gone'));
+      store.events?.onFailure?.(new Error('gone'));
       await slow;
       await clock.advance(5_000);
       assert.deepEqual(notes.items, [[], ['1'], ['2']]);
@@ -787,7 +696,7 @@ describe('Journal', () => {
       await journal.ready();
       store.turns = 2;
       const closed = journal.close();
-      await assert.rejects(journal.run(keep('1', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+      await assert.rejects(journal.run(keep('1', refuse)), { code: 'SMS_STORE' });
       await settle();
       await journal.run(keep('2'));
       await closed;
@@ -801,7 +710,7 @@ describe('Journal', () => {
       journal.open();
       await closed;
       assert.equal(journal.mode, 'open');
-      await journal.run(keep('1', { whileFailing: 'refuse' }));
+      await journal.run(keep('1', refuse));
     });
 
     it('ends without closing if a caller waits for the store', async () => {
@@ -811,7 +720,7 @@ describe('Journal', () => {
       void journal.run(keep('1'));
       const closed = journal.close();
       await journal.ready();
-      await journal.run(keep('2', { whileFailing: 'refuse' }));
+      await journal.run(keep('2', refuse));
       await closed;
       assert.deepEqual([kept(), journal.mode, store.isOpen], [['1', '2'], 'open', true]);
     });
@@ -829,16 +738,10 @@ describe('Journal', () => {
     });
 
     it('is not undone by a late failure', async () => {
-      let events: StoreEvents | undefined;
-      const open = store.open.bind(store);
-      store.open = (given?: StoreEvents) => {
-        events = given;
-        return open();
-      };
       const journal = create();
       await journal.ready();
       await journal.close();
-      events?.onFailure(new Error('late'));
+      store.events?.onFailure?.(new Error('late'));
       assert.deepEqual([journal.mode, states, clock.timers], ['closed', [], 0]);
     });
   });

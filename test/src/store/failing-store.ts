@@ -79,6 +79,8 @@ export class FailingStore implements Store {
   commits = 0;
   sweeps = 0;
   isOpen = false;
+  /** The listener of the last opening. */
+  events: Partial<StoreEvents> | undefined;
   isDead = false;
   #underWay = 0;
   /** Keys of the pending writes of this process. `open` does not return these writes. */
@@ -90,7 +92,8 @@ export class FailingStore implements Store {
     return this.disk.entries.size + this.disk.remembered.size > 0;
   }
 
-  async open(_events?: Partial<StoreEvents>): Promise<RecoveredState> {
+  async open(events?: Partial<StoreEvents>): Promise<RecoveredState> {
+    this.events = events;
     return this.#call('open', () => {
       if (this.disk.owner && this.disk.owner !== this) throw failure('LEVEL_LOCKED');
       this.disk.owner = this;
@@ -209,12 +212,6 @@ export class FailingStore implements Store {
 /** A failing store on a server that other processes share. */
 export class FailingServer extends FailingStore {
   readonly shared = true as const;
-  #events: Partial<StoreEvents> | undefined;
-
-  override open(events?: Partial<StoreEvents>): Promise<RecoveredState> {
-    this.#events = events;
-    return super.open(events);
-  }
 
   /** Undefined, because the server can have data of other processes. */
   override get mayHold(): undefined {
@@ -226,18 +223,18 @@ export class FailingServer extends FailingStore {
 
   /** Items of a dead process that this process would claim. */
   get wanted(): readonly string[] {
-    return this.#events?.wantedNames?.() ?? [];
+    return this.events?.wantedNames?.() ?? [];
   }
 
   /** Simulates a lost connection. */
   disconnect(): void {
-    this.#events?.onFailure?.(failure('ECONNRESET'));
+    this.events?.onFailure?.(failure('ECONNRESET'));
   }
 
   /** Simulates that this process claims items of a dead process. */
   takeOver(items: readonly Item[]): void {
     for (const item of items) this.disk.entries.set(item.id, JSON.stringify(item));
-    this.#events?.onTakenOver?.(items);
+    this.events?.onTakenOver?.(items);
   }
 }
 
