@@ -5,9 +5,8 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { type Clock, systemClock } from '../../../src/clock';
+import { systemClock } from '../../../src/clock';
 import type { Entry } from '../../../src/inbox/entries';
-import type { StatusRecord } from '../../../src/model';
 import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
 import { createChanges, type Item, type Remembered, StoreConflict, type StoreEvents } from '../../../src/store/store';
 import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
@@ -27,6 +26,8 @@ const timing: RedisTiming = {
   reservedMs: 1e9,
   commandTimeoutMs: 15_000,
 };
+/** Times of an instance whose heartbeat does not expire, and that sends no further one. */
+const steady = { heartbeatMs: 1e9, aliveMs: 1e9 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
 /** Creates a program that opens a store of the build, and prints the result. */
@@ -57,16 +58,22 @@ function remembered(value: string | undefined, forMs = 60_000): Remembered | und
   return value === undefined ? undefined : { at: 1, forMs, value };
 }
 
+interface InstanceOptions extends Partial<RedisTiming>, Pick<Partial<RedisStoreOptions>, 'url' | 'clock'> {
+  /** Names whose items the instance claims. */
+  wants?: string[];
+}
+
 /** A store that records the events that it reports. */
 class Instance implements StoreEvents {
   readonly store: RedisStore;
   readonly takenOver: Item[] = [];
   readonly unreadable: string[] = [];
   readonly failures: Error[] = [];
-  wants = everything;
+  wants: string[];
 
-  constructor(url: string, options: Partial<RedisStoreOptions> = {}) {
-    this.store = new RedisStore({ url, key, timing, ...options });
+  constructor({ url = '', clock = systemClock, wants = everything, ...times }: InstanceOptions) {
+    this.store = new RedisStore({ url, key, clock, timing: { ...timing, ...times } });
+    this.wants = wants;
   }
 
   onTakenOver(items: readonly Item[]): void {
@@ -93,23 +100,38 @@ class Instance implements StoreEvents {
     return (await this.store.open(this)).items;
   }
 
-  async keep(...entries: Entry[]): Promise<void> {
+  /** Commits items to keep and to drop, and values. Conflicts unless the keys have the recalled values. */
+  async commit(
+    {
+      keep = [],
+      drop = [],
+      values = {},
+    }: { keep?: Item[]; drop?: string[]; values?: Record<string, string | undefined> },
+    recalled: Record<string, string | undefined> = {},
+  ): Promise<void> {
     const changes = createChanges();
-    for (const one of entries) changes.keep.set(one.id, one);
-    await this.store.commit(changes, new Map());
+    for (const one of keep) changes.keep.set(one.id, one);
+    for (const id of drop) changes.drop.set(id, 'inbox');
+    for (const [name, value] of Object.entries(values)) changes.remember.set(name, remembered(value));
+    const former = Object.entries(recalled).map(([name, value]) => [name, remembered(value)] as const);
+    await this.store.commit(changes, new Map(former));
   }
 
-  async drop(...ids: string[]): Promise<void> {
-    const changes = createChanges();
-    for (const id of ids) changes.drop.set(id, 'inbox');
-    await this.store.commit(changes, new Map());
+  keep(...items: Item[]): Promise<void> {
+    return this.commit({ keep: items });
   }
 
-  /** Stores a value under a key. The commit conflicts unless the key still has the value `expected`. */
-  async remember(name: string, value: string | undefined, expected: string | undefined): Promise<void> {
-    const changes = createChanges();
-    changes.remember.set(name, remembered(value));
-    await this.store.commit(changes, new Map([[name, remembered(expected)]]));
+  drop(...ids: string[]): Promise<void> {
+    return this.commit({ drop: ids });
+  }
+
+  /** Stores a value under a key. Conflicts unless the key still has the value `expected`. */
+  remember(name: string, value: string | undefined, expected: string | undefined): Promise<void> {
+    return this.commit({ values: { [name]: value } }, { [name]: expected });
+  }
+
+  async recall(...keys: string[]): Promise<(string | undefined)[]> {
+    return (await this.store.recall(keys)).map((one) => one?.value);
   }
 }
 
@@ -128,25 +150,32 @@ for (const program of programs) {
 
     afterEach(() => closing.run());
 
-    function create(url = server.url, options: Partial<RedisStoreOptions> = {}): Instance {
-      const instance = new Instance(url, options);
-      return closing.add(instance, ({ store }) => store.close());
+    function create(options: InstanceOptions = {}): Instance {
+      return closing.add(new Instance({ url: server.url, ...options }), ({ store }) => store.close());
+    }
+
+    async function open(options: InstanceOptions = {}): Promise<Instance> {
+      const instance = create(options);
+      await instance.open();
+      return instance;
     }
 
     /** Creates an instance whose connection a proxy can interrupt. */
-    async function createBehindProxy({
-      url = server.url,
-      ...times
-    }: Partial<RedisTiming> & { url?: string } = {}): Promise<{ instance: Instance; proxy: TcpProxy }> {
+    async function createBehindProxy(options: InstanceOptions = {}): Promise<{ instance: Instance; proxy: TcpProxy }> {
       const proxy = closing.add(await TcpProxy.start(server.port), (it) => it.close());
-      const proxied = url.replace(String(server.port), String(proxy.port));
-      return { instance: create(proxied, { timing: { ...timing, ...times } }), proxy };
+      const url = server.url.replace(String(server.port), String(proxy.port));
+      return { instance: create({ url, ...options }), proxy };
+    }
+
+    async function openBehindProxy(options?: InstanceOptions): Promise<{ instance: Instance; proxy: TcpProxy }> {
+      const { instance, proxy } = await createBehindProxy(options);
+      await instance.open();
+      return { instance, proxy };
     }
 
     /** Creates an instance that stores entries and then looks dead to the other instances. */
     async function createDead(...entries: Entry[]): Promise<void> {
-      const { instance, proxy } = await createBehindProxy();
-      await instance.open();
+      const { instance, proxy } = await openBehindProxy();
       await instance.keep(...entries);
       proxy.cut();
       await forgetSigns();
@@ -163,12 +192,24 @@ for (const program of programs) {
     }
 
     /** Counts the items of all instances. */
-    async function countHeld(): Promise<number> {
-      let count = 0;
-      for (const name of await inboxes()) {
-        count += (await server.client.hkeys(name)).filter((id) => id !== '-').length;
-      }
-      return count;
+    async function countItems(): Promise<number> {
+      const ids = await Promise.all((await inboxes()).map((name) => server.client.hkeys(name)));
+      return ids.flat().filter((id) => id !== '-').length;
+    }
+
+    const loseItems = async () => void (await server.client.del(...(await inboxes())));
+
+    /** Opens a store again. Returns whether the server has lost its items. */
+    const isReset = async (instance: Instance) => (await instance.store.open(instance)).isReset;
+
+    /** Lets an opening fail because the connection breaks. */
+    async function failToOpen(instance: Instance, proxy: TcpProxy): Promise<void> {
+      proxy.mute('hkeys');
+      const opening = assert.rejects(instance.open());
+      await until(() => proxy.isMute);
+      proxy.cut();
+      await opening;
+      proxy.restore();
     }
 
     /** Creates the user of docs/deploying.md without one of its rights. */
@@ -187,26 +228,24 @@ for (const program of programs) {
 
     testDriver(() => create().store, { isSwept: false });
 
+    const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
+    const signs = () => server.client.keys(`${prefix}alive:*`);
+    const goneMarks = () => server.client.keys(`${prefix}gone:*`);
+
     describe('RedisStore and its remembered values', () => {
       it('clears the items of one instance, and nothing that instances share', async () => {
-        const [instance, other] = [create(), create()];
-        for (const one of [instance, other]) await one.open();
+        const [instance, other] = [await open(), await open()];
         await instance.keep(entry('1'));
         await other.keep(entry('2'));
         await instance.remember('a', 'A', undefined);
         await instance.store.clear('imported:x', remembered('x'));
-        assert.deepEqual(await instance.open(), []);
-        assert.deepEqual(
-          (await other.open()).map(({ id }) => id),
-          ['2'],
-        );
-        assert.deepEqual(await other.store.recall(['a', 'imported:x']), [remembered('A'), remembered('x')]);
+        assert.deepEqual([await instance.open(), idsOf(await other.open())], [[], ['2']]);
+        assert.deepEqual(await other.recall('a', 'imported:x'), ['A', 'x']);
       });
 
       it('uses the time of the server if the machine has another time', async () => {
         const hourMs = 3_600_000;
-        const clock: Clock = { ...systemClock, now: () => Date.now() + hourMs };
-        const instance = create(server.url, { clock });
+        const instance = create({ clock: { ...systemClock, now: () => Date.now() + hourMs } });
         assert.equal(instance.store.now(), undefined);
         await instance.open();
         const differenceMs = Math.abs((instance.store.now() ?? 0) - Date.now());
@@ -214,15 +253,11 @@ for (const program of programs) {
       });
 
       it('knows when no more items of a dead instance can appear', async () => {
-        const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
-        const living = create();
-        // Otherwise, its heartbeat could claim the item first. The other instance has no heartbeat.
-        living.wants = [];
-        await living.open();
-        const signs = () => server.client.keys(`${prefix}alive:*`);
+        const instance = create(steady);
+        // Wants nothing, because its heartbeat could otherwise claim the item first. The other instance has no heartbeat.
+        await open({ wants: [] });
         const livingSigns = await signs();
-        const { instance: dead, proxy } = await createBehindProxy();
-        await dead.open();
+        const { instance: dead, proxy } = await openBehindProxy();
         await dead.keep(entry('1'));
         proxy.cut();
         const deadSigns = (await signs()).filter((name) => !livingSigns.includes(name));
@@ -234,223 +269,189 @@ for (const program of programs) {
       });
 
       it('refuses a commit if another instance changed a value it depends on', async () => {
-        const [one, other] = [create(), create()];
-        await one.open();
-        await other.open();
+        const [one, other] = [await open(), await open()];
         await one.keep(entry('0'));
         await other.remember('a', 'A', undefined);
-        const changes = createChanges();
-        changes.keep.set('1', entry('1'));
-        changes.drop.set('0', 'inbox');
-        changes.remember.set('b', remembered('B')).set('a', remembered('mine'));
-        const recalled = new Map([
-          ['a', undefined],
-          ['b', undefined],
-        ]);
-        await assert.rejects(one.store.commit(changes, recalled), StoreConflict);
-        assert.deepEqual(await one.store.recall(['a', 'b']), [remembered('A'), undefined]);
-        assert.equal(await countHeld(), 1);
-        await one.store.commit(changes, new Map([['a', remembered('A')]]));
-        assert.deepEqual(await other.store.recall(['a', 'b']), [remembered('mine'), remembered('B')]);
+        const changes = { keep: [entry('1')], drop: ['0'], values: { b: 'B', a: 'mine' } };
+        await assert.rejects(one.commit(changes, { a: undefined, b: undefined }), StoreConflict);
+        assert.deepEqual([await one.recall('a', 'b'), await countItems()], [['A', undefined], 1]);
+        await one.commit(changes, { a: 'A' });
+        assert.deepEqual(await other.recall('a', 'b'), ['mine', 'B']);
       });
 
       it('lets the server expire each value in its time', async () => {
-        const hours = create();
-        await hours.open();
-        await hours.remember('a', 'A', undefined);
+        const instance = await open();
+        await instance.remember('a', 'A', undefined);
         const leftMs = await server.client.pttl(`${prefix}seen:a`);
         assert.ok(leftMs > 50_000 && leftMs <= 60_000, `${leftMs} ms`);
         const changes = createChanges();
         changes.remember.set('b', remembered('B', 20));
-        await hours.store.commit(changes, new Map());
+        await instance.store.commit(changes, new Map());
         await until(async () => (await server.client.exists(`${prefix}seen:b`)) === 0);
-        assert.deepEqual(await hours.store.recall(['a', 'b']), [remembered('A'), undefined]);
+        assert.deepEqual(await instance.recall('a', 'b'), ['A', undefined]);
+      });
+
+      it('overwrites an unreadable value', async () => {
+        const instance = await open();
+        await server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
+        const recalled = new Map([['id', (await instance.store.recall(['id']))[0]]]);
+        assert.equal(recalled.get('id')?.forMs, 0);
+        const changes = createChanges();
+        changes.remember.set('id', remembered('new'));
+        await instance.store.commit(changes, recalled);
+        assert.deepEqual(await instance.recall('id'), ['new']);
+        await assert.rejects(instance.store.commit(changes, recalled), StoreConflict);
       });
     });
 
     describe('a commit that fails halfway', () => {
       for (const [what, refuse] of [
-        ['its items were deleted', async () => server.client.del(...(await inboxes()))],
+        ['its items were deleted', loseItems],
         ['SET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
         ['HSET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
         ['the server has no memory left', () => server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
         it(`leaves nothing behind and can be repeated if ${what}`, async () => {
-          const instance = create(await createUser('gateway'), {
-            timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 },
-          });
-          await instance.open();
-          const changes = createChanges();
-          changes.keep.set('1', entry('1')).set('2', entry('2'));
-          changes.remember.set('a', remembered('A'));
-          const recalled = new Map([['a', undefined]]);
+          const instance = await open({ url: await createUser('gateway'), ...steady });
+          const commit = () =>
+            instance.commit({ keep: [entry('1'), entry('2')], values: { a: 'A' } }, { a: undefined });
           await refuse();
-          await assert.rejects(instance.store.commit(changes, recalled), (error) => {
+          await assert.rejects(commit(), (error) => {
             assert.match(String(error), /^Error: Redis\b/);
             assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /text 1/);
             return true;
           });
-          assert.equal(await countHeld(), 0);
-          assert.equal(await server.client.exists(`${prefix}seen:a`), 0);
+          assert.deepEqual([await countItems(), await server.client.exists(`${prefix}seen:a`)], [0, 0]);
           await createUser('gateway');
           await server.client.config('SET', 'maxmemory', '0');
           assert.deepEqual(await instance.open(), []);
-          await instance.store.commit(changes, recalled);
-          assert.equal(await countHeld(), 2);
-          assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
+          await commit();
+          assert.deepEqual([await countItems(), await instance.open()], [2, [entry('1'), entry('2')]]);
         });
       }
 
       it('keeps the items it should drop if the server refuses to drop them', async () => {
-        const instance = create(await createUser('gateway'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
-        await instance.open();
+        const instance = await open({ url: await createUser('gateway'), ...steady });
         await instance.keep(entry('1'));
-        const changes = createChanges();
-        changes.drop.set('1', 'inbox');
-        changes.keep.set('2', entry('2'));
-        changes.remember.set('a', remembered('A'));
         await server.client.call('ACL', ['SETUSER', 'gateway', '-hdel']);
-        await assert.rejects(instance.store.commit(changes, new Map()), /Redis: ERR The user .* can't run/);
+        const refused = instance.commit({ drop: ['1'], keep: [entry('2')], values: { a: 'A' } });
+        await assert.rejects(refused, /Redis: ERR The user .* can't run/);
         await createUser('gateway');
-        assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
-        assert.deepEqual(await instance.store.recall(['a']), [remembered('A')]);
+        assert.deepEqual([await instance.open(), await instance.recall('a')], [[entry('1'), entry('2')], ['A']]);
       });
     });
 
     describe('data that the server has lost', () => {
-      const lose = async () => void (await server.client.del(...(await inboxes())));
-
       it('makes a commit fail that depends on it', async () => {
-        const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
-        await instance.open();
+        const instance = await open(steady);
         await instance.keep(entry('1'));
-        await lose();
+        await loseItems();
         await assert.rejects(instance.drop('1'), lifeless);
-        assert.equal((await instance.store.open(instance)).isReset, true);
+        assert.equal(await isReset(instance), true);
         await instance.keep(entry('1'));
-        assert.equal(await countHeld(), 1);
+        assert.equal(await countItems(), 1);
         await instance.drop('1');
-        assert.equal(await countHeld(), 0);
+        assert.equal(await countItems(), 0);
       });
 
       it('is reported by the next opening that succeeds', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
+        const { instance, proxy } = await openBehindProxy();
         await instance.keep(entry('1'));
-        await lose();
-        proxy.mute('hkeys');
-        const opening = assert.rejects(instance.open());
-        await until(() => proxy.isMute);
-        proxy.cut();
-        await opening;
-        proxy.restore();
-        assert.equal((await instance.store.open(instance)).isReset, true);
+        await loseItems();
+        await failToOpen(instance, proxy);
+        assert.equal(await isReset(instance), true);
       });
     });
 
     describe('missing items of an instance that is back', () => {
-      /** Creates an instance with two items, cuts its connection, and lets another instance claim the wanted items. */
-      async function createTaken(wants: string[], isShortlyBack = false) {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
+      /** Creates an instance with items 1 and 2, and cuts its connection. */
+      async function createCut() {
+        const { instance, proxy } = await openBehindProxy();
         await instance.keep(entry('1', { subscribers: ['path /one'] }), entry('2', { subscribers: ['path /other'] }));
         proxy.cut();
         await until(() => instance.failures.length > 0);
-        if (isShortlyBack) return { instance, proxy };
-        await forgetSigns();
-        const heir = create();
-        heir.wants = wants;
-        await heir.open();
-        await until(async () => (await server.client.keys(`${prefix}gone:*`)).length > 0);
         return { instance, proxy };
       }
 
-      const isLostFor = async (instance: Instance) => (await instance.store.open(instance)).isReset;
+      /** Makes the instance look dead, and lets another instance claim the items that it wants. */
+      async function claim(wants: string[]): Promise<void> {
+        await forgetSigns();
+        await open({ wants });
+        await until(async () => (await goneMarks()).length > 0);
+      }
+
+      async function deleteItems(...ids: string[]): Promise<void> {
+        for (const name of await inboxes()) await server.client.hdel(name, ...ids);
+      }
 
       it('are lost if no instance has claimed any', async () => {
-        for (const isShortlyBack of [true, false]) {
-          const { instance, proxy } = await createTaken([], isShortlyBack);
-          for (const name of await inboxes()) await server.client.hdel(name, '2');
-          proxy.restore();
-          assert.equal(await isLostFor(instance), true);
-          await instance.store.close();
-          await server.client.flushall();
-        }
+        const { instance, proxy } = await createCut();
+        await deleteItems('2');
+        proxy.restore();
+        assert.equal(await isReset(instance), true);
       });
 
-      it('are lost although other instances found nothing to claim', async () => {
-        const { instance, proxy } = await createTaken([], true);
-        for (const name of await inboxes()) await server.client.hdel(name, '1', '2');
-        await forgetSigns();
-        await create().open();
-        await until(async () => (await server.client.keys(`${prefix}gone:*`)).length > 0);
-        proxy.restore();
-        assert.equal(await isLostFor(instance), true);
-      });
+      for (const deletedFirst of [true, false]) {
+        it(`are lost if they were deleted ${deletedFirst ? 'before' : 'after'} an instance found nothing to claim`, async () => {
+          const { instance, proxy } = await createCut();
+          if (deletedFirst) await deleteItems('1', '2');
+          await claim(deletedFirst ? everything : []);
+          if (!deletedFirst) await deleteItems('2');
+          proxy.restore();
+          assert.equal(await isReset(instance), true);
+        });
+      }
 
       for (const [what, wants] of [
         ['some', ['path /one']],
         ['all', ['path /one', 'path /other']],
       ] as const) {
         it(`belong to other instances that have claimed ${what} of them`, async () => {
-          const { instance, proxy } = await createTaken([...wants]);
+          const { instance, proxy } = await createCut();
+          await claim([...wants]);
           proxy.restore();
-          proxy.mute('hkeys');
-          const opening = assert.rejects(instance.open());
-          await until(() => proxy.isMute);
-          proxy.cut();
-          await opening;
-          proxy.restore();
-          assert.equal(await isLostFor(instance), false);
-          assert.equal(await isLostFor(instance), true);
+          await failToOpen(instance, proxy);
+          assert.deepEqual([await isReset(instance), await isReset(instance)], [false, true]);
         });
       }
     });
 
     describe('several instances with RedisStore', () => {
       it('claim the items of a dead instance once, with their attempts', async () => {
-        await createDead(entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 }));
-        const [one, other] = [create(), create()];
-        await one.open();
-        await other.open();
+        const items = [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })];
+        await createDead(...items);
+        const [one, other] = [await open(), await open()];
         await until(() => one.takenOver.length + other.takenOver.length > 0);
         const [heir, idle] = one.takenOver.length > 0 ? [one, other] : [other, one];
-        assert.deepEqual(heir.takenOver, [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })]);
-        assert.deepEqual(idle.takenOver, []);
+        assert.deepEqual([heir.takenOver, idle.takenOver], [items, []]);
         await heir.drop('1', '2', '3');
-        assert.equal(await countHeld(), 0);
+        assert.equal(await countItems(), 0);
       });
 
       it('do not claim the items of a live instance', async () => {
-        const holder = create();
-        await holder.open();
+        const holder = await open();
         await holder.keep(entry('1'));
-        const other = create();
-        await other.open();
-        for (const name of await server.client.keys(`${prefix}alive:*`)) {
+        const other = await open();
+        for (const name of await signs()) {
           await server.client.pexpire(name, 20_000);
           await until(async () => (await server.client.pttl(name)) > 20_000);
         }
         assert.deepEqual([other.takenOver, other.failures, holder.failures], [[], [], []]);
         await holder.drop('1');
-        assert.equal(await countHeld(), 0);
+        assert.equal(await countItems(), 0);
       });
 
       it('claim immediately from an instance that has closed', async () => {
-        const closedInstance = create();
-        await closedInstance.open();
+        const closedInstance = await open();
         await closedInstance.keep(entry('1'));
         await closedInstance.store.close();
-        const heir = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
-        assert.deepEqual(await heir.open(), [entry('1')]);
+        assert.deepEqual(await create({ graceMs: 1e9 }).open(), [entry('1')]);
       });
 
       it('wait for each other to return after an outage of all instances', async () => {
         await createDead(entry('1'));
-        const patient = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
-        assert.deepEqual(await patient.open(), []);
-        const heir = create();
-        await heir.open();
+        const patient = await open({ graceMs: 1e9 });
+        const heir = await open();
         await until(() => heir.takenOver.length > 0);
         assert.deepEqual(patient.takenOver, []);
       });
@@ -461,30 +462,24 @@ for (const program of programs) {
           address: { node, path },
           subscribers: [`node ${node}`, `path ${path}`],
         });
-        const record: StatusRecord = { messageId: '2', from: '6421555001', statusCode: 'RCV', via: 'poll' };
         await createDead(
           entry('1'),
-          { id: '2', part: 'inbox', subscribers: ['status'], channel: 'status', kind: 'status', record, attempts: 1 },
+          entry('2', { subscribers: ['status'] }),
           entry('3', called('node', '/elsewhere')),
           entry('4', called('another', '/path')),
           entry('5', called('another', '/elsewhere')),
         );
-        const polling = create();
-        polling.wants = ['incoming'];
-        await polling.open();
-        await until(() => polling.takenOver.length > 0);
-        assert.deepEqual(
-          polling.takenOver.map(({ id }) => id),
-          ['1'],
-        );
-        const calledBack = create();
-        calledBack.wants = ['status', 'node node', 'path /path'];
-        await calledBack.open();
-        await until(() => calledBack.takenOver.length > 0);
-        assert.deepEqual(
-          calledBack.takenOver.map(({ id }) => id),
-          ['2', '3', '4'],
-        );
+        for (const [wants, ids] of [
+          [['incoming'], ['1']],
+          [
+            ['status', 'node node', 'path /path'],
+            ['2', '3', '4'],
+          ],
+        ]) {
+          const { takenOver } = await open({ wants: wants ?? [] });
+          await until(() => takenOver.length > 0);
+          assert.deepEqual(idsOf(takenOver), ids);
+        }
       });
 
       it('claim messages of missing nodes once, after the time for their return', async () => {
@@ -495,75 +490,59 @@ for (const program of programs) {
           entry('2', { subscribers: ['path /elsewhere'] }),
           outgoing('3', 'late'),
         );
-        const [one, other, late] = [create(), create(), create()];
-        late.wants = ['node late'];
-        for (const instance of [one, other]) assert.deepEqual(await instance.open(), []);
+        const [one, other] = [await open(), await open()];
         const reservations = () => server.client.keys(`${prefix}reserved:*`);
         await until(async () => (await reservations()).length > 0);
-        await late.open();
+        const late = await open({ wants: ['node late'] });
         await until(() => late.takenOver.length > 0);
         assert.deepEqual([one.takenOver, other.takenOver, late.takenOver], [[], [], [outgoing('3', 'late')]]);
         for (const name of await reservations()) await server.client.del(name);
-        const all = [one, other, late];
-        const idsOf = (...instances: Instance[]) => instances.flatMap(({ takenOver }) => takenOver.map(({ id }) => id));
-        await until(() => idsOf(...all).includes('1'));
-        assert.deepEqual(idsOf(...all).sort(), ['1', '3']);
+        const claimedIds = () => [one, other, late].flatMap(({ takenOver }) => idsOf(takenOver));
+        await until(() => claimedIds().includes('1'));
+        assert.deepEqual(claimedIds().sort(), ['1', '3']);
       });
 
       it('keep their unclaimed items if they return after they looked dead', async () => {
-        const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
-        await instance.open();
+        const instance = await open({ heartbeatMs: 1e9 });
         await instance.keep(entry('1', { part: 'outgoing' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
-        const other = create();
-        await other.open();
-        const marks = async () => [
-          ...(await server.client.keys(`${prefix}gone:*`)),
-          ...(await server.client.keys(`${prefix}reserved:*`)),
-        ];
+        const other = await open();
+        const marks = async () => [...(await goneMarks()), ...(await server.client.keys(`${prefix}reserved:*`))];
         await until(async () => (await marks()).length === 2);
         await instance.open();
         assert.deepEqual([await marks(), other.takenOver], [[], []]);
       });
 
       it('find the items of their nodes behind any number of others', async () => {
-        const closedInstance = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
-        await closedInstance.open();
+        const closedInstance = await open({ aliveMs: 1e9 });
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
         await closedInstance.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
         await closedInstance.keep(entry('wanted'), entry('too'));
         await closedInstance.store.close();
-        const heir = create(server.url, { timing: { ...timing, aliveMs: 30_000 } });
-        heir.wants = ['incoming'];
+        const heir = create({ wants: ['incoming'] });
         assert.deepEqual(await heir.open(), [entry('too'), entry('wanted')]);
         heir.wants = ['path /elsewhere'];
         await until(() => heir.takenOver.length > 0);
-        assert.deepEqual(
-          heir.takenOver.map(({ id }) => id),
-          names,
-        );
+        assert.deepEqual(idsOf(heir.takenOver), names);
       });
 
       it('do not commit after their heartbeat has expired', async () => {
-        const stalled = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
-        await stalled.open();
+        const stalled = await open({ heartbeatMs: 1e9 });
         await stalled.keep(entry('1'));
         await forgetSigns();
-        const heir = create();
-        await heir.open();
+        const heir = await open();
         await until(() => heir.takenOver.length > 0);
         await assert.rejects(stalled.drop('1'), lifeless);
         await assert.rejects(stalled.keep(entry('2')), lifeless);
-        assert.equal(await countHeld(), 1);
+        assert.equal(await countItems(), 1);
         assert.deepEqual(await stalled.open(), []);
         await stalled.drop('1');
         await stalled.keep(entry('2'));
-        assert.equal(await countHeld(), 2);
+        assert.equal(await countItems(), 2);
       });
 
       it('do not claim after their heartbeat has expired', async () => {
-        const closedInstance = create();
-        await closedInstance.open();
+        const closedInstance = await open();
         await closedInstance.keep(entry('1'));
         await closedInstance.store.close();
         const { instance, proxy } = await createBehindProxy({ heartbeatMs: 1e9 });
@@ -571,18 +550,17 @@ for (const program of programs) {
         const opening = assert.rejects(instance.open(), lifeless);
         // Deletes the heartbeat key during `open`, as if the process had been suspended until it expired.
         for (let isForgotten = false; !isForgotten; ) {
-          for (const name of await server.client.keys(`${prefix}alive:*`)) {
+          for (const name of await signs()) {
             if ((await server.client.get(name)) !== 'left') isForgotten = (await server.client.del(name)) > 0;
           }
         }
         await opening;
-        assert.equal(await countHeld(), 1);
+        assert.equal(await countItems(), 1);
         assert.deepEqual(await create().open(), [entry('1')]);
       });
 
       it('refuse a commit from before a reopening', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
+        const { instance, proxy } = await openBehindProxy();
         const { isHolding, release } = proxy.keepBack();
         const late = assert.rejects(instance.keep(entry('1')));
         await until(isHolding);
@@ -591,96 +569,66 @@ for (const program of programs) {
         proxy.restore();
         await instance.open();
         await release();
-        assert.equal(await countHeld(), 0);
+        assert.equal(await countItems(), 0);
       });
-    });
 
-    describe('unreadable data', () => {
-      it('is quarantined and reported once without its content', async () => {
+      it('quarantine unreadable items, and report each once without its content', async () => {
         await createDead(entry('1'), entry('2', { attempts: 100 }));
         for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","subscribers":"all","attempts":1}']) {
           const [name = ''] = await inboxes();
           await server.client.hset(name, text, text);
         }
-        const instance = create();
-        await instance.open();
+        const instance = await open();
         await until(() => instance.takenOver.length > 0 && instance.unreadable.length === 5);
         assert.deepEqual(instance.takenOver, [entry('1')]);
-        assert.equal(await server.client.hlen(`${prefix}unreadable`), 5);
-        assert.equal(await countHeld(), 1);
+        assert.deepEqual([await server.client.hlen(`${prefix}unreadable`), await countItems()], [5, 1]);
         for (const detail of instance.unreadable) assert.doesNotMatch(detail, /secret|text/);
       });
     });
 
-    it('is overwritten by a new value', async () => {
-      const instance = create();
-      await instance.open();
-      await server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
-      const recall = async () => new Map([['id', (await instance.store.recall(['id']))[0]]]);
-      const recalled = await recall();
-      assert.equal(recalled.get('id')?.forMs, 0);
-      const changes = createChanges();
-      changes.remember.set('id', remembered('new'));
-      await instance.store.commit(changes, recalled);
-      assert.deepEqual((await recall()).get('id'), remembered('new'));
-      await assert.rejects(instance.store.commit(changes, recalled), StoreConflict);
-    });
-
     describe('the keys of RedisStore', () => {
       it('have the prefix of the login and one cluster slot', async () => {
-        await server.client.set('other', 'untouched');
-        await server.client.set('sms:other', 'untouched');
+        await server.client.mset({ other: 'untouched', 'sms:other': 'untouched' });
         await createDead(entry('1'));
-        const instance = create();
-        await instance.open();
+        const instance = await open();
         await until(() => instance.takenOver.length > 0);
         await instance.remember('a', 'A', undefined);
         await instance.drop('1');
-        const keys = (await server.client.keys('*')).filter((name) => !['other', 'sms:other'].includes(name));
-        assert.deepEqual(
-          keys.filter((name) => !name.startsWith(prefix)),
-          [],
-        );
-        assert.deepEqual(
-          new Set(keys.map((name) => name.slice(prefix.length).replace(/:.*/, ''))),
-          new Set(['inbox', 'instances', 'seen', 'alive', 'gone']),
-        );
+        const names = (await server.client.keys('*')).map((name) => name.replace(prefix, 'own:').split(':'));
+        const kinds = new Set(names.map(([start, kind]) => (start === 'own' ? kind : `${start} ${kind}`)));
+        const expected = ['inbox', 'instances', 'seen', 'alive', 'gone', 'other undefined', 'sms other'];
+        assert.deepEqual(kinds, new Set(expected));
         assert.deepEqual(await server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
       });
 
       it('expire, except items and the names of instances', async () => {
-        const instance = create();
-        await instance.open();
+        const instance = await open();
         await instance.keep(entry('1'));
         await instance.remember('a', 'A', undefined);
         const names = await server.client.keys('*');
-        const lasting: string[] = [];
-        for (const name of names) if ((await server.client.pttl(name)) < 0) lasting.push(name);
+        const times = await Promise.all(names.map((name) => server.client.pttl(name)));
+        assert.deepEqual(names.filter((_, index) => (times[index] ?? 0) < 0).sort(), [
+          ...(await inboxes()),
+          `${prefix}instances`,
+        ]);
         assert.equal(names.length, 4);
-        for (const name of await server.client.keys(`${prefix}alive:*`)) {
-          assert.ok((await server.client.pttl(name)) <= timing.aliveMs);
-        }
-        assert.deepEqual(lasting.sort(), [...(await inboxes()), `${prefix}instances`]);
+        for (const name of await signs()) assert.ok((await server.client.pttl(name)) <= timing.aliveMs);
       });
 
       it('need only the rights in docs/deploying.md', async () => {
         await server.client.call('ACL', ['LOG', 'RESET']);
-        const url = await createUser('gateway');
         await createDead(entry('1'));
-        const instance = create(url);
-        await instance.open();
+        const instance = await open({ url: await createUser('gateway') });
         await until(() => instance.takenOver.length > 0);
         await instance.keep(entry('1', { attempts: 2 }), entry('2'));
         await instance.remember('a', 'A', undefined);
         await instance.remember('a', undefined, 'A');
         await instance.open();
         await instance.drop('1', '2');
-        assert.deepEqual(await instance.store.recall(['a']), [undefined]);
+        assert.deepEqual(await instance.recall('a'), [undefined]);
         for await (const page of instance.store.pages()) assert.deepEqual(page.items, []);
         await instance.store.close();
-        assert.deepEqual(instance.failures, []);
-        const log = (await server.client.call('ACL', ['LOG'])) as unknown[];
-        assert.deepEqual(log, []);
+        assert.deepEqual([instance.failures, await server.client.call('ACL', ['LOG'])], [[], []]);
       });
 
       it('cannot be opened by a user without one of these rights', async () => {
@@ -690,36 +638,20 @@ for (const program of programs) {
         ]) {
           const url = await createUser('gateway', right);
           await assert.rejects(
-            create(url).open(),
+            create({ url }).open(),
             /^Error: Redis: (NOPERM|ERR) (the|this) user (has no permissions to run|executing the script can't run)/i,
             right,
           );
-          assert.equal(await countHeld(), 0);
+          assert.equal(await countItems(), 0);
         }
-        const instance = create();
-        await instance.open();
-        await instance.keep(entry('1'));
-        assert.equal(await countHeld(), 1);
-        assert.equal(await server.client.scard(`${prefix}instances`), 1);
-      });
-    });
-
-    describe('logging in to Redis', () => {
-      it('uses password and database number, and reports a wrong password', async () => {
-        const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
-        const instance = create(`${guarded.url}/3`);
-        await instance.open();
-        await instance.keep(entry('1'));
-        assert.equal(await guarded.client.dbsize(), 0);
-        await assert.rejects(create(`${guarded.url}/99`).open(), /ERR DB index is out of range$/);
-        await assert.rejects(create(`${guarded.url}/3`.replace('right', 'wrong')).open(), /WRONGPASS/);
+        await (await open()).keep(entry('1'));
+        assert.deepEqual([await countItems(), await server.client.scard(`${prefix}instances`)], [1, 1]);
       });
     });
 
     describe('failures of RedisStore', () => {
       it('report a lost connection once, and end with a reopening', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
+        const { instance, proxy } = await openBehindProxy();
         proxy.cut();
         await until(() => instance.failures.length > 0);
         await assert.rejects(instance.open(), /Redis/);
@@ -731,8 +663,7 @@ for (const program of programs) {
       });
 
       it('include a server that does not answer', async () => {
-        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 2_000 });
-        await instance.open();
+        const { instance, proxy } = await openBehindProxy({ commandTimeoutMs: 2_000 });
         proxy.mute();
         await until(() => instance.failures.length > 0);
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
@@ -754,8 +685,7 @@ for (const program of programs) {
       });
 
       it('are not reported after it was closed', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
+        const { instance, proxy } = await openBehindProxy();
         await instance.store.close();
         proxy.cut();
         await assert.rejects(instance.keep(entry('1')), /not open/);
@@ -764,16 +694,25 @@ for (const program of programs) {
 
       it('leave no open connection', async () => {
         await server.client.set(`${prefix}instances`, 'no set');
+        const countClients = async () => String(await server.client.client('LIST')).split('\n').length;
         const before = await countClients();
         await assert.rejects(create().open(), /Redis: WRONGTYPE/);
         await until(async () => (await countClients()) <= before);
       });
+    });
 
-      async function countClients(): Promise<number> {
-        return String(await server.client.client('LIST'))
-          .trim()
-          .split('\n').length;
-      }
+    describe('the URL of RedisStore', () => {
+      let guarded: RedisServer;
+      beforeEach(async () => {
+        guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
+      });
+
+      it('chooses password and database number', async () => {
+        const instance = await open({ url: `${guarded.url}/3` });
+        await instance.keep(entry('1'));
+        assert.equal(await guarded.client.dbsize(), 0);
+        await assert.rejects(create({ url: `${guarded.url}/99` }).open(), /ERR DB index is out of range$/);
+      });
 
       for (const [what, url, expected] of [
         ['a wrong password', (port: number) => `redis://:s3cret@127.0.0.1:${port}`, /WRONGPASS invalid/],
@@ -783,10 +722,9 @@ for (const program of programs) {
         ['a server that does not run', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
         ['a host that does not exist', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
       ] as const) {
-        it(`name the cause without quoting the URL: ${what}`, async () => {
-          const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
-          const ownTiming = { ...timing, commandTimeoutMs: 2_000 };
-          await assert.rejects(create(url(guarded.port), { timing: ownTiming }).open(), (error: Error) => {
+        it(`is not quoted by the error, which names the cause: ${what}`, async () => {
+          const instance = create({ url: url(guarded.port), commandTimeoutMs: 2_000 });
+          await assert.rejects(instance.open(), (error: Error) => {
             assert.match(error.message, expected);
             assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /s3cret/);
             return true;
@@ -812,7 +750,7 @@ describe('a server other than Redis', () => {
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
     const url = `${scheme}://gateway:gateway%3C.%20s3cret@127.0.0.1:${port}`;
-    const instance = closing.add(new Instance(url), ({ store }) => store.close());
+    const instance = closing.add(new Instance({ url }), ({ store }) => store.close());
     const error = await instance.open().then(
       () => assert.fail('opened'),
       (reason: Error) => reason,
