@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { SmsError } from '../../../src/errors';
 import { DiskStore, openDatabase } from '../../../src/store/disk';
 import { levelDb } from '../../../src/store/leveldb';
@@ -12,6 +11,7 @@ import { createChanges } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { Closing } from '../closing';
 import { events } from './driver-suite';
+import { requireFrom, runScript } from './run-script';
 
 /** Creates an engine that records its opened databases. */
 function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
@@ -132,15 +132,9 @@ describe('the database of a folder', () => {
   it('is not LevelDB if its binary is missing or of another machine', async () => {
     const { platform, arch } = process;
     const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
-    const source = JSON.stringify(resolve(__dirname, '../../../src/store/leveldb.ts'));
-    const script = `require(${source}).levelDb.load().then((open) => process.stdout.write(String(open)));`;
-    const { NODE_V8_COVERAGE: _, ...env } = process.env;
-    const load = () =>
-      spawnSync(process.execPath, ['--require', 'tsx/cjs', '-e', script], {
-        encoding: 'utf8',
-        cwd: resolve(__dirname, '../../..'),
-        env: { ...env, CLASSIC_LEVEL_PREBUILD: folder },
-      }).stdout;
+    const script = `${requireFrom('src', 'store', 'leveldb.ts')}.levelDb.load()
+      .then((open) => process.stdout.write(String(open)));`;
+    const load = () => runScript(script, { CLASSIC_LEVEL_PREBUILD: folder }).stdout;
     assert.equal(load(), 'undefined');
     await mkdir(prebuilds, { recursive: true });
     await writeFile(join(prebuilds, 'node.napi.node'), 'of another machine');
@@ -150,7 +144,7 @@ describe('the database of a folder', () => {
   if (hasSqlite) {
     it('runs SQLite in its own thread, without the warning of Node.js', async () => {
       const script = `
-      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite.ts'))});
+      const { sqlite } = ${requireFrom('src', 'store', 'sqlite.ts')};
       const isLoaded = () => process.moduleLoadList.some((name) => / sqlite$/.test(name));
       sqlite.load().then(async (open) => {
         const database = await open(${JSON.stringify(folder)});
@@ -162,7 +156,7 @@ describe('the database of a folder', () => {
         require('node:sqlite');
         process.stdout.write(JSON.stringify([texts, before, isLoaded()]));
       });`;
-      assert.deepEqual(run(script), ['[["one"],false,true]', '']);
+      assert.deepEqual(runScript(script), { stdout: '[["one"],false,true]', stderr: '' });
     });
 
     it('reports the end of the thread of SQLite', async () => {
@@ -175,24 +169,14 @@ describe('the database of a folder', () => {
           thread = this;
         }
       };
-      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite.ts'))});
+      const { sqlite } = ${requireFrom('src', 'store', 'sqlite.ts')};
       sqlite.load().then(async (open) => {
         const database = await open(${JSON.stringify(folder)});
         await thread.terminate();
         await database.read(['1']).catch(({ message }) => process.stdout.write(message));
         await database.close();
       });`;
-      assert.deepEqual(run(script), ['SQLite: its thread has ended', '']);
+      assert.deepEqual(runScript(script), { stdout: 'SQLite: its thread has ended', stderr: '' });
     });
   }
 });
-
-/** Runs a script that can start TypeScript threads. Returns its output and its warnings. */
-function run(script: string): [stdout: string, stderr: string] {
-  const { NODE_V8_COVERAGE: _, ...env } = process.env;
-  const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
-    encoding: 'utf8',
-    env: { ...env, NODE_OPTIONS: `--require=${require.resolve('tsx/cjs')}` },
-  });
-  return [stdout, stderr];
-}

@@ -14,6 +14,7 @@ import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { testDriver } from './driver-suite';
+import { requireFrom, runScript } from './run-script';
 
 const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
@@ -29,16 +30,6 @@ const timing: RedisTiming = {
 /** Times of an instance whose heartbeat does not expire, and that sends no further one. */
 const steady = { heartbeatMs: 1e9, aliveMs: 1e9 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
-
-/** Creates a program that opens a store of the build, and prints the result. */
-function createOpening(url: string): string {
-  return `
-    const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
-    const store = new RedisStore({ url: '${url}', key: 'k' });
-    store.open({ wantedNames: () => [], onFailure() {}, onTakenOver() {} })
-      .then(() => 'opened', (error) => error.message)
-      .then((result) => { process.stdout.write(result); return store.close(); });`;
-}
 
 /** Error of an instance that looks dead or lost its inbox. It names the server, both causes and a remedy. */
 const lifeless = /^Error: Redis: .*no heartbeat.*cut off.*deleted or evicted.*If this error returns, check/;
@@ -790,55 +781,42 @@ describe('rediss://', () => {
   it('trusts only the certificates of NODE_EXTRA_CA_CERTS', async () => {
     const plain = closing.add(await RedisServer.start(), (it) => it.stop());
     const [certificate, privateKey] = [join(plain.folder, 'cert.pem'), join(plain.folder, 'key.pem')];
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '2'];
-    const made = spawnSync('openssl', [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-keyout',
-      privateKey,
-      '-out',
-      certificate,
-      ...subject,
-    ]);
+    const options = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost';
+    const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+    const made = spawnSync('openssl', [...options.split(' '), ...names, '-keyout', privateKey, '-out', certificate]);
     assert.equal(made.status, 0, `openssl is needed: ${made.error?.message ?? made.stderr}`);
-    for (const [name, value] of [
-      ['tls-cert-file', certificate],
-      ['tls-key-file', privateKey],
-      ['tls-ca-cert-file', certificate],
-      ['tls-auth-clients', 'no'],
-      ['port', '0'],
-      ['tls-port', String(plain.port)],
-    ] as const) {
+    for (const [name, value] of Object.entries({
+      'tls-cert-file': certificate,
+      'tls-key-file': privateKey,
+      'tls-ca-cert-file': certificate,
+      'tls-auth-clients': 'no',
+      port: '0',
+      'tls-port': String(plain.port),
+    })) {
       await plain.client.config('SET', name, value);
     }
-    const script = createOpening(`rediss://localhost:${plain.port}`);
-    const run = (env: NodeJS.ProcessEnv) => {
-      const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
-      return stdout || stderr;
-    };
-    const { NODE_EXTRA_CA_CERTS: _, NODE_V8_COVERAGE: __, ...env } = process.env;
-    assert.equal(run({ ...env, NODE_EXTRA_CA_CERTS: certificate }), 'opened');
-    assert.equal(run(env), 'Redis: DEPTH_ZERO_SELF_SIGNED_CERT');
+    const script = `
+      const { RedisStore } = ${requireFrom('dist', 'src', 'store', 'redis.js')};
+      const store = new RedisStore({ url: 'rediss://localhost:${plain.port}', key: 'k' });
+      store.open({ wantedNames: () => [], onFailure() {}, onTakenOver() {} })
+        .then(() => 'opened', (error) => error.message)
+        .then((result) => { process.stdout.write(result); return store.close(); });`;
+    assert.equal(runScript(script, { NODE_EXTRA_CA_CERTS: certificate }).stdout, 'opened');
+    assert.equal(runScript(script).stdout, 'Redis: DEPTH_ZERO_SELF_SIGNED_CERT');
   });
 });
 
 describe('the Redis client', () => {
   it('is loaded only if an account with the store redis opens it', () => {
     const script = `
-      const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src'))});
+      const { RedisStore } = ${requireFrom('dist', 'src')};
       const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]ioredis[\\\\/]/.test(file));
       const before = isLoaded();
       const events = { wantedNames: () => [], onFailure() {}, onTakenOver() {} };
       new RedisStore({ url: 'redis://127.0.0.1:1', key: 'k' }).open(events).catch(() => {}).then(() => {
         process.stdout.write(JSON.stringify([before, isLoaded()]));
       });`;
-    const { NODE_V8_COVERAGE: _, ...env } = process.env;
-    const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', env });
+    const { stdout, stderr } = runScript(script);
     assert.equal(stdout, '[false,true]', stderr);
   });
 });
