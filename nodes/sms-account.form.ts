@@ -1,4 +1,4 @@
-import { isLoopback, parseBaseUrl } from '../src/login';
+import { isLoopback } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkPrefixes, checkQuietTime, checkRedisUrl, checkTimeZone, mendBaseUrl } from './forms/rules';
@@ -125,33 +125,6 @@ function offerTimeZones(): void {
   $('#sms-account-time-zones').append(...options);
 }
 
-/**
- * Finds another account with the same address. Two accounts with the same login count as one, but the editor does not
- * know logins.
- *
- * @param others ids of accounts that are known to have another login
- */
-function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode | undefined {
-  const address = (value: unknown) => {
-    const url = String(value ?? '').trim();
-    try {
-      return parseBaseUrl(url, true);
-    } catch {
-      // Compares an environment variable by its name.
-      return url;
-    }
-  };
-  const ownAddress = address(field('baseUrl').val());
-  const authType = field('authType').val();
-  let neighbour: EditorNode | undefined;
-  RED.nodes.eachConfig((other) => {
-    if (other.type !== 'sms-account' || (others.includes(other.id) && !other.changed)) return;
-    const isSame = valueIn(other, 'authType') === authType && address(other.baseUrl) === ownAddress;
-    if (isSame && other.id !== node.id && ownAddress !== '') neighbour ??= other;
-  });
-  return neighbour;
-}
-
 /** Shows the rows and warnings that match the user's choices. */
 function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
@@ -194,30 +167,26 @@ function prepareChoices(node: EditorNode): void {
 /** Delay between typing and the request to the runtime. */
 const typingMs = 300;
 
-/** Names the other nodes of the same login: those that the runtime knows, or else those with the same address. */
+/** Names the deployed nodes that have the login of the form, and those whose connection settings apply. */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');
   let requestedData: string | undefined;
   let timer: number | undefined;
 
-  const show = ({ same, others }: SameLoginReport) => {
+  const show = ({ same }: SameLoginReport) => {
     const nameOf = ({ id, name }: SameLoginReport['same'][number]) => labelOf(RED.nodes.node(id)) ?? (name || id);
-    const names = same.map(nameOf);
-    const neighbour = labelOf(findNeighbour(node, others));
-    const sameLogin = names.length > 0 ? node._('sms-account.hint.sameLogin', { names: listNames(names) }) : '';
-    const words =
-      sameLogin || (neighbour === undefined ? '' : node._('sms-account.hint.sameAddress', { name: neighbour }));
+    hint.toggle(same.length > 0);
+    if (same.length === 0) return;
     const other = same.find(({ differs = [] }) => differs.length > 0);
     const connection = other ? ` ${explainConnection({ name: nameOf(other), settings: other.differs ?? [] })}` : '';
-    hint.toggle(words !== '').text(words + connection);
+    hint.text(node._('sms-account.hint.sameLogin', { names: listNames(same.map(nameOf)) }) + connection);
   };
   const update = () => {
     const data = JSON.stringify(readConnection(node));
     if (data === requestedData) return;
     requestedData = data;
-    show({ same: [], others: [] });
+    hint.hide();
     const ask = () => {
-      // If the user has no permission for the request, the hint that the editor itself found stays.
       postJson('sms-account/same', data).done((report: SameLoginReport) => data === requestedData && show(report));
     };
     clearTimeout(timer);

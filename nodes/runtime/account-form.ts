@@ -41,16 +41,12 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
 
   RED.httpAdmin.post('/sms-account/same', mayWrite, json, (request, response) => {
     const form = parseForm(request.body);
-    const report: SameLoginReport = { same: [], others: [] };
+    const report: SameLoginReport = { same: [] };
     try {
       const settings = readForm(RED, form);
       const key = keyOfLogin(settings);
       for (const { id, name = '', membership, connection } of nodes.values()) {
-        if (id === form.id || membership instanceof SmsError) continue;
-        if (membership.key !== key) {
-          report.others.push(id);
-          continue;
-        }
+        if (id === form.id || membership instanceof SmsError || membership.key !== key) continue;
         // If this node uses the connection settings of another node, its own settings make no difference.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });

@@ -166,13 +166,9 @@ export interface EntryReport {
 /** Topic under which the runtime notifies editors of changes. */
 export const changedTopic = 'sms-account/changed';
 
-/**
- * Answer of `POST sms-account/same`: the other deployed account nodes with the login of a form, and those with another
- * login.
- */
+/** Answer of `POST sms-account/same`: the other deployed account nodes with the login of a form. */
 export interface SameLoginReport {
   same: { id: string; name: string; differs?: ConnectionSetting[] }[];
-  others: string[];
 }
 
 /** Node-RED puts this value into a form instead of a saved password. */

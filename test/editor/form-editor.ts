@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
+import { unfold } from './form-texts';
 import { editor, nodeRed, tab, useEditor } from './use-editor';
 
 export { editor, nodeRed, tab };
@@ -48,6 +49,14 @@ export function node(type: string, changes: Record<string, unknown> = {}): FlowN
 
 export async function openEditor(...flows: FlowNode[]): Promise<void> {
   await editor.show(nodeRed, [tab, ...flows]);
+}
+
+/** Deploys the account and nodes, and opens the form of the first node with all its groups. */
+export async function openNode(first: FlowNode, ...nodes: FlowNode[]): Promise<Locator> {
+  await openEditor(account(), first, ...nodes);
+  const form = await editor.openForm(first.id);
+  await unfold(form);
+  return form;
 }
 
 /** Opens the form of the account from the form of a node. */
