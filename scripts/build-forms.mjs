@@ -36,8 +36,8 @@ export function readBadgeWords() {
   return require(join(root, 'dist', 'nodes', 'badge-words.js')).badgeWords;
 }
 
-/** Bundles the plugin: a script, and its source map for the measurement of coverage. */
-export async function bundlePlugin() {
+/** Bundles the plugin. */
+async function bundlePlugin() {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: [`nodes/${plugin}.plugin.ts`],
@@ -50,27 +50,24 @@ export async function bundlePlugin() {
     plugins: [withoutErrorTexts],
     define: { functionTypes: JSON.stringify(readFileSync(join(nodes, 'forms', 'function-types.d.ts'), 'utf8')) },
     charset: 'utf8',
-    sourcemap: 'external',
     write: false,
     logLevel: 'warning',
   });
-  const [map, script] = outputFiles;
-  return { script: script.text, map: map.text };
+  return outputFiles[0].text;
 }
 
 /** Compiles the form of a type. The form gets its imports from the plugin. */
-export async function compileForm(type) {
+async function compileForm(type) {
   const file = `nodes/${type}.form.ts`;
-  const { code, map } = await transform(readFileSync(join(root, file), 'utf8'), {
+  const { code } = await transform(readFileSync(join(root, file), 'utf8'), {
     loader: 'ts',
     sourcefile: file,
     target,
     charset: 'utf8',
-    sourcemap: 'external',
   });
   const script = code.replace(/^import (\{[^}]*\}) from ("[^"]+");$/gm, 'const $1 = modules[$2];');
   if (/^import\b/m.test(script)) throw new Error(`${file} has an import that the build cannot take from the plugin`);
-  return { script, map };
+  return script;
 }
 
 /**
@@ -118,11 +115,11 @@ export async function buildForms() {
   const sheets = styles.map((name) => readFileSync(join(nodes, name), 'utf8'));
   write(plugin, [
     `<style>\n${sheets.join('')}</style>\n`,
-    `<script type="text/javascript">\n${(await bundlePlugin()).script}</script>\n`,
+    `<script type="text/javascript">\n${await bundlePlugin()}</script>\n`,
   ]);
   const templates = readdirSync(nodes).filter((name) => name.endsWith('.html'));
   for (const type of templates.map((name) => basename(name, '.html'))) {
-    const { script } = await compileForm(type);
+    const script = await compileForm(type);
     write(type, [
       `<script type="text/html" data-template-name="${type}">\n${fillTemplate(readFileSync(join(nodes, `${type}.html`), 'utf8'))}</script>\n`,
       `<script type="text/javascript">\n${startAfterPlugin(script)}</script>\n`,

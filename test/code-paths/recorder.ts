@@ -8,9 +8,6 @@ const source = join(__dirname, '..', '..', 'src');
 export interface CodePath {
   /** Files with an entered function, in the order of their first entry. */
   files: string[];
-  /** Number of different functions that were entered. */
-  functions: number;
-  calls: number;
   /** Number of entries into a function of another file than that of the previously entered function. */
   moves: number;
 }
@@ -39,7 +36,7 @@ export async function record(run: () => Promise<void>): Promise<CodePath> {
     await run();
     const files = entered.map((id) => fileOf[id] ?? '');
     const moves = files.filter((file, at) => at > 0 && file !== files[at - 1]).length;
-    return { files: [...new Set(files)], functions: new Set(entered).size, calls: files.length, moves };
+    return { files: [...new Set(files)], moves };
   } finally {
     entered = undefined;
   }

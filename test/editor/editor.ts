@@ -1,6 +1,5 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
-import { startCoverage, writeCoverage } from './coverage';
 
 export type Theme = 'light' | 'dark';
 
@@ -41,9 +40,30 @@ interface EditorNode {
 
 declare const RED: Red;
 
+/** Types in the palette, which are all but `sms-account`. */
+export const paletteTypes = [
+  'sms-send',
+  'sms-ask',
+  'sms-in',
+  'sms-status',
+  'sms-outbox',
+  'sms-feed',
+  'sms-callback-in',
+];
+export const allTypes = ['sms-account', ...paletteTypes];
+
 /** Text on screen that shows a missing catalog entry. */
 export const unresolvedText =
   /sms-(account|send|ask|in|status|outbox|feed|callback-in|editor)\.\w|__\w+__|node-red:|\bundefined\b/;
+
+/** Position of a node in the editor. */
+interface Box {
+  label: string;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
 
 export interface EditorOptions {
   theme?: Theme;
@@ -89,14 +109,7 @@ export class Editor {
         if (jQuery) jQuery.fx.off = true;
       });
     });
-    const page = await context.newPage();
-    await startCoverage(page);
-    return new Editor(page);
-  }
-
-  /** Writes the coverage of the page. */
-  async close(): Promise<void> {
-    await writeCoverage(this.page);
+    return new Editor(await context.newPage());
   }
 
   /** Opens the editor with the deployed flows, and resets the page. */
@@ -187,23 +200,18 @@ export class Editor {
     return added[0];
   }
 
-  /** Opens the import dialog from the menu, and shows the examples in it. */
-  async openExamples(): Promise<void> {
+  /** Imports an example in the dialog, and shows its flow, which is the last. Returns the names of all examples. */
+  async importExample(packageName: string, name: string): Promise<string[]> {
     await this.page.locator('#red-ui-header-button-sidemenu').click();
     await this.page.locator('#menu-item-import').click();
     await this.page.locator('#red-ui-clipboard-dialog-import-tabs a', { hasText: 'Examples' }).click();
     await this.settle();
-  }
-
-  /** Names of the examples of a package in the open import dialog. */
-  async exampleNames(packageName: string): Promise<string[]> {
-    const list = await this.#unfoldExamples(packageName);
-    return list.locator('ol .red-ui-treeList-label-text').allInnerTexts();
-  }
-
-  /** Imports an example from the open import dialog, and shows its flow, which is the last. */
-  async importExample(packageName: string, name: string): Promise<void> {
-    const list = await this.#unfoldExamples(packageName);
+    const tree = this.page.locator('#red-ui-clipboard-dialog-import-tab-examples');
+    const list = tree.locator('li', { has: this.page.getByText(packageName, { exact: true }) }).last();
+    await list.getByText(packageName, { exact: true }).click();
+    const examples = list.locator('ol .red-ui-treeList-label-text');
+    await examples.first().waitFor();
+    const names = await examples.allInnerTexts();
     const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');
     const before = await flows.count();
     await list.getByText(name, { exact: true }).click();
@@ -211,6 +219,7 @@ export class Editor {
     await flows.nth(before).waitFor();
     // By keyboard, because a notification covers the tabs.
     await this.page.keyboard.press('Control+]');
+    return names;
   }
 
   /** Imports a copy of nodes without the dialog. */
@@ -229,38 +238,19 @@ export class Editor {
   }
 
   /** Boxes of the nodes on the active flow, including their buttons. */
-  async boxes(): Promise<{ label: string; left: number; right: number; top: number; bottom: number }[]> {
-    const buttonWidth = 25;
-    const drawn = await this.page.waitForFunction(() => {
+  async boxes(): Promise<Box[]> {
+    const boxes = await this.page.waitForFunction((buttonWidth) => {
       const nodes = RED.nodes.filterNodes({ z: RED.workspaces.active() });
-      return (
-        nodes.every(({ id }) => document.getElementById(id)) &&
-        nodes.map(({ id, type, name, x, y, w, h }) => ({ label: name || `${type} ${id}`, type, x, y, w, h }))
-      );
-    });
-    const nodes = (await drawn.jsonValue()) as {
-      label: string;
-      type: string;
-      x: number;
-      y: number;
-      w: number;
-      h: number;
-    }[];
-    return nodes.map(({ label, type, x, y, w, h }) => ({
-      label,
-      left: x - w / 2 - (type === 'inject' ? buttonWidth : 0),
-      right: x + w / 2 + (type === 'debug' ? buttonWidth : 0),
-      top: y - h / 2,
-      bottom: y + h / 2,
-    }));
-  }
-
-  async #unfoldExamples(packageName: string): Promise<Locator> {
-    const tree = this.page.locator('#red-ui-clipboard-dialog-import-tab-examples');
-    const entry = tree.locator('li', { has: this.page.getByText(packageName, { exact: true }) }).last();
-    await entry.getByText(packageName, { exact: true }).click();
-    await entry.locator('ol .red-ui-treeList-label-text').first().waitFor();
-    return entry;
+      if (!nodes.every(({ id }) => document.getElementById(id))) return undefined;
+      return nodes.map(({ id, type, name, x, y, w, h }) => ({
+        label: name || `${type} ${id}`,
+        left: x - w / 2 - (type === 'inject' ? buttonWidth : 0),
+        right: x + w / 2 + (type === 'debug' ? buttonWidth : 0),
+        top: y - h / 2,
+        bottom: y + h / 2,
+      }));
+    }, 25);
+    return (await boxes.jsonValue()) as Box[];
   }
 
   /** Selects a node, and opens its form by the action of the Enter key. */

@@ -29,7 +29,6 @@ export function useEditor(options: () => NodeRedOptions = () => ({}), page: Brow
   });
 
   after(async () => {
-    await editor?.close();
     await browser?.close();
     await nodeRed?.stop();
   });
