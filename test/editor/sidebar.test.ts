@@ -132,18 +132,14 @@ describe('the sidebar tab SMS', function () {
     const [button, send] = sending();
     await open([...accounts, button, { ...send, account: 'many7', keep: false }]);
     await says(card('many49'), 'Account 49');
-    assert.equal(await editor.page.locator('.sms-card').count(), 50);
-    await editor.page.evaluate(() => RED.sidebar.show('help'));
-    await content().waitFor({ state: 'hidden' });
-    await editor.settle();
-    const asked: string[] = [];
-    editor.page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const paths = new Set<string>();
+    editor.page.on('request', (request) => paths.add(new URL(request.url()).pathname));
     await press();
-    await editor.badge('send').waitFor();
-    await editor.page.evaluate(() => RED.sidebar.show('sms'));
     await says(card('many7').locator('dl').last(), /Not sent1/);
-    const paths = new Set(asked.filter((path) => path.startsWith('/sms-account/')));
-    assert.deepEqual([...paths], ['/sms-account/overview']);
+    assert.deepEqual(
+      [...paths].filter((path) => path.startsWith('/sms-account/')),
+      ['/sms-account/overview'],
+    );
   });
 
   it('updates after an account is renamed or removed, and opens its form', async () => {
@@ -165,19 +161,10 @@ describe('the sidebar tab SMS', function () {
     await card('other').waitFor({ state: 'detached' });
   });
 
-  it('shows a failing account first, and two columns from 600 px', async () => {
+  it('shows a failing account first', async () => {
     await open([account(), account({ id: 'failing', name: 'Failing', credentials: {} })]);
     await says(card('failing'), 'The account has no API key.');
-    const titles = await editor.page.locator('.sms-card h3').allInnerTexts();
-    assert.deepEqual(titles, ['Failing', 'Main']);
-    for (const [width, areBeside] of [
-      [600, true],
-      [500, false],
-    ] as const) {
-      await resize(width);
-      const [first, second] = await Promise.all([card('failing').boundingBox(), card().boundingBox()]);
-      assert.equal(first?.y === second?.y, areBeside, `${width} px`);
-    }
+    assert.deepEqual(await editor.page.locator('.sms-card h3').allInnerTexts(), ['Failing', 'Main']);
   });
 
   it('keeps the last report while Node-RED does not answer', async () => {
@@ -194,14 +181,14 @@ describe('the sidebar tab SMS', function () {
     editor.takeProblems();
   });
 
-  it('names a missing permission, and shows no body without it', async () => {
-    const editing = ['context', 'flows', 'library', 'nodes', 'plugins', 'settings', 'status'].map(
-      (one) => `${one}.read`,
-    );
-    for (const [permissions, sentence] of [
-      [editing, 'sms-account.read'],
-      [['read'], 'sms-account.write'],
-    ] as const) {
+  const readsEditor = ['context', 'flows', 'library', 'nodes', 'plugins', 'settings', 'status'].map(
+    (of) => `${of}.read`,
+  );
+  for (const [permissions, missing] of [
+    [readsEditor, 'sms-account.read'],
+    [['read'], 'sms-account.write'],
+  ] as const) {
+    it(`shows no message to users without the permission ${missing}`, async () => {
       const adminAuth = { type: 'credentials', users: [], default: { permissions: [...permissions, 'flows.write'] } };
       simulator.fault('send', { status: 503 });
       const [button, send] = sending();
@@ -210,13 +197,13 @@ describe('the sidebar tab SMS', function () {
       try {
         await editor.open(guarded);
         await editor.page.evaluate(() => RED.sidebar.show('sms'));
-        if (sentence === 'sms-account.write') {
+        if (missing === 'sms-account.write') {
           await shelf('optOuts', 0).click();
           await says(content(), 'You do not have permission to see or change opted-out numbers');
           await shelf('kept', 1).click();
         }
         await says(content(), 'You do not have permission to see');
-        await says(content(), sentence);
+        await says(content(), missing);
         assert.equal(await editor.page.locator('.sms-entry').count(), 0);
       } finally {
         // Leaves the page, because it would keep asking the stopped server.
@@ -224,8 +211,8 @@ describe('the sidebar tab SMS', function () {
         await guarded.stop();
         editor.takeProblems();
       }
-    }
-  });
+    });
+  }
 
   it('shows problems first, and hides counts of zero', async () => {
     await openFilled();
@@ -233,20 +220,9 @@ describe('the sidebar tab SMS', function () {
     for (const [state, count] of filled) await shelf(state, count).waitFor();
     await says(card(), 'Sending: failing');
     const text = await card().innerText();
-    const parts = [
-      'Sending: failing',
-      'Unknown outcome',
-      'Unhandled messages',
-      'Incoming messages',
-      'Stored messages',
-      'Store',
-      'Opted-out numbers',
-    ];
-    const places = parts.map((part) => text.indexOf(part));
-    assert.ok(!places.includes(-1), text);
-    assert.deepEqual(
-      places,
-      [...places].sort((a, b) => a - b),
+    assert.match(
+      text,
+      /Sending: failing.*Unknown outcome.*Unhandled messages.*Incoming messages.*Stored messages.*Store.*Opted-out numbers/s,
     );
     assert.doesNotMatch(text, /^0$|No sms in node/m);
     assert.match(text, /^Today, since \d+:\d\d/m);
@@ -265,23 +241,22 @@ describe('the sidebar tab SMS', function () {
         assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], `${theme}, ${width} px`);
         const pencil = await card().locator('.sms-edit').boundingBox();
         assert.ok(pencil && pencil.width >= 24, `the pencil is ${pencil?.width} px wide at ${width} px`);
-        await content().screenshot({ path: join(screenshots, `sidebar-${theme}-${width}.png`) });
       }
       assert.deepEqual(await findBarriers(editor.page, '.sms-sidebar'), [], theme);
     }
     // Installed themes of the editor set colours like these.
-    const dark = {
-      'primary-background': '#1e1e1e',
-      'secondary-background': '#121212',
-      'primary-text-color': '#ccc',
-      'text-color-error': '#ad1625',
-      'workspace-button-background': '#121212',
-      'form-input-background': '#121212',
-      'form-text-color': '#ccc',
-      'form-placeholder-color': '#999',
-    };
-    const rules = Object.entries(dark).map(([name, colour]) => `--red-ui-${name}: ${colour};`);
-    await editor.page.addStyleTag({ content: `:root:root { ${rules.join(' ')} }` });
+    await editor.page.addStyleTag({
+      content: `:root:root {
+        --red-ui-primary-background: #1e1e1e;
+        --red-ui-secondary-background: #121212;
+        --red-ui-primary-text-color: #ccc;
+        --red-ui-text-color-error: #ad1625;
+        --red-ui-workspace-button-background: #121212;
+        --red-ui-form-input-background: #121212;
+        --red-ui-form-text-color: #ccc;
+        --red-ui-form-placeholder-color: #999;
+      }`,
+    });
     assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), [], 'a theme');
   });
 
@@ -290,8 +265,6 @@ describe('the sidebar tab SMS', function () {
     await openFilled();
     for (const language of shownLanguages) {
       await openLists({ language });
-      await resize(300);
-      assert.deepEqual(await findMisplaced(), [], language);
       await resize(176);
       assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], language);
       const text = await content().innerText();
@@ -325,20 +298,5 @@ describe('the sidebar tab SMS', function () {
       // Waits for all entries, because an opening list moves everything below it, even during a click.
       await editor.page.waitForFunction((all) => document.querySelectorAll('.sms-entry').length === all, entries);
     }
-  }
-
-  /** Finds names on two lines, and counts that are not at the right. */
-  function findMisplaced(): Promise<string[]> {
-    return content().evaluate((sidebar) => {
-      const names = [...sidebar.querySelectorAll('dt')].filter((dt) => {
-        const range = document.createRange();
-        range.selectNodeContents(dt);
-        return range.getClientRects().length > 1;
-      });
-      const counts = [...sidebar.querySelectorAll('.sms-shelf-heading > .sms-count')].filter(
-        (count) => (count.parentElement?.getBoundingClientRect().right ?? 0) - count.getBoundingClientRect().right > 4,
-      );
-      return [...names, ...counts].map((element) => element.textContent ?? '');
-    });
   }
 });

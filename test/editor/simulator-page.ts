@@ -91,3 +91,12 @@ export async function send(params: Record<string, string>, authorization?: strin
   });
   return { status: answer.status, text: await answer.text() };
 }
+
+/** Writes a new message to a flow as a handset, without the page. */
+export const receive = (from: string, body: string) => simulator.receive({ from, to: '642100000001', body });
+
+/** Fetches a message as a flow does. */
+export async function poll(): Promise<void> {
+  const headers = { authorization: `Bearer ${simulator.credentials.apiKey}` };
+  await fetch(`${simulator.baseUrl}/api/1/sms/in`, { headers });
+}
