@@ -3,8 +3,7 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import {
   codeOf,
-  deploy,
-  handsetsOf,
+  example,
   namesShown,
   nodeRed,
   opened,
@@ -19,18 +18,23 @@ import {
   useExamples,
   write,
 } from './deployed-example';
-import { type MqttBroker, startMqttBroker } from './mqtt-broker';
+import { startMqttBroker } from './mqtt-broker';
 
 describe('the examples of alarms', function () {
   this.timeout(60_000);
   useExamples();
 
-  describe('Track delivery and raise an alarm', () => {
-    const { number, duty } = handsetsOf('Track delivery and raise an alarm');
+  async function openBroker() {
+    const broker = await startMqttBroker();
+    opened.push(broker);
+    return broker;
+  }
+
+  example('Track delivery and raise an alarm', ({ number, duty, deploy }) => {
     const alarm = (reason: string): string => `${duty}: The message to ${number} did not arrive: ${reason}`;
 
     it('raises one alarm if a message is not delivered, and none if it arrives', async () => {
-      await deploy('Track delivery and raise an alarm');
+      await deploy();
       simulator.setOutcome(number, 'NUR');
       simulator.setOutcome(duty, 'EXP');
       await press('Send an order');
@@ -44,7 +48,7 @@ describe('the examples of alarms', function () {
     });
 
     it('raises an alarm if sending fails, and reports an unknown outcome', async () => {
-      await deploy('Track delivery and raise an alarm');
+      await deploy();
       simulator.block(number);
       await press('Send an order');
       await untilSent(alarm('Number is in the blocked list'));
@@ -62,12 +66,11 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('Warn when the balance is low', () => {
-    const { duty } = handsetsOf('Warn when the balance is low');
+  example('Warn when the balance is low', ({ duty, deploy }) => {
     const warning = (balance: number): string => `${duty}: The SMS balance is ${balance} EUR. Please top it up.`;
 
     it('warns once each time the balance falls below the limit', async () => {
-      await deploy('Warn when the balance is low', { balance: 100 });
+      await deploy({}, { balance: 100 });
       await untilShown('account');
       simulator.setBalance(99);
       await press('Check now');
@@ -84,16 +87,12 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('Watch the accounts and raise an alarm', () => {
-    const name = 'Watch the accounts and raise an alarm';
-    const edit = (node: FlowNode): object => {
-      if (node.type === 'http request') return { url: `${nodeRed.editorUrl}/sms-account/state` };
-      if (node.type === 'sms-account') return { pause: 0 };
-      return node.type === 'function' ? { func: String(node.func).replace('5 * 60 * 1000', '1000') } : {};
-    };
+  example('Watch the accounts and raise an alarm', ({ number, deploy }) => {
+    const shortened = ({ func }: FlowNode) => ({ func: String(func).replace('5 * 60 * 1000', '1000') });
+    const request = () => ({ url: `${nodeRed.editorUrl}/sms-account/state` });
 
     it('raises one alarm after a long silence, and reports its end', async () => {
-      await deploy(name, { waitMs: 100 }, edit);
+      await deploy({ 'http request': request, 'sms-account': { pause: 0 }, function: shortened }, { waitMs: 100 });
       await press('Check now');
       await untilShown('all is well');
       simulator.fault('incoming', { hang: true });
@@ -107,7 +106,7 @@ describe('the examples of alarms', function () {
       simulator.fault('incoming', null);
       await simulator.setOnline(false);
       await simulator.setOnline(true);
-      await write(handsetsOf(name).number, 'It works again');
+      await write(number, 'It works again');
       await untilShown('received');
       await press('Check now');
       await untilShown('all is well', 2);
@@ -115,11 +114,11 @@ describe('the examples of alarms', function () {
     });
 
     it('raises the alarm if an account is unusable or its state unreadable', async () => {
-      for (const [type, change, words] of [
-        ['sms-account', { baseUrl: '' }, /^account \S+: The account has no base URL/],
-        ['http request', { url: `${nodeRed.url}/nowhere` }, /^The state of the accounts cannot be read \(404\)\.$/],
+      for (const [edits, words] of [
+        [{ 'sms-account': { baseUrl: '' } }, /^account \S+: The account has no base URL/],
+        [{ 'http request': { url: `${nodeRed.url}/nowhere` } }, /^The state of the accounts cannot be read \(404\)\.$/],
       ] as const) {
-        await deploy(name, {}, (node) => ({ ...edit(node), ...(node.type === type && change) }));
+        await deploy({ 'http request': request, ...edits });
         await press('Check now');
         const [alarm] = await untilShown('alarm');
         assert.match(String(alarm?.payload), words);
@@ -127,17 +126,11 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('An alarm that survives an outage and a restart', () => {
-    const { number } = handsetsOf('An alarm that survives an outage and a restart');
-    const name = 'An alarm that survives an outage and a restart';
+  example('An alarm that survives an outage and a restart', ({ number, deploy }) => {
     const text = `${number}: Pump 3 has stopped.`;
-    const withSend =
-      (changed: object) =>
-      (node: FlowNode): object =>
-        node.type === 'sms-send' ? changed : {};
 
     it('sends the alarm after an outage with a kill, and shows that it waits', async () => {
-      await deploy(name);
+      await deploy();
       simulator.fault('send', { status: 503 });
       await press('Alarm');
       const [waiting] = await untilShown('it waits, and will be sent');
@@ -151,7 +144,7 @@ describe('the examples of alarms', function () {
     });
 
     it('uses another channel after expiry, refusal or an unknown outcome', async () => {
-      await deploy(name, {}, withSend({ expire: 0.005, resolve: 0 }));
+      await deploy({ 'sms-send': { resolve: 0 } });
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Alarm');
       const [unknown] = await untilShown('raise it another way');
@@ -160,24 +153,19 @@ describe('the examples of alarms', function () {
       await press('Alarm');
       const [, refused] = await untilShown('raise it another way', 2);
       assert.deepEqual([refused?.topic, refused?.sms?.errorCode], [number, 403]);
+      await deploy({ 'sms-send': { expire: 0.005 } });
       simulator.fault('send', { status: 503 });
       await press('Alarm');
-      const [, , expired] = await untilShown('raise it another way', 3);
+      const [expired] = await untilShown('raise it another way');
       assert.equal(codeOf(expired), 'SMS_EXPIRED');
     });
   });
 
-  describe('On-call rota until someone answers OK', () => {
-    const name = 'On-call rota until someone answers OK';
-    const { number: first, other: second, third } = handsetsOf(name);
+  example('On-call rota until someone answers OK', ({ number: first, other: second, third, deploy }) => {
     const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
-    const withWait =
-      (minutes: string) =>
-      ({ waitType }: FlowNode): object =>
-        waitType === 'num' ? { wait: minutes } : {};
 
     it('asks each person of the rota in turn if no answer comes', async () => {
-      await deploy(name, {}, withWait('0.002'));
+      await deploy({ 'sms-ask': { wait: '0.002' } });
       await press('Alarm');
       await untilShown('nobody answered');
       assert.deepEqual(
@@ -187,7 +175,7 @@ describe('the examples of alarms', function () {
     });
 
     it('ends with the first OK, and informs every person asked before', async () => {
-      await deploy(name);
+      await deploy();
       await press('Alarm');
       await untilSent(`${first}: ${asks}`);
       simulator.reply({ from: first, body: 'No' });
@@ -199,24 +187,8 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('Alarm from MQTT with quiet hours', () => {
-    const name = 'Alarm from MQTT with quiet hours';
-    const { number } = handsetsOf(name);
-    let broker: MqttBroker;
-
-    beforeEach(async () => {
-      broker = await startMqttBroker();
-    });
-
-    afterEach(() => broker.close());
-
-    /** Deploys the example with quiet hours around now, or at the opposite time of the day. */
-    const deployQuiet = (isNow: boolean): Promise<void> =>
-      deploy(name, {}, (node) => {
-        if (node.type === 'mqtt-broker') return { port: String(broker.port) };
-        return node.type === 'sms-account' ? quietHours(isNow) : {};
-      });
-
+  example('Alarm from MQTT with quiet hours', ({ number, deploy }) => {
+    /** Quiet hours around now, or at the opposite time of the day. */
     function quietHours(isNow: boolean): object {
       const hour = new Date().getUTCHours() + (isNow ? 0 : 12);
       const at = (one: number) => `${String((one + 24) % 24).padStart(2, '0')}:00`;
@@ -224,7 +196,8 @@ describe('the examples of alarms', function () {
     }
 
     it('sends only urgent alarms in quiet hours, and the rest afterwards', async () => {
-      await deployQuiet(true);
+      const broker = await openBroker();
+      await deploy({ 'mqtt-broker': { port: String(broker.port) }, 'sms-account': quietHours(true) });
       await press('Alarm');
       await broker.publish('alarms/door', 'The door is open.');
       await untilListed('entries?state=kept', 2);
@@ -243,26 +216,19 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('Many alarms in one message', () => {
-    const name = 'Many alarms in one message';
-    const { number } = handsetsOf(name);
-
+  example('Many alarms in one message', ({ number, deploy }) => {
     it('sends the alarms of a minute as one message', async () => {
-      await deploy(name, {}, ({ type }) => (type === 'join' ? { timeout: '1' } : {}));
+      await deploy({ join: { timeout: '1' } });
       for (let count = 0; count < 3; count += 1) await press('Alarm');
       await untilShown('sent');
       assert.match(sent().join(), new RegExp(`^${number}: 3 alarms:(\\nPump \\d+ has stopped\\.){3}$`));
     });
   });
 
-  describe('Home Assistant by MQTT', () => {
-    const name = 'Home Assistant by MQTT';
-    const { number } = handsetsOf(name);
-
+  example('Home Assistant by MQTT', ({ number, deploy }) => {
     it('sends published messages, and publishes results and received messages', async () => {
-      const broker = await startMqttBroker();
-      opened.push(broker);
-      await deploy(name, {}, ({ type }) => (type === 'mqtt-broker' ? { port: String(broker.port) } : {}));
+      const broker = await openBroker();
+      await deploy({ 'mqtt-broker': { port: String(broker.port) } });
       await broker.publish('sms/send', JSON.stringify({ to: number, message: 'Water in the cellar' }));
       const [result] = await untilShown('result of a message');
       assert.deepEqual(result?.payload, { to: number, message: 'Water in the cellar', accepted: [number] });
@@ -272,18 +238,15 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('On-call rota by weekday', () => {
-    const name = 'On-call rota by weekday';
+  example('On-call rota by weekday', ({ number: monday, other: tuesday, duty: deputy, deploy }) => {
     const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
-    const { number: monday, other: tuesday, duty: deputy } = handsetsOf(name);
     const notTaken = `${deputy}: Pump 3 has stopped. Not taken by ${tuesday}.`;
 
     /** Deploys the example as if an alarm came at this time. */
-    const deployAt = (at: string, wait = '10'): Promise<void> =>
-      deploy(name, {}, ({ type, props, waitType }) => {
-        if (waitType === 'num') return { wait };
-        return type === 'inject' ? { props: [...(props as unknown[]), { p: 'at', v: at, vt: 'str' }] } : {};
-      });
+    const deployAt = (at: string, wait = '10'): Promise<void> => {
+      const inject = ({ props }: FlowNode) => ({ props: [...(props as unknown[]), { p: 'at', v: at, vt: 'str' }] });
+      return deploy({ 'sms-ask': { wait }, inject });
+    };
 
     it('asks the person on duty that day, from eight to eight', async () => {
       await deployAt('2026-12-22T07:59');
@@ -324,38 +287,32 @@ describe('the examples of alarms', function () {
     });
   });
 
-  describe('A person approves', () => {
-    const name = 'A person approves';
-    const { number } = handsetsOf(name);
-    const request = 'May pump 3 restart? Answer YES or NO.';
-
-    const askPerson = async (): Promise<unknown> => {
+  example('A person approves', ({ number, deploy }) => {
+    const askPerson = async (request: string): Promise<unknown> => {
       const headers = { 'Content-Type': 'application/json' };
       const body = JSON.stringify({ request });
       return (await fetch(`${nodeRed.url}/approve`, { method: 'POST', headers, body })).json();
     };
 
-    for (const [reply, approved] of [
-      ['yes', true],
-      ['No.', false],
-    ] as const) {
-      it(`answers the program ${approved} after ${reply}`, async () => {
-        await deploy(name);
-        const decision = askPerson();
-        await untilSent(`${number}: ${request}`);
-        await untilAsked(1);
-        simulator.reply({ from: number, body: 'Why?' });
-        await untilSent(`${number}: Please answer YES or NO.`);
-        simulator.reply({ from: number, body: reply });
-        assert.deepEqual(await decision, { approved });
-      });
-    }
+    it('answers the program true after YES, and false after NO', async () => {
+      await deploy();
+      const first = askPerson('May pump 3 restart?');
+      await untilSent(`${number}: May pump 3 restart?`);
+      simulator.reply({ from: number, body: 'Why?' });
+      await untilSent(`${number}: Please answer YES or NO.`);
+      simulator.reply({ from: number, body: 'yes' });
+      assert.deepEqual(await first, { approved: true });
+      const second = askPerson('May pump 4 restart?');
+      await untilSent(`${number}: May pump 4 restart?`);
+      simulator.reply({ from: number, body: 'No.' });
+      assert.deepEqual(await second, { approved: false });
+    });
 
     it('treats a missing answer and an error as a refusal', async () => {
-      await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.002' } : {}));
-      assert.deepEqual(await askPerson(), { approved: false, reason: 'timeout' });
+      await deploy({ 'sms-ask': { wait: '0.002' } });
+      assert.deepEqual(await askPerson('May it?'), { approved: false, reason: 'timeout' });
       simulator.fault('send', { status: 403 });
-      assert.deepEqual(await askPerson(), { approved: false, reason: 'SMS_FORBIDDEN' });
+      assert.deepEqual(await askPerson('May it?'), { approved: false, reason: 'SMS_FORBIDDEN' });
     });
   });
 });

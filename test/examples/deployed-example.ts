@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import {
@@ -32,7 +29,7 @@ const how: NodeRedOptions = {
   },
 };
 
-/** A message that a debug node of an example showed. */
+/** A flow message that a debug node of an example shows. */
 interface Shown {
   /** Name of the debug node. */
   name: string;
@@ -44,70 +41,13 @@ interface Shown {
   answers?: unknown;
 }
 
-/** Receives the messages that the debug nodes show. */
-class DebugSidebar {
-  readonly #server: Server;
-  readonly shown: Shown[] = [];
-
-  constructor() {
-    this.#server = createServer((request, response) => {
-      let body = '';
-      request.setEncoding('utf8').on('data', (text: string) => {
-        body += text;
-      });
-      request.on('end', () => {
-        this.shown.push(JSON.parse(body) as Shown);
-        response.end();
-      });
-    });
-  }
-
-  async open(): Promise<void> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-  }
-
-  async close(): Promise<void> {
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await once(this.#server, 'close');
-  }
-
-  /** Returns nodes that replace a debug node and report its messages here. */
-  replace(debug: FlowNode): FlowNode[] {
-    const { id, z, name } = debug;
-    const { port } = this.#server.address() as AddressInfo;
-    return [
-      {
-        id,
-        type: 'function',
-        z,
-        func: `const { payload, topic, sms, error, code, answers } = msg;
-return { payload: { name: ${JSON.stringify(name)}, payload, topic, sms, error: error && { message: error.message }, code, answers } };`,
-        outputs: 1,
-        wires: [[`${id}-post`]],
-      },
-      {
-        id: `${id}-post`,
-        type: 'http request',
-        z,
-        method: 'POST',
-        ret: 'txt',
-        paytoqs: 'ignore',
-        url: `http://127.0.0.1:${port}/`,
-        headers: [],
-        wires: [[]],
-      },
-    ];
-  }
-}
-
 /** Handsets of an example. Each example has other handsets, so that no two flows answer the same handset. */
-export function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
+function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
   const block = `6421555${files.get(name)?.slice(0, 2)}`;
   return { number: `${block}1`, other: `${block}2`, third: `${block}3`, duty: `${block}9` };
 }
 
+/** Reads the flow of an example. */
 export function readExample(name: string): FlowNode[] {
   return JSON.parse(readFileSync(join(folder, files.get(name) ?? name), 'utf8')) as FlowNode[];
 }
@@ -121,40 +61,62 @@ export function codeOf(shown: Shown | undefined): unknown {
 export let nodeRed: NodeRedProcess;
 /** The simulator of the deployed example. */
 export let simulator: Simulator;
-/** Receives the messages that the debug nodes of the deployed example show. */
-export let sidebar: DebugSidebar;
 let flow: FlowNode[];
 let deployments = 0;
+/** Log of the processes that {@link restart} has killed. */
+let logBefore = '';
 
-/** Simulators, sidebars and other servers of a test, which close at its end. */
+/** Simulators and other servers of a test, which close at its end. */
 export const opened: { close(): Promise<void> }[] = [];
 
-/** Deploys an example with an account at a new simulator, recorded debug nodes, and the changes of `edit`. */
-export async function deploy(
-  name: string,
-  options: SimulatorOptions = {},
-  edit: (node: FlowNode) => object = () => ({}),
-): Promise<void> {
+/** Properties that a test changes in the nodes of a type. */
+type Edits = Record<string, object | ((node: FlowNode) => object)>;
+
+/** Deploys an example with an account at a new simulator, and with debug nodes that write to the log. */
+async function deploy(name: string, edits: Edits = {}, options: SimulatorOptions = {}): Promise<void> {
   simulator = await startSimulator({ statusDelayMs: 10, ...options });
-  sidebar = new DebugSidebar();
-  await sidebar.open();
-  opened.push(simulator, sidebar);
+  opened.push(simulator);
   flow = readExample(name);
   deployments += 1;
   // Uses a new id, because an account with a known id would import the data of another test.
   const ownId = (id: unknown) => `${id}-${deployments}`;
   await nodeRed.deploy(
-    flow.flatMap((node) => {
-      if (node.type === 'debug') return sidebar.replace(node);
+    flow.map((node) => {
+      if (node.type === 'debug') return logInsteadOf(node);
       const account = node.account !== undefined && { account: ownId(node.account) };
       const atSimulator = node.type === 'sms-account' && {
         id: ownId(node.id),
         baseUrl: simulator.baseUrl,
         credentials: { apiKey: simulator.credentials.apiKey },
       };
-      return [{ ...node, ...account, ...atSimulator, ...edit(node) }];
+      const edit = edits[node.type];
+      return { ...node, ...account, ...atSimulator, ...(typeof edit === 'function' ? edit(node) : edit) };
     }),
   );
+}
+
+/** Returns a node that writes the messages of a debug node to the log of Node-RED, where {@link listShown} reads them. */
+function logInsteadOf({ id, z, name }: FlowNode): FlowNode {
+  const func = `const { payload, topic, sms, error, code, answers } = msg;
+const shown = { name: ${JSON.stringify(name)}, payload, topic, sms, error: error && { message: error.message }, code, answers };
+node.log('shown-${deployments} ' + JSON.stringify(shown));`;
+  return { id, type: 'function', z, func, outputs: 0, wires: [] };
+}
+
+/** Returns the flow messages that the debug nodes of the deployed example have shown. */
+function listShown(): Shown[] {
+  const lines = `${logBefore}${nodeRed.log}`.matchAll(new RegExp(`shown-${deployments} (.*)\n`, 'g'));
+  return [...lines].map(([, json = '']) => JSON.parse(json) as Shown);
+}
+
+/** Defines the tests of an example. They get its handsets, and a function that deploys it with changes of its nodes. */
+export function example(
+  name: string,
+  define: (
+    example: ReturnType<typeof handsetsOf> & { deploy: (edits?: Edits, options?: SimulatorOptions) => Promise<void> },
+  ) => void,
+): void {
+  describe(name, () => define({ ...handsetsOf(name), deploy: (...changes) => deploy(name, ...changes) }));
 }
 
 export async function press(name: string): Promise<void> {
@@ -172,7 +134,7 @@ export function sent(): string[] {
 export async function untilSent(...expected: string[]): Promise<void> {
   await until(
     () => expected.every((text) => sent().includes(text)),
-    () => `sent: ${JSON.stringify(sent())}, shown: ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
+    () => `sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
   );
 }
 
@@ -202,23 +164,24 @@ export async function untilAsked(count: number): Promise<void> {
 }
 
 export async function untilShown(name: string, count = 1): Promise<Shown[]> {
-  const found = (): Shown[] => sidebar.shown.filter((shown) => shown.name === name);
+  const list = () => listShown().filter((shown) => shown.name === name);
   await until(
-    () => found().length >= count,
-    () => `${name} is not among ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
+    () => list().length >= count,
+    () => `${name} is not in the log: ${nodeRed.log}`,
   );
-  return found();
+  return list();
 }
 
 /** Names of the debug nodes that have shown something. */
 export function namesShown(): string[] {
-  return [...new Set(sidebar.shown.map(({ name }) => name))];
+  return [...new Set(listShown().map(({ name }) => name))];
 }
 
 /** Kills Node-RED with `kill -9`, and starts it again with the same flow. */
 export async function restart(): Promise<void> {
   await nodeRed.kill();
-  const { userDir, port } = nodeRed;
+  const { userDir, port, log } = nodeRed;
+  logBefore += log;
   nodeRed = await startNodeRed({ ...how, userDir, port });
 }
 
@@ -248,5 +211,9 @@ export function useExamples(): void {
 
   afterEach(async () => {
     for (const one of opened.splice(0)) await one.close();
+    const { userDir } = nodeRed;
+    for (const name of readdirSync(userDir).filter((file) => /^sms-(?:received$|.*\.csv$)/.test(file))) {
+      rmSync(join(userDir, name), { recursive: true });
+    }
   });
 }

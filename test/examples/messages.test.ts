@@ -5,8 +5,7 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import {
   codeOf,
-  deploy,
-  handsetsOf,
+  example,
   namesShown,
   nodeRed,
   press,
@@ -19,14 +18,15 @@ import {
   write,
 } from './deployed-example';
 
+const shortDelay = { timeout: '50', timeoutUnits: 'milliseconds' };
+
 describe('the examples of messages', function () {
   this.timeout(60_000);
   useExamples();
 
-  describe('Send a message', () => {
-    const { number } = handsetsOf('Send a message');
+  example('Send a message', ({ number, deploy }) => {
     it('sends its message, and shows the result or the failure', async () => {
-      await deploy('Send a message');
+      await deploy();
       await press('Send');
       await untilSent(`${number}: Hello from Node-RED`);
       const [shown] = await untilShown('sent');
@@ -42,13 +42,12 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Auto-reply', () => {
-    const { number, other } = handsetsOf('Auto-reply');
+  example('Auto-reply', ({ number, other, deploy }) => {
     const answerTo = (from: string, text: string) =>
       `${from}: Thank you for your message: ${text}. We will call you back.`;
 
     it('answers each number as often as the account allows', async () => {
-      await deploy('Auto-reply');
+      await deploy();
       const texts = Array.from({ length: 20 }, (_, index) => `text ${index + 1}`);
       for (const text of [...texts, 'one too many']) await write(number, text);
       await write(other, 'Me too');
@@ -59,11 +58,9 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Answer by keyword', () => {
-    const { number, other } = handsetsOf('Answer by keyword');
-
+  example('Answer by keyword', ({ number, other, deploy }) => {
     it('answers a known first word, and lists the words for any other', async () => {
-      await deploy('Answer by keyword');
+      await deploy();
       await write(number, ' hours? Thanks');
       await untilSent(`${number}: We are open from Monday to Friday, 8 to 17.`);
       await write(other, 'Address');
@@ -75,13 +72,12 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Opt-out that is remembered', () => {
-    const { number, other } = handsetsOf('Opt-out that is remembered');
+  example('Opt-out that is remembered', ({ number, other, deploy }) => {
     const news = 'We are open on Saturday. Answer STOP to end these messages.';
     const toBoth = `${number} ${other}: ${news}`;
 
     it('skips numbers that wrote STOP, until they write START', async () => {
-      await deploy('Opt-out that is remembered');
+      await deploy();
       await press('News');
       await untilSent(toBoth);
       await write(number, ' stop. ');
@@ -105,13 +101,10 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Callbacks instead of polling', () => {
-    const { number } = handsetsOf('Callbacks instead of polling');
+  example('Callbacks instead of polling', ({ number, deploy }) => {
     it('receives status and reply, and confirms the reply', async () => {
       const token = 'a token of the tests';
-      await deploy('Callbacks instead of polling', {}, ({ type }) =>
-        type === 'sms-callback-in' ? { publicUrl: nodeRed.url, credentials: { token } } : {},
-      );
+      await deploy({ 'sms-callback-in': { publicUrl: nodeRed.url, credentials: { token } } });
       await press('Ask');
       const statuses = await untilShown('status', 2);
       const messageId = simulator.messages[0]?.messageId;
@@ -131,22 +124,14 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Store every message before acknowledging it', () => {
-    const { number, other } = handsetsOf('Store every message before acknowledging it');
+  example('Store every message before acknowledging it', ({ number, other, deploy }) => {
     const storeFolder = (): string => join(nodeRed.userDir, 'sms-received');
     const readStored = (): Record<string, string>[] =>
       readdirSync(storeFolder()).map(
         (name) => JSON.parse(readFileSync(join(storeFolder(), name), 'utf8')) as Record<string, string>,
       );
-    const edit = (node: FlowNode): object =>
-      node.type === 'delay' ? { timeout: '50', timeoutUnits: 'milliseconds' } : {};
-
-    afterEach(() => {
-      rmSync(storeFolder(), { recursive: true, force: true });
-    });
-
     it('writes each message to a separate file', async () => {
-      await deploy('Store every message before acknowledging it', {}, edit);
+      await deploy();
       await write(number, 'one\ntwo');
       await write(other, '"three"');
       await untilShown('stored', 2);
@@ -165,7 +150,7 @@ describe('the examples of messages', function () {
 
     it('writes a message later if the first attempt failed', async () => {
       writeFileSync(storeFolder(), 'in the way');
-      await deploy('Store every message before acknowledging it', {}, edit);
+      await deploy({ delay: shortDelay });
       await write(number, 'patience');
       await untilShown('storing failed', 2);
       rmSync(storeFolder());
@@ -178,15 +163,12 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Answer once', () => {
-    const { number, other } = handsetsOf('Answer once');
+  example('Answer once', ({ number, other, deploy }) => {
     const answer = `${number}: Thank you for your message. We will call you back.`;
 
     it('sends nothing for an answered message that is redelivered', async () => {
-      await deploy('Answer once', {}, (node) => {
-        if (node.type === 'sms-in') return { ackTimeout: 0.3, maxAttempts: 2 };
-        return node.name === 'back to sms in' ? { wires: [[]] } : {};
-      });
+      const unwire = ({ name, wires }: FlowNode) => ({ wires: name === 'back to sms in' ? [[]] : wires });
+      await deploy({ 'sms-in': { ackTimeout: 0.3, maxAttempts: 2 }, change: unwire });
       await write(number, 'Are you there?');
       const [first, second] = await untilShown('answered', 2);
       assert.deepEqual([first?.sms?.duplicate, second?.sms?.duplicate], [undefined, true]);
@@ -197,7 +179,7 @@ describe('the examples of messages', function () {
     });
 
     it('answers later if the first answer failed', async () => {
-      await deploy('Answer once', {}, ({ type }) => (type === 'delay' ? { timeout: '0.1' } : {}));
+      await deploy({ delay: { timeout: '0.1' } });
       simulator.fault('send', { status: 401 }, 2);
       await write(number, 'Are you there?');
       await untilShown('answered again later', 2);
@@ -206,10 +188,8 @@ describe('the examples of messages', function () {
     });
 
     it('shows a message whose answer has an unknown outcome', async () => {
-      await deploy('Answer once', { ownRecordIds: true }, (node) => {
-        if (node.type === 'sms-in') return { maxAttempts: 1, ackTimeout: 3 };
-        return node.type === 'sms-send' ? { resolve: 0.1 } : {};
-      });
+      const edits = { 'sms-in': { maxAttempts: 1, ackTimeout: 3 }, 'sms-send': { resolve: 0.1 } };
+      await deploy(edits, { ownRecordIds: true });
       simulator.fault('send', { drop: 'before' }, 1);
       await write(number, 'Are you there?');
       const [unknown] = await untilShown('unknown outcome of the answer');
@@ -220,15 +200,12 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Reminder a day before', () => {
-    const name = 'Reminder a day before';
-    const { number } = handsetsOf(name);
-
+  example('Reminder a day before', ({ number, deploy }) => {
     /** Deploys the example with an appointment in one day and `aheadMs`. */
-    const deployWith = (aheadMs: number): Promise<void> =>
-      deploy(name, {}, ({ type, props }) =>
-        type === 'inject' ? { props: JSON.parse(JSON.stringify(props).replace(/\+ [12]0000/, `+ ${aheadMs}`)) } : {},
-      );
+    const deployWith = (aheadMs: number): Promise<void> => {
+      const changeTime = (text: string) => JSON.parse(text.replace(/\+ [12]0000/, `+ ${aheadMs}`));
+      return deploy({ inject: ({ props }) => ({ props: changeTime(JSON.stringify(props)) }) });
+    };
 
     it('reminds a day before, with the time of the appointment', async () => {
       await deployWith(500);
@@ -253,13 +230,9 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Send to a list from a CSV', () => {
-    const { number, other, third } = handsetsOf('Send to a list from a CSV');
-    const edit = (node: FlowNode): object =>
-      node.type === 'delay' ? { timeout: '100', timeoutUnits: 'milliseconds' } : {};
-
+  example('Send to a list from a CSV', ({ number, other, third, deploy }) => {
     it('sends a message for each row, and tries a failed one three more times', async () => {
-      await deploy('Send to a list from a CSV', {}, edit);
+      await deploy({ delay: shortDelay });
       simulator.block(other);
       await press('Send to all');
       const [given] = await untilShown('last try failed');
@@ -269,11 +242,8 @@ describe('the examples of messages', function () {
       await untilSent(`${number}: Dear Anna, Your parcel is here.`, `${third}: Dear Carl, Your parcel comes tomorrow.`);
     });
 
-    const oneRow = (node: FlowNode): object =>
-      node.type === 'template' ? { template: `number,name,text\n${number},Anna,Hi\n` } : edit(node);
-
     it('retries only temporary failures', async () => {
-      await deploy('Send to a list from a CSV', {}, oneRow);
+      await deploy({ delay: shortDelay, template: { template: `number,name,text\n${number},Anna,Hi\n` } });
       simulator.fault('send', { status: 503 }, 2);
       await press('Send to all');
       await untilSent(`${number}: Dear Anna, Hi`);
@@ -289,12 +259,8 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Send from a spreadsheet and report deliveries', () => {
-    const name = 'Send from a spreadsheet and report deliveries';
-    const { number, other, third } = handsetsOf(name);
+  example('Send from a spreadsheet and report deliveries', ({ number, other, third, deploy }) => {
     const reportFile = (): string => join(nodeRed.userDir, 'sms-report.csv');
-
-    afterEach(() => rmSync(reportFile(), { force: true }));
 
     /** Waits until the report contains three results. Its rows are in the order of their results. */
     async function untilReported(anna: string, ben: string, carl: string): Promise<void> {
@@ -310,7 +276,7 @@ describe('the examples of messages', function () {
     }
 
     it('reports delivered, undelivered and unsent rows', async () => {
-      await deploy(name);
+      await deploy();
       simulator.setOutcome(other, 'NUR');
       simulator.block(third);
       await press('Send');
@@ -322,14 +288,9 @@ describe('the examples of messages', function () {
     });
   });
 
-  describe('Log sent messages', () => {
-    const { number, other } = handsetsOf('Log sent messages');
-    afterEach(() => {
-      rmSync(join(nodeRed.userDir, 'sms-sent.csv'), { force: true });
-    });
-
+  example('Log sent messages', ({ number, other, deploy }) => {
     it('writes one CSV line for each sent message', async () => {
-      await deploy('Log sent messages', { statusDelayMs: Number.POSITIVE_INFINITY });
+      await deploy({}, { statusDelayMs: Number.POSITIVE_INFINITY });
       const send = (to: string, body: string): Promise<Response> =>
         fetch(`${simulator.baseUrl}/api/3/sms/out`, {
           method: 'POST',

@@ -5,20 +5,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { OutboundMessage } from '../../simulator';
+import { connectSimulator } from '../../simulator';
 import { startBrowser } from '../editor/browser';
 import { findFreePort } from '../free-port';
+import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 
 const root = join(__dirname, '..', '..');
 const startLimitMs = 60_000;
-
-interface FlowNode {
-  id: string;
-  type: string;
-  name?: string;
-  [property: string]: unknown;
-}
 
 /** The program of `npm start`, on free ports and with a new user directory. */
 class Start {
@@ -42,36 +36,21 @@ class Start {
 
   /** Waits until both addresses are printed and the flows run. */
   async ready(): Promise<this> {
-    await waitUntil(
+    await until(
       () => {
         assert.equal(this.#child.exitCode, null, this.output);
         return this.output.includes('Stop both with Ctrl-C') && this.output.includes('Started flows');
       },
       () => `both run: ${this.output}`,
+      { limitMs: startLimitMs },
     );
     return this;
   }
 
-  interrupt(): void {
-    this.#child.kill('SIGINT');
-  }
-
-  async kill(): Promise<void> {
-    this.#child.kill('SIGTERM');
-    await this.ended;
-  }
-}
-
-function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
-  return until(isTrue, what, { limitMs: startLimitMs });
-}
-
-async function isListening(port: number): Promise<boolean> {
-  try {
-    await fetch(`http://127.0.0.1:${port}/`);
-    return true;
-  } catch {
-    return false;
+  /** Ends the program with a signal, and returns its exit code. */
+  stop(signal: 'SIGINT' | 'SIGTERM'): Promise<number | null> {
+    this.#child.kill(signal);
+    return this.ended;
   }
 }
 
@@ -90,7 +69,7 @@ describe('npm start', function () {
   });
 
   afterEach(async () => {
-    for (const start of started) await start.kill();
+    for (const start of started) await start.stop('SIGTERM');
     rmSync(userDir, { recursive: true, force: true, maxRetries: 3 });
   });
 
@@ -107,47 +86,31 @@ describe('npm start', function () {
     return made;
   }
 
-  async function readFlows(): Promise<FlowNode[]> {
-    return (await (await fetch(`http://127.0.0.1:${port}/flows`)).json()) as FlowNode[];
-  }
+  const post = (path: string, body: object = {}): Promise<Response> => {
+    const headers = { 'Content-Type': 'application/json' };
+    return fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  };
 
-  async function deploy(flows: FlowNode[]): Promise<void> {
-    const response = await fetch(`http://127.0.0.1:${port}/flows`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(flows),
-    });
-    assert.ok(response.ok, await response.text());
-  }
+  const readFlows = async () => (await (await fetch(`http://127.0.0.1:${port}/flows`)).json()) as FlowNode[];
 
-  /** Presses a button of a flow. The flow `Try it` is the first. */
-  async function press(name: string, label = 'Try it'): Promise<void> {
+  /** Presses a button of the flow `Try it`. */
+  async function press(name: string): Promise<void> {
     const flows = await readFlows();
-    const tab = flows.find((node) => node.type === 'tab' && node.label === label);
+    const tab = flows.find(({ type, label }) => type === 'tab' && label === 'Try it');
     const button = flows.find((node) => node.type === 'inject' && node.name === name && node.z === tab?.id);
-    assert.ok(button, name);
-    // 404 until the flows have started.
-    await waitUntil(
-      async () => (await fetch(`http://127.0.0.1:${port}/inject/${button.id}`, { method: 'POST' })).status === 200,
-      `${name} can be pressed`,
-    );
+    // The answer is 404 until the flows have started.
+    await until(async () => (await post(`/inject/${button?.id}`)).ok, `${name} can be pressed`);
   }
 
-  async function readSent(): Promise<string[]> {
-    const state = await (await fetch(`http://127.0.0.1:${simulatorPort}/control/state`)).json();
-    const { messages } = state as { messages: OutboundMessage[] };
-    return messages.map(({ to, body }) => `${to.join(' ')}: ${body}`);
-  }
-
-  async function untilSent(...bodies: string[]): Promise<void> {
-    let sent: string[] = [];
-    await waitUntil(
-      async () => {
-        sent = await readSent();
-        return bodies.every((body) => sent.some((one) => one.endsWith(body)));
-      },
-      () => `not among ${JSON.stringify(sent)}: ${JSON.stringify(bodies.filter((body) => !sent.includes(body)))}`,
-    );
+  /** Waits until the flow has sent messages with these recipients and bodies. */
+  async function untilSent(...expected: string[]): Promise<void> {
+    const client = connectSimulator(`http://127.0.0.1:${simulatorPort}/`);
+    const isSent = async () => {
+      const { messages } = await client.state();
+      const sent = messages.map(({ to, body }) => `${to.join(' ')}: ${body}`);
+      return expected.every((text) => sent.filter((one) => one === text).length === 1);
+    };
+    await until(isSent, expected.join());
   }
 
   it('runs a demo flow beside the debug sidebar, until Ctrl-C stops it', async () => {
@@ -170,29 +133,23 @@ describe('npm start', function () {
     await untilSent('6421555001: Hello from Node-RED');
     await press('A handset writes');
     await untilSent('6421555002: Thank you. You wrote: Are you open today?');
-    running.interrupt();
-    assert.equal(await running.ended, 0);
-    assert.deepEqual([await isListening(port), await isListening(simulatorPort)], [false, false]);
+    assert.equal(await running.stop('SIGINT'), 0);
+    for (const one of [port, simulatorPort]) await assert.rejects(fetch(`http://127.0.0.1:${one}/`));
   });
 
   it('keeps changed flows, credentials and messages on other ports', async () => {
     const first = await start().ready();
     await press('Send a message');
-    await untilSent('Hello from Node-RED');
-    const flows = await readFlows();
-    await deploy(
-      flows.map((node) =>
-        node.name === 'Send a message' ? { ...node, props: replaceBody(node.props, 'changed by hand') } : node,
-      ),
-    );
-    await first.kill();
+    await untilSent('6421555001: Hello from Node-RED');
+    const text = JSON.stringify(await readFlows());
+    await post('/flows', JSON.parse(text.replaceAll('Hello from Node-RED', 'changed by hand')));
+    await first.stop('SIGTERM');
     port = await findFreePort();
     simulatorPort = await findFreePort();
     const second = await start().ready();
     assert.match(second.output, /The flows are from the last start\. For a fresh start/);
-    await untilSent('Hello from Node-RED');
     await press('Send a message');
-    await untilSent('changed by hand');
+    await untilSent('6421555001: Hello from Node-RED', '6421555001: changed by hand');
   });
 
   it('names a port in use and the option to change it, or a wrong option', async () => {
@@ -219,8 +176,3 @@ describe('npm start', function () {
     assert.match(wrongOption.output, /^Unknown option '--colour'.*\nUsage: npm start/);
   });
 });
-
-function replaceBody(props: unknown, text: string): unknown {
-  assert.ok(Array.isArray(props));
-  return props.map((prop: { p: string }) => (prop.p === 'payload' ? { ...prop, v: text } : prop));
-}

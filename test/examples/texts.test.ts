@@ -12,7 +12,7 @@ describe('The examples, all together', () => {
   it('are all tested in a suite with their name', () => {
     const tests = readdirSync(__dirname).filter((name) => name.endsWith('.test.ts'));
     const sources = tests.map((name) => readFileSync(join(__dirname, name), 'utf8')).join('\n');
-    for (const name of files.keys()) assert.ok(sources.includes(`\n  describe('${name}', () => {\n`), name);
+    for (const name of files.keys()) assert.ok(sources.includes(`\n  example('${name}', (`), name);
   });
 
   it('explain effect, settings and a test in at most five lines', () => {
