@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Closing } from '../src/closing';
+import { startRawService } from '../src/raw-service';
 
 /** One callback that the client's endpoint received. */
 export interface ReceivedCallback {
@@ -16,43 +15,30 @@ export class CallbackReceiver {
   readonly received: ReceivedCallback[] = [];
   /** Statuses of the next answers. Later answers have 200. */
   readonly statuses: number[] = [];
-  readonly #server: Server;
-
-  private constructor(server: Server) {
-    this.#server = server;
-  }
+  readonly #closing = new Closing();
+  #baseUrl = '';
 
   static async start(): Promise<CallbackReceiver> {
-    const server = createServer((incoming, outgoing) => {
-      const chunks: Buffer[] = [];
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-      incoming.on('end', () => {
-        const url = new URL(incoming.url ?? '/', 'http://localhost');
-        receiver.received.push({
-          method: incoming.method ?? '',
-          path: url.pathname,
-          query: Object.fromEntries(url.searchParams),
-          contentType: incoming.headers['content-type'] ?? '',
-          body: Buffer.concat(chunks).toString('utf8'),
-        });
-        outgoing.writeHead(receiver.statuses.shift() ?? 200).end('OK');
-      });
+    const receiver = new CallbackReceiver();
+    const { baseUrl } = await startRawService(receiver.#closing, async (incoming, outgoing) => {
+      let body = '';
+      for await (const chunk of incoming.setEncoding('utf8')) body += chunk;
+      const { pathname: path, searchParams } = new URL(incoming.url ?? '/', 'http://localhost');
+      const { method = '', headers } = incoming;
+      const contentType = headers['content-type'] ?? '';
+      receiver.received.push({ method, path, query: Object.fromEntries(searchParams), contentType, body });
+      outgoing.writeHead(receiver.statuses.shift() ?? 200).end('OK');
     });
-    const receiver = new CallbackReceiver(server);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    receiver.#baseUrl = baseUrl;
     return receiver;
   }
 
   /** Address of a path on this endpoint. */
   url(path: string): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`;
+    return this.#baseUrl + path;
   }
 
-  async close(): Promise<void> {
-    const closed = once(this.#server, 'close');
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await closed;
+  close(): Promise<void> {
+    return this.#closing.run();
   }
 }

@@ -20,41 +20,20 @@ describe('simulator: control API', () => {
     return (await answer.body.json()) as Record<string, unknown>;
   };
 
-  it('switches a fault on and off', async () => {
-    await control('fault', { endpoint: 'send', fault: { status: 500, reason: 'No' }, times: 2 });
-    assert.deepEqual((await state()).faults, { send: { fault: { status: 500, reason: 'No' }, left: 2 } });
-    assert.equal((await calls.send({ to: handset, body: 'x' })).status, 500);
-    await control('fault', { endpoint: 'send', fault: null });
-    assert.equal((await calls.send({ to: handset, body: 'x' })).status, 200);
-    const kinds = {
-      delayMs: 1,
-      dripMs: 1,
-      drop: 'during',
-      half: true,
-      garbage: true,
-      empty: true,
-      hang: true,
-      repeat: true,
-    };
-    for (const [kind, value] of Object.entries(kinds)) {
+  it('accepts each kind of fault, and shows it in the state', async () => {
+    const kinds = { dripMs: 1, drop: 'during', half: true, garbage: true, empty: true, hang: true, repeat: true };
+    for (const [kind, value] of Object.entries({ ...kinds, delayMs: 1, status: 500 })) {
       const fault = { [kind]: value };
-      await control('fault', { endpoint: 'feed', fault });
-      assert.deepEqual((await state()).faults, { feed: { fault, left: null } });
+      await control('fault', { endpoint: 'send', fault, times: 2 });
+      assert.deepEqual((await state()).faults, { send: { fault, left: 2 } });
     }
   });
 
   it('shows the state with the requested number of entries', async () => {
-    await calls.send({ to: handset, body: 'one' });
-    await calls.send({ to: handset, body: 'two' });
-    const { messages, requests, ...rest } = await state('?limit=1');
-    assert.deepEqual(
-      (messages as { body: string }[]).map(({ body }) => body),
-      ['two'],
-    );
+    for (const body of ['one', 'two']) await calls.send({ to: handset, body });
+    const { messages, requests } = await state('?limit=1');
+    assert.equal((messages as { body: string }[]).map(({ body }) => body).join(), 'two');
     assert.equal((requests as unknown[]).length, 1);
-    for (const name of ['incoming', 'statuses', 'callbacks', 'undelivered', 'mailbox']) {
-      assert.ok(Array.isArray(rest[name]), name);
-    }
     assert.equal((await request(`${simulator.controlUrl}/state?limit=x`)).statusCode, 400);
   });
 

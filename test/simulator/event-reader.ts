@@ -5,7 +5,7 @@ export class EventReader {
   /** Resolves when the other side has ended the stream. */
   readonly ended: Promise<void>;
   readonly #agent: Agent;
-  readonly #events: [event: string, data: unknown][] = [];
+  readonly #events: [name: string, data: unknown][] = [];
   #wake: () => void = () => {};
 
   private constructor(agent: Agent, body: AsyncIterable<Buffer>) {
@@ -20,32 +20,23 @@ export class EventReader {
     return new EventReader(agent, body);
   }
 
-  async next(): Promise<[event: string, data: unknown]> {
+  /** Returns the data of the next event with this name, and skips other events. */
+  async next<Data>(name: 'state' | 'settings' | 'texts' | 'log'): Promise<Data> {
     for (;;) {
       const event = this.#events.shift();
-      if (event) return event;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      if (event?.[0] === name) return event[1] as Data;
+      if (event === undefined)
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
     }
   }
 
-  /** Reads events of one name until `isEnough` accepts their records, and skips other events. */
-  async until<T>(name: 'texts' | 'log', isEnough: (records: T[]) => boolean): Promise<T[]> {
-    const records: T[] = [];
-    while (!isEnough(records)) {
-      const [event, data] = await this.next();
-      if (event === name) records.push(...(data as T[]));
-    }
+  /** Reads events with this name until one of their records is the wanted one. */
+  async until<Item>(name: 'texts' | 'log', isWanted: (record: Item) => boolean | undefined): Promise<Item[]> {
+    const records: Item[] = [];
+    while (!records.some(isWanted)) records.push(...(await this.next<Item[]>(name)));
     return records;
-  }
-
-  /** Returns the next settings. */
-  async settings(): Promise<{ account: Record<string, unknown> }> {
-    for (;;) {
-      const [event, data] = await this.next();
-      if (event === 'settings') return data as { account: Record<string, unknown> };
-    }
   }
 
   close(): void {

@@ -28,26 +28,22 @@ describe('simulator: faults', () => {
     assert.equal(answer.headers.location, 'https://elsewhere.example/');
   });
 
-  for (const status of [401, 403]) {
-    it(`§5 reports ${status} of a send in the XML root, unless a body is given`, async () => {
-      simulator.fault('send', { status }, 1);
-      const { name, attributes } = readXml((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text);
-      const { messageId, isError, errorCode } = attributes;
-      assert.deepEqual(
-        [name, messageId, isError, errorCode],
-        ['outbound-message-delivery', 'mine', 'true', String(status)],
-      );
+  it('reports 401 and 403 of a send in the XML root (§5), unless a body is given', async () => {
+    for (const status of [401, 403]) {
       simulator.fault('send', { status, reason: 'Not today', headers: { 'x-test': 'yes' } }, 1);
-      const answer = await send();
+      const answer = await calls.send({ to: handset, body: 'x', messageId: 'mine' });
       assert.deepEqual([answer.status, answer.reason, answer.headers['x-test']], [status, 'Not today', 'yes']);
-      assert.equal(readXml(answer.text).attributes.errorMessage, 'Not today');
+      const { name, attributes } = readXml(answer.text);
+      const { messageId, isError, errorCode, errorMessage } = attributes;
+      assert.equal(name, 'outbound-message-delivery');
+      assert.deepEqual([messageId, isError, errorCode, errorMessage], ['mine', 'true', String(status), 'Not today']);
       simulator.fault('send', { status, body: 'own' }, 1);
       assert.equal((await send()).text, 'own');
       simulator.fault('incoming', { status }, 1);
       assert.match((await calls.pollIncoming()).text, /<h1>/);
-      assert.equal(simulator.messages.length, 0);
-    });
-  }
+    }
+    assert.equal(simulator.messages.length, 0);
+  });
 
   it('lasts for the given number of requests, or until switched off', async () => {
     simulator.fault('send', { status: 503 }, 2);
@@ -62,7 +58,6 @@ describe('simulator: faults', () => {
     simulator.fault('send', { drop: 'before' }, 1);
     await assert.rejects(send());
     assert.equal(simulator.messages.length, 0);
-    assert.equal((await send()).status, 200);
   });
 
   it('drops the connection after the work', async () => {
@@ -166,15 +161,5 @@ describe('simulator: faults', () => {
     for (let count = 0; count < 3; count += 1) ids.push(readForm(await calls.pollIncoming()).messageId);
     assert.deepEqual(ids, [message.messageId, message.messageId, message.messageId]);
     assert.equal(readForm(await calls.pollIncoming()).body, 'next');
-  });
-
-  it('refuses connections while offline, and keeps its state', async () => {
-    simulator.receive({ from: handset, to: number, body: 'kept' });
-    const { baseUrl } = simulator;
-    await simulator.setOnline(false);
-    await assert.rejects(calls.pollIncoming(), { code: 'ECONNREFUSED' });
-    await simulator.setOnline(true);
-    assert.equal(simulator.baseUrl, baseUrl);
-    assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
   });
 });

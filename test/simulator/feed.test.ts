@@ -27,9 +27,9 @@ describe('simulator: §2.6, §4.5 feed', () => {
     }
   };
   const assertAccount = (root: XmlElement, balance = '48'): void => {
-    assert.equal(root.child('sms:balance').text, balance);
-    assert.equal(root.child('sms:accountType').text, 'Prepaid');
-    assert.equal(root.child('sms:currency').text, 'EUR');
+    assert.equal(root.child('balance').text, balance);
+    assert.equal(root.child('accountType').text, 'Prepaid');
+    assert.equal(root.child('currency').text, 'EUR');
   };
   const contents = (feed: XmlElement): string[] => feed.all('entry').map((entry) => entry.child('content').text);
 
@@ -39,7 +39,6 @@ describe('simulator: §2.6, §4.5 feed', () => {
     await converse(2);
     const feed = await read();
     assert.equal(feed.name, 'feed');
-    assert.equal(feed.attributes.xmlns, 'http://www.w3.org/2005/Atom');
     for (const name of ['id', 'title', 'updated']) assert.notEqual(feed.child(name).text, '');
     assert.deepEqual(contents(feed), ['got-1', 'sent-1', 'got-0', 'sent-0']);
     const [reply, sent] = feed.all('entry');
@@ -49,7 +48,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(sent?.child('category').attributes.term, 'out');
     assert.equal(sent?.child('published').text, '2026-03-01T00:02:00.000Z');
     assert.equal(sent?.child('updated').text, '2026-03-01T00:02:02.000Z');
-    assert.equal(sent?.child('sms:statusCode').text, 'RCV');
+    assert.equal(sent?.child('statusCode').text, 'RCV');
     assert.equal(sent?.child('id').text, 'urn:sms:out:id%201');
     assertAccount(feed);
   });
@@ -68,15 +67,15 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(sent?.child('category').text, 'out');
     assert.equal(sent?.child('guid').attributes.isPermaLink, 'false');
     assert.equal(sent?.child('pubDate').text, 'Sun, 01 Mar 2026 00:00:00 GMT');
-    assert.equal(sent?.child('atom:updated').text, simulator.messages[0]?.recipients[0]?.history.at(-1)?.date);
+    assert.equal(sent?.child('updated').text, simulator.messages[0]?.recipients[0]?.history.at(-1)?.date);
   });
 
   it('escapes the bodies of messages', async () => {
     await start();
     simulator.receive({ from: handset, to: '642100000001', body: '<b>&amp; ]]> "\u0000' });
-    assert.deepEqual(contents(await read()), ['<b>&amp; ]]> "\ufffd']);
-    const channel = (await read({ format: 'RSS' })).child('channel');
-    assert.equal(channel.child('item').child('description').text, '<b>&amp; ]]> "\ufffd');
+    const item = (await read({ format: 'RSS' })).child('channel').child('item');
+    for (const body of [...contents(await read()), item.child('description').text])
+      assert.equal(body, '<b>&amp; ]]> "\ufffd');
   });
 
   it('returns 8 messages by default, at most 300, of the requested type (§8)', async () => {

@@ -26,14 +26,10 @@ describe('simulator: start, clock and stop', () => {
     await Promise.all(started.splice(0).map((simulator) => simulator.close()));
   });
 
-  it('listens on a free port of the loopback interface, under its base path', async () => {
-    const simulator = await start({ basePath: 'a/b/' });
-    assert.match(simulator.baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/a\/b$/);
-    assert.match(simulator.controlUrl, /^http:\/\/127\.0\.0\.1:\d+\/control$/);
-    await simulator.close();
-  });
-
-  it('refuses a base path that would hide the control API', async () => {
+  it('listens on loopback under its base path, which cannot hide the controls', async () => {
+    const { baseUrl, controlUrl } = await start({ basePath: 'a/b/' });
+    assert.match(baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/a\/b$/);
+    assert.match(controlUrl, /^http:\/\/127\.0\.0\.1:\d+\/control$/);
     await assert.rejects(start({ basePath: '/control' }), /control/);
     await assert.rejects(start({ basePath: '/a b' }), /characters/);
   });

@@ -92,9 +92,8 @@ describe('simulator: the page and its events', () => {
       await calls.send({ to: handset, body: 'out', messageId: 'mine' });
       simulator.receive({ from: handset, to: number, body: 'in' });
       simulator.fault('feed', { status: 500 });
-      const [event, data] = await (await follow()).next();
-      const { basePath, credentials, settings, addressBook, handsets, total, log } = data as Snapshot;
-      assert.equal(event, 'state');
+      const state = await (await follow()).next<Snapshot>('state');
+      const { basePath, credentials, settings, addressBook, handsets, total, log } = state;
       assert.equal(basePath, '');
       assert.deepEqual(credentials, simulator.credentials);
       assert.equal(settings.account.balance, simulator.balance);
@@ -110,38 +109,34 @@ describe('simulator: the page and its events', () => {
       );
     });
 
-    it('send each changed record under the same key', async () => {
+    it('send each changed record under the same key, until the simulator closes', async () => {
       const reader = await follow();
-      await reader.next();
       await calls.send({ to: handset, body: 'out', messageId: 'mine' });
-      const isEnded = (entry?: LogEntry) => entry?.kind === 'request' && entry.record.ended;
-      const requests = await reader.until<LogEntry>('log', (entries) => entries.some(isEnded));
+      const isEnded = (entry: LogEntry) => entry.kind === 'request' && entry.record.ended;
+      const requests = await reader.until<LogEntry>('log', isEnded);
       assert.equal(new Set(requests.map(({ key }) => key)).size, 1);
       const [text] = simulator.texts(handset, 1).texts;
       assert.equal(text?.call, requests[0]?.key);
       simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
-      const texts = await reader.until<ShownMessage>('texts', (seen) =>
-        seen.some(({ statusCode }) => statusCode === 'RCV'),
-      );
+      const texts = await reader.until<ShownMessage>('texts', ({ statusCode }) => statusCode === 'RCV');
       assert.equal(texts.at(-1)?.key, text?.key);
+      await simulator.close();
+      await reader.ended;
     });
 
     it('send settings and the balance', async () => {
       const reader = await follow();
-      await reader.next();
       simulator.setBalance(10);
-      assert.equal((await reader.settings()).account.balance, 10);
+      assert.equal((await reader.next<Snapshot['settings']>('settings')).account.balance, 10);
       await calls.send({ to: handset, body: 'out' });
-      assert.equal((await reader.settings()).account.balance, 9);
+      assert.equal((await reader.next<Snapshot['settings']>('settings')).account.balance, 9);
     });
 
     it('send a new state instead of a flood of changes', async () => {
       const reader = await follow();
-      await reader.next();
+      await reader.next('state');
       for (let index = 0; index < 600; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
-      const [event, data] = await reader.next();
-      assert.equal(event, 'state');
-      assert.equal((data as Snapshot).handsets[0]?.last?.body, '599');
+      assert.equal((await reader.next<Snapshot>('state')).handsets[0]?.last?.body, '599');
     });
 
     it('mask key, password and callback tokens in every encoding', async () => {
@@ -149,30 +144,26 @@ describe('simulator: the page and its events', () => {
       const callbackUrl = `http://u:${secret}@client.example/cb?a=1&token=${secret}`;
       simulator.setOrganisation({ callbackUrl: `http://127.0.0.1:9/?token=${secret}`, callbackFormat: 'FORMv1' });
       await calls.send({ to: handset, body: 'x', callbackUrl, callbackStatusUrl: callbackUrl });
+      const boundary = { 'content-type': 'multipart/form-data; boundary=b' };
+      const part = `--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n${secret}\r\n--b--\r\n`;
+      await request(`${simulator.baseUrl}/api/3/sms/out`, { method: 'POST', headers: boundary, body: part });
       await calls.send({ to: handset, body: 'x' }, { authorization: `Bearer ${secret}` });
       await calls.send({ to: handset, body: 'x', userId: 'me', password: secret }, { authorization: null });
       await calls.call('/api/1/sms/in', { userId: 'me', password: secret }, { method: 'GET', authorization: null });
       await calls.pollIncoming({ authorization: `Basic ${secret}` });
       simulator.receive({ from: handset, to: number, body: 'x' });
       await simulator.whenIdle();
-      const { log } = (await (await follow()).next())[1] as Snapshot;
+      const { log } = await (await follow()).next<Snapshot>('state');
       const records = [...log.entries].reverse();
-      assert.equal(records.filter(({ kind }) => kind === 'request').length, 5);
+      assert.equal(records.filter(({ kind }) => kind === 'request').length, 6);
       assert.equal(records.filter(({ kind }) => kind === 'callback').length, 1);
       assert.equal(JSON.stringify(records).includes(secret), false, JSON.stringify(records, null, 1));
-      const [first, second] = records.flatMap(({ kind, record }) =>
+      const [first, , second] = records.flatMap(({ kind, record }) =>
         kind === 'request' ? [record as unknown as LoggedRequest] : [],
       );
       assert.equal(second?.headers.authorization, 'Bearer ••••••');
       assert.match(first?.params.callbackUrl ?? '', /^http:\/\/••••••@client\.example\/cb\?a=1&token=/);
       assert.match(first?.body ?? '', /to=6421555123&body=x&callbackUrl=http%3A/);
-    });
-
-    it('end when the simulator closes', async () => {
-      const reader = await follow();
-      await reader.next();
-      await simulator.close();
-      await reader.ended;
     });
   });
 });

@@ -64,15 +64,6 @@ describe('simulator: polls', () => {
       assert.equal((await calls.pollIncoming()).status, 204);
     });
 
-    it('waits for a message, and returns it as soon as it arrives (§8)', async () => {
-      await start({ waitMs: 600_000, clock: createManualClock() });
-      const poll = calls.pollIncoming();
-      await simulator.until(() => simulator.polling('incoming') === 1);
-      simulator.receive({ from: handset, to: number, body: 'at last' });
-      assert.equal(readForm(await poll).body, 'at last');
-      await simulator.until(() => simulator.polling('incoming') === 0);
-    });
-
     it('returns each message to one poller, in order of arrival', async () => {
       await start({ waitMs: 600_000 });
       const polls = [];
