@@ -64,15 +64,11 @@ describe('checkDraft (§2.1)', () => {
   describe('the body of a draft', () => {
     it('can be a number, a boolean or a Buffer, and loses a leading BOM', () => {
       for (const [body, text] of [
-        [42, '42'],
         [0, '0'],
         [-1.5, '-1.5'],
-        [true, 'true'],
         [false, 'false'],
         [Buffer.from('grüße ✓'), 'grüße ✓'],
-        [' spaces stay ', ' spaces stay '],
-        ['\ufeffhello', 'hello'],
-        [Buffer.from('\ufeffhello'), 'hello'],
+        ['\ufeff spaces stay ', ' spaces stay '],
       ] as const) {
         assert.equal(check({ body }).message.body, text);
       }
@@ -132,7 +128,15 @@ describe('checkDraft (§2.1)', () => {
         assert.equal(check({ contentType: given }).message.contentType, utf16);
       }
       assert.equal(check({ contentType: 'text/plain', body: '✓' }).message.contentType, 'text/plain');
-      for (const contentType of ['text/html', 'UTF-16', 'text/plain; charset=UTF-8', 'automatic', 1, {}, true]) {
+      for (const contentType of [
+        'text/html',
+        'UTF-16',
+        'text/plain; charset=UTF-8',
+        'automatic',
+        1,
+        Object.create(null),
+        true,
+      ]) {
         refuses({ contentType }, 'contentType');
       }
     });

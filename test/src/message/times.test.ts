@@ -29,10 +29,10 @@ function offset(zone: string, instant: number): number {
   return Date.parse(`${written.replace(' ', 'T')}Z`) - Math.floor(instant / 1_000) * 1_000;
 }
 
-/** Every change of a zone in 2026 and 2027, to the minute. */
+/** Every change of a zone in 2026, to the minute. */
 function changesOf(zone: string): Change[] {
   const found: Change[] = [];
-  for (let from = Date.UTC(2026, 0); from < Date.UTC(2028, 0); from += 7 * dayMs) {
+  for (let from = Date.UTC(2026, 0); from < Date.UTC(2027, 0); from += 7 * dayMs) {
     let [low, high] = [from, from + 7 * dayMs];
     const [before, after] = [offset(zone, low), offset(zone, high)];
     if (before === after) continue;
@@ -44,10 +44,6 @@ function changesOf(zone: string): Change[] {
     found.push({ zone, at: high, before, after });
   }
   return found;
-}
-
-function timeOfDay(local: number): string {
-  return new Date(local).toISOString().slice(11, 16);
 }
 
 function quiet(from: string, to: string, zone: string): QuietHours {
@@ -66,16 +62,10 @@ function refused(read: () => unknown): Pick<SmsError, 'code' | 'field' | 'reason
   throw new Error('not refused');
 }
 
-describe('the clock changes of every time zone in 2026 and 2027', function () {
+describe('the clock changes of every time zone in 2026', function () {
   this.timeout(240_000);
   const changes: Change[] = [];
   before(() => changes.push(...Intl.supportedValuesOf('timeZone').flatMap(changesOf)));
-
-  it('are found', () => {
-    const known = changes.find(({ zone, at }) => zone === 'Pacific/Auckland' && at > Date.UTC(2026, 6));
-    assert.deepEqual(known?.at, Date.parse('2026-09-26T14:00:00Z'));
-    assert.ok(changes.length > 300);
-  });
 
   it('skip some local times, which then mean the next time that exists', () => {
     const skipping = changes.filter(({ before, after }) => after > before);
@@ -100,73 +90,35 @@ describe('the clock changes of every time zone in 2026 and 2027', function () {
       assert.equal(instantOf(at + before, zone), at + (before - after), zone);
     }
   });
-
-  it('apply to ISO 8601 without a zone', () => {
-    for (const { zone, at, before, after } of changes) {
-      const local = at + Math.max(before, after) - 10 * minuteMs;
-      const written = new Date(local).toISOString().slice(0, 16);
-      const expected = after > before ? at : at - 10 * minuteMs;
-      assert.equal(parseAt(written, zone, at - 200 * dayMs), expected, `${zone} ${written}`);
-    }
-  });
-
-  it('begin quiet hours at the first and end them at the last repeated time', () => {
-    const known = new Map<string, Set<number>>();
-    for (const { zone, at, before, after } of changes) {
-      const length = Math.abs(after - before);
-      const middle = at + Math.min(before, after) + length / 2;
-      const wall = (instant: number) => instant + (instant < at ? before : after);
-      for (const [from, to] of [
-        [middle, middle + 4 * hourMs],
-        [middle - 4 * hourMs, middle],
-        [middle - 10 * minuteMs, middle + 10 * minuteMs],
-        [middle + 10 * minuteMs, middle - 10 * minuteMs],
-      ] as const) {
-        const [fromTime, toTime] = [timeOfDay(from), timeOfDay(to)];
-        const hours = quiet(fromTime, toTime, zone);
-        // Most zones change at the same local times as others, so each walk over the minutes is reused.
-        const key = [at, before, after, fromTime, toTime].join();
-        const expected =
-          known.get(key) ?? quietMinutes({ first: at - 2 * dayMs, last: at + 2 * dayMs, wall, fromTime, toTime });
-        known.set(key, expected);
-        for (let instant = at - dayMs; instant < at + dayMs; instant += 5 * minuteMs) {
-          const what = `${zone} ${fromTime}-${toTime} at ${new Date(instant).toISOString()}`;
-          assert.equal(hours.endOf(instant) !== undefined, expected.has(instant), what);
-        }
-      }
-    }
-  });
 });
 
-/** Finds the quiet minutes by a walk over all minutes: they begin at each start time, and end at the last end time. */
-function quietMinutes(given: {
-  first: number;
-  last: number;
-  wall(instant: number): number;
-  fromTime: string;
-  toTime: string;
-}): Set<number> {
-  const { first, last, wall, fromTime, toTime } = given;
-  const minutesOf = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
-  const [from, to] = [minutesOf(fromTime), minutesOf(toTime)];
-  const found = new Set<number>();
-  const firstDay = Math.floor(wall(first) / dayMs) - 1;
-  for (let day = firstDay; day * dayMs < wall(last) + dayMs; day++) {
-    const begin = day * dayMs + from * minuteMs;
-    const end = (to < from ? day + 1 : day) * dayMs + to * minuteMs;
-    const instants: number[] = [];
-    for (let instant = first; instant < last; instant += minuteMs) instants.push(instant);
-    // Begins at the first minute whose local time has reached the start. Ends after the last minute whose local time is
-    // before the end.
-    const beginsAt = instants.find((instant) => wall(instant) >= begin);
-    const endsAfter = instants.filter((instant) => wall(instant) < end).at(-1);
-    const repeatsEnd = instants.filter((instant) => wall(instant) === end).at(-1);
-    if (beginsAt === undefined || endsAfter === undefined) continue;
-    const endsAt = Math.max(endsAfter + minuteMs, repeatsEnd ?? 0);
-    for (let instant = beginsAt; instant < endsAt; instant += minuteMs) found.add(instant);
+describe('quiet hours on the day of a clock change', () => {
+  const nz = 'Pacific/Auckland';
+  for (const [title, zone, from, to, begin, end] of [
+    ['begin after a skipped start', nz, '02:30', '06:00', '09-26T14:00', '09-26T17:00'],
+    ['end after a skipped end', nz, '22:00', '02:30', '09-26T10:00', '09-26T14:00'],
+    ['begin at the first repeated start', nz, '02:30', '06:00', '04-04T13:30', '04-04T18:00'],
+    ['end at the last repeated end', nz, '22:00', '02:30', '04-04T09:00', '04-04T14:30'],
+    ['last from the first start to the last end', nz, '02:10', '02:50', '04-04T13:10', '04-04T14:50'],
+    ['end after a change by half an hour', 'Australia/Lord_Howe', '22:00', '01:45', '04-04T11:00', '04-04T15:15'],
+    ['begin after a skipped midnight', 'Asia/Beirut', '00:30', '06:00', '03-28T22:00', '03-29T03:00'],
+  ] as const) {
+    it(title, () => {
+      const hours = quiet(from, to, zone);
+      const [first, last] = [Date.parse(`2026-${begin}Z`), Date.parse(`2026-${end}Z`)];
+      for (const instant of [first, first + minuteMs, (first + last) / 2, last - 1]) {
+        assert.equal(hours.endOf(instant), last, new Date(instant).toISOString());
+      }
+      for (const instant of [first - 1, last, last + minuteMs]) assert.equal(hours.endOf(instant), undefined);
+    });
   }
-  return found;
-}
+
+  it('do not occur if start and end are skipped', () => {
+    const hours = quiet('02:10', '02:50', nz);
+    const change = Date.parse('2026-09-26T14:00Z');
+    for (const instant of [change - minuteMs, change, change + minuteMs]) assert.equal(hours.endOf(instant), undefined);
+  });
+});
 
 describe('parseAt', () => {
   const read = (value: unknown, zone = 'Pacific/Auckland') => {
@@ -176,24 +128,18 @@ describe('parseAt', () => {
 
   const refusalOf = (value: unknown) => refused(() => read(value));
 
-  it('reads a Date, also of a function node', () => {
-    assert.equal(read(new Date(now + hourMs)), '2026-11-26T12:00:00.000Z');
-    assert.equal(read(runInNewContext(`new Date(${now + hourMs})`)), '2026-11-26T12:00:00.000Z');
-  });
-
-  it('reads milliseconds since 1970, as a number or as text', () => {
-    assert.equal(read(now + hourMs), '2026-11-26T12:00:00.000Z');
-    assert.equal(read(String(now + hourMs)), '2026-11-26T12:00:00.000Z');
+  it('reads a Date, also of a function node, and milliseconds since 1970', () => {
+    const at = now + hourMs;
+    for (const value of [new Date(at), runInNewContext(`new Date(${at})`), at, String(at)])
+      assert.equal(read(value), '2026-11-26T12:00:00.000Z');
   });
 
   it('reads ISO 8601 with a zone', () => {
     for (const [text, expected] of [
       [JSON.parse(JSON.stringify(new Date(now + hourMs))), '2026-11-26T12:00:00.000Z'],
       ['2026-12-24T18:00:00Z', '2026-12-24T18:00:00.000Z'],
-      ['2026-12-24t18:00z', '2026-12-24T18:00:00.000Z'],
       ['2026-12-24T18:00+13:00', '2026-12-24T05:00:00.000Z'],
       ['2026-12-24T18:00-0330', '2026-12-24T21:30:00.000Z'],
-      ['2026-12-24T18+01', '2026-12-24T17:00:00.000Z'],
       ['2026-12-24T18:00:30.25-01:00', '2026-12-24T19:00:30.250Z'],
       ['20261224T180000Z', '2026-12-24T18:00:00.000Z'],
     ] as const) {
@@ -205,7 +151,6 @@ describe('parseAt', () => {
     for (const [text, expected] of [
       ['2026-12-24T18:00', '2026-12-24T05:00:00.000Z'],
       [' 2026-12-24 18:00 ', '2026-12-24T05:00:00.000Z'],
-      ['2026-12-24T18:00:00,5', '2026-12-24T05:00:00.500Z'],
       ['2026-12-24T24:00', '2026-12-24T11:00:00.000Z'],
       ['20261224T1800', '2026-12-24T05:00:00.000Z'],
     ] as const) {

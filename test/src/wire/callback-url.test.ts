@@ -2,14 +2,7 @@ import assert from 'node:assert/strict';
 import { formatCallbackUrl } from '../../../src/wire/callback-url';
 import { formatForm } from '../../../src/wire/form';
 
-const variables = [
-  '{!messageId}',
-  '{!body}',
-  '{!recipient.msisdn}',
-  '{!recipient.displayname}',
-  '{!status}',
-  '{!messageid}',
-];
+const names = ['messageId', 'body', 'recipient.msisdn', 'recipient.displayname', 'status', 'messageid'];
 
 describe('callback URLs (§6)', () => {
   it('are accepted unchanged for both fields', () => {
@@ -27,21 +20,19 @@ describe('callback URLs (§6)', () => {
   it('can be mailto for replies only (§6)', () => {
     const url = 'mailto:ops@example.com?Subject=Re%3A%20x&Body=%0A';
     assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
-    assert.throws(() => formatCallbackUrl(url, 'callbackStatusUrl'), {
-      reason: 'callbackUrl',
-      field: 'callbackStatusUrl',
-    });
-    assert.throws(() => formatCallbackUrl({ mailto: 'a@b.example' }, 'callbackStatusUrl'), {
-      code: 'SMS_INPUT',
-      field: 'callbackStatusUrl',
-    });
+    for (const mailto of [url, { mailto: 'a@b.example' }])
+      assert.throws(() => formatCallbackUrl(mailto, 'callbackStatusUrl'), {
+        code: 'SMS_INPUT',
+        reason: 'callbackUrl',
+        field: 'callbackStatusUrl',
+      });
   });
 
   it('are undefined for a blank value', () => {
     for (const blank of [undefined, null, '', ' \n']) assert.equal(formatCallbackUrl(blank, 'callbackUrl'), undefined);
   });
 
-  for (const variable of variables) {
+  for (const variable of names.map((name) => `{!${name}}`)) {
     it(`keep ${variable} unchanged, also in the form (§6.2)`, () => {
       const url = `https://example.com/cb/${variable}?x=${variable}&y=1`;
       assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
@@ -61,9 +52,8 @@ describe('callback URLs (§6)', () => {
         { mailto: 'ops@example.com', subject: 'Reply: é & "x"?', body: 'a b\nc\r\nd+e=f%' },
         'mailto:ops@example.com?Subject=Reply%3A%20%C3%A9%20%26%20%22x%22%3F&Body=a%20b%0Ac%0Ad%2Be%3Df%25',
       ],
-      [{ mailto: ' a@b.example ', subject: ' ', body: '' }, 'mailto:a@b.example'],
       [{ mailto: 'a@b.example', body: 'half \ud83d' }, 'mailto:a@b.example?Body=half%20%EF%BF%BD'],
-      [{ mailto: 'a@b.example', other: 1, subject: null }, 'mailto:a@b.example'],
+      [{ mailto: ' a@b.example ', other: 1, subject: null, body: ' ' }, 'mailto:a@b.example'],
       [{ mailto: 'a+x@b.example, c?d&e@f.example' }, 'mailto:a+x@b.example,c%3Fd%26e@f.example'],
       [
         { mailto: 'a@b.example', subject: 'x\r\nBcc: evil@example.com' },
@@ -74,26 +64,17 @@ describe('callback URLs (§6)', () => {
     }
   });
 
-  it('encode a mailto object twice in the request (§6.3)', () => {
-    const body = 'a b\n{!body} 100% é';
-    const url = formatCallbackUrl({ mailto: 'ops@example.com', body }, 'callbackUrl') ?? '';
+  it('encode a mailto object once more in the request (§6.3)', () => {
+    const url = formatCallbackUrl({ mailto: 'ops@example.com', body: 'a b\n{!body} 100% é' }, 'callbackUrl') ?? '';
     const form = formatForm([['callbackUrl', url]]);
     assert.match(form, /Body%3Da%2520b%250A/);
-    const decodedOnce = new URLSearchParams(form).get('callbackUrl') ?? '';
-    assert.equal(decodedOnce, url);
-    assert.equal(decodeURIComponent(decodedOnce.slice(decodedOnce.indexOf('Body=') + 5)), body);
+    assert.equal(new URLSearchParams(form).get('callbackUrl'), url);
   });
 
   const refused = [
     'example.com/cb',
-    'ftp://example.com/',
-    'javascript:alert(1)',
-    'file:///etc/passwd',
-    'https://',
     'https:///x',
     'https:example.com',
-    'http://exa mple.com/',
-    'https://example.com/a b',
     'https://example.com/\r\nHost: evil',
     'https://example.com/\u0000',
     'https://example.com/\u2028x',
@@ -116,9 +97,7 @@ describe('callback URLs (§6)', () => {
   it('are refused if a mailto object has no address or no texts', () => {
     for (const value of [
       {},
-      { mailto: '' },
       { mailto: 1 },
-      { mailto: 'nobody' },
       { mailto: 'a@b@c' },
       { mailto: 'a@b.example,' },
       { mailto: 'a@b.example', subject: {} },

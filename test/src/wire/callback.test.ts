@@ -55,115 +55,40 @@ describe('a callback of a reply (§6.4)', () => {
     });
   });
 
-  it('reads all fields of FORMv1', () => {
-    assert.deepEqual(parse(formReply, formType), {
-      kind: 'incoming',
-      records: [
-        {
-          messageId: 'in-1',
-          to: '8000',
-          from: '64215551234',
-          inReplyToId: 'id-1',
-          isReply: true,
-          body: ' Yes & <no>\n',
-          via: 'callback',
-        },
-      ],
-    });
-  });
-
-  it('accepts an empty or missing body of XMLv3', () => {
+  it('accepts an empty or missing body of XMLv3, but leaves out empty recipients', () => {
+    const emptyRecipients = '<recipient/><recipient msisdn=" "/><recipient><body> </body></recipient>';
     for (const recipient of ['<recipient msisdn="1"><body/></recipient>', '<recipient msisdn="1"/>']) {
-      assert.deepEqual(parse(`<inbound-message>${recipient}</inbound-message>`).records, [
-        { from: '1', body: '', isReply: false, via: 'callback' },
-      ]);
+      const { records } = parse(`<inbound-message>${emptyRecipients}${recipient}${emptyRecipients}</inbound-message>`);
+      assert.deepEqual(records, [{ from: '1', body: '', isReply: false, via: 'callback' }]);
     }
   });
 
-  it('leaves out a recipient with neither msisdn nor body', () => {
-    const blank =
-      '<recipient/><recipient msisdn=" "/><recipient><body/></recipient><recipient><body> </body></recipient>';
+  it('creates a record for each recipient, with the additional and shared fields', () => {
     const { records } = parse(
-      `<inbound-message>${blank}<recipient msisdn="1"><body>x</body></recipient>${blank}</inbound-message>`,
+      '<n:inbound-message xmlns:n="u" n:messageId="m" receivedDate="d"><n:operator>Blue</n:operator><n:recipient msisdn="1" country="NZ"><n:body>a</n:body><group><member/></group></n:recipient><recipient msisdn="2" displayName="B"><body>b</body></recipient></n:inbound-message>',
     );
-    assert.deepEqual(records, [{ from: '1', body: 'x', isReply: false, via: 'callback' }]);
-  });
-
-  it('creates a record for each recipient, with the shared fields', () => {
-    const { records } = parse(
-      '<inbound-message messageId="m" receivedDate="d" network="n"><recipient msisdn="1"><body>a</body></recipient><recipient msisdn="2" displayName="B"><body><![CDATA[b]]></body></recipient></inbound-message>',
-    );
-    const shared = { inReplyToId: 'm', messageDate: 'd', network: 'n', isReply: true, via: 'callback' };
+    const shared = { inReplyToId: 'm', messageDate: 'd', operator: 'Blue', isReply: true, via: 'callback' };
     assert.deepEqual(records, [
-      { ...shared, from: '1', body: 'a' },
+      { ...shared, from: '1', body: 'a', country: 'NZ', group: '<member></member>' },
       { ...shared, from: '2', body: 'b', displayName: 'B' },
     ]);
   });
 
-  it('does not trim the body of a message', () => {
-    const body = (xml: string) =>
-      parse(`<inbound-message><recipient msisdn="1"><body>${xml}</body></recipient></inbound-message>`).records[0]
-        ?.body;
-    assert.equal(body('  plain \n'), '  plain \n');
-    assert.equal(body('\n  <![CDATA[  one ]]><![CDATA[ two ]]>\n'), '  one  two ');
-    assert.equal(body('a <![CDATA[<b>]]>'), 'a <b>');
-    assert.equal(body('&lt;b&gt; &#x1F600;'), '<b> 😀');
-    assert.equal(body('<![CDATA[]]>'), '');
-    assert.equal(body('<![CDATA[<b>&amp;</b>]]>'), '<b>&amp;</b>');
-  });
-
-  it('keeps XML elements in a body as text', () => {
-    const body = (xml: string) =>
-      parse(`<n:inbound-message xmlns:n="u"><recipient msisdn="1"><body>${xml}</body></recipient></n:inbound-message>`)
-        .records[0]?.body;
-    assert.equal(body('a<b>c</b>d'), 'a<b>c</b>d');
-    assert.equal(body(' <b>c</b>\n'), ' <b>c</b>\n');
-    assert.equal(body('1 &lt; 2<br/><n:i x="1">&amp;</n:i>'), '1 &lt; 2<br><i x="1">&amp;</i>');
-    assert.equal(body('<![CDATA[a]]><b>c</b>'), 'a<b>c</b>');
-  });
-
-  it('keeps additional fields of root and recipient by local name', () => {
-    const { records } = parse(
-      '<n:inbound-message xmlns:n="u" n:messageId="m" channel="Sms"><n:operator>Blue</n:operator><n:recipient msisdn="1" country="NZ"><n:body>x</n:body><group><member/></group></n:recipient></n:inbound-message>',
-    );
-    assert.deepEqual(records, [
-      {
-        inReplyToId: 'm',
-        from: '1',
-        body: 'x',
-        channel: 'Sms',
-        operator: 'Blue',
-        country: 'NZ',
-        group: '<member></member>',
-        isReply: true,
-        via: 'callback',
-      },
-    ]);
-  });
-});
-
-describe('a callback of a status (§6.5)', () => {
-  const record = {
-    messageId: 'st-1',
-    inReplyToId: 'id-1',
-    to: '8000',
-    from: '64215551234',
-    statusCode: 'NRC',
-    description: 'not received',
-    final: true,
-    error: 'switched off',
-    via: 'callback',
-  };
-
-  it('reads all fields of XMLv3', () => {
-    assert.deepEqual(parse(xmlStatus), {
-      kind: 'status',
-      records: [{ ...record, statusDate: '2026-11-01T10:00:00.000Z' }],
-    });
-  });
-
-  it('reads the messageId of FORMv1 as the statusId of XMLv3', () => {
-    assert.deepEqual(parse(formStatus, formType), { kind: 'status', records: [record] });
+  it('does not trim the body of a message, and keeps elements in it as text', () => {
+    for (const [xml, body] of [
+      ['  plain \n', '  plain \n'],
+      ['\n  <![CDATA[  one ]]><![CDATA[ two ]]>\n', '  one  two '],
+      ['a <![CDATA[<b>]]>', 'a <b>'],
+      ['&lt;b&gt; &#x1F600;', '<b> 😀'],
+      ['<![CDATA[]]>', ''],
+      ['<![CDATA[<b>&amp;</b>]]>', '<b>&amp;</b>'],
+      [' <b>c</b>\n', ' <b>c</b>\n'],
+      ['1 &lt; 2<br/><n:i x="1">&amp;</n:i>', '1 &lt; 2<br><i x="1">&amp;</i>'],
+    ] as const) {
+      const recipient = `<recipient msisdn="1"><body>${xml}</body></recipient>`;
+      const { records } = parse(`<n:inbound-message xmlns:n="u">${recipient}</n:inbound-message>`);
+      assert.equal(records[0]?.body, body);
+    }
   });
 });
 
@@ -224,25 +149,17 @@ describe('a callback', () => {
       flag: true,
       none: null,
     };
-    assert.deepEqual(parseCallback({ form }), {
-      kind: 'incoming',
-      records: [
-        {
-          from: '64215551234',
-          body: 'first',
-          'to[no]': '1',
-          statusCode: '',
-          flag: 'true',
-          isReply: false,
-          via: 'callback',
-        },
-      ],
-    });
+    const record = { from: '64215551234', body: 'first', 'to[no]': '1', statusCode: '', flag: 'true' };
+    const records = [{ ...record, isReply: false, via: 'callback' }];
+    assert.deepEqual(parseCallback({ form }), { kind: 'incoming', records });
     const status = Object.fromEntries(new URLSearchParams(formStatus));
     const spaced = { '\r\nmessageId': 'st-1', ...status, messageId: 'st-2', error: 'switched off\r\n' };
-    assert.deepEqual(parseCallback({ form: spaced }), parse(formStatus, formType));
-    assert.deepEqual(parseCallback({ form: status, bytes: new Uint8Array() }), parse(formStatus, formType));
-    assert.deepEqual(parseCallback({ form: Object.assign(Object.create(null), status) }), parse(formStatus, formType));
+    for (const request of [
+      { form: spaced },
+      { form: status, bytes: new Uint8Array() },
+      { form: Object.assign(Object.create(null), status) },
+    ])
+      assert.deepEqual(parseCallback(request), parse(formStatus, formType));
   });
 
   it('is equal from the bytes and from the form of another parser', () => {
@@ -262,16 +179,12 @@ describe('a callback', () => {
   const noCode = '<statusId>secret</statusId><messageId>m</messageId><from>1</from><statusCode> </statusCode>';
   const refused: [title: string, request: string | CallbackRequest, why: RegExp][] = [
     ['no body', {}, /no body/],
-    ['white space', ' \r\n', /no body/],
     ['an empty form', { form: {} }, /no body/],
     ['a list instead of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
     ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
-    ['a JSON list', ' [1]', /JSON/],
     ['a form that is neither a reply nor a status', 'secret=x', /neither a reply .* nor a status/],
     ['a reply without a sender', 'body=secret', /neither/],
-    ['a reply without a body', 'from=secret', /neither/],
     ['a reply with a blank sender', 'from=+&body=secret&messageId=1', /neither/],
-    ['a form read elsewhere with a blank sender', { form: { from: '', body: 'secret' } }, /neither/],
     ['an XMLv3 reply without msisdn', `<inbound-message>${noMsisdn}</inbound-message>`, /msisdn/],
     ['an XMLv3 reply with a second body without msisdn', `<inbound-message>${oneMsisdn}</inbound-message>`, /msisdn/],
     ['an XMLv3 status without statusCode', `<status-update>${noCode}</status-update>`, /has no statusCode/],
@@ -280,8 +193,6 @@ describe('a callback', () => {
       { form: { '<?xml version': '"1.0"?><x y="secret"/>' } },
       /text\/xml/,
     ],
-    ['another root', '<secret/>', /root/],
-    ['broken XML', '<inbound-message><secret></inbound-message>', /XML/],
     ['XML that is cut off', xmlReply.slice(0, 150), /cut off/],
     ['a DTD', '<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>', /DTD/],
     ['XML of more than 2 MiB', xmlReply.replace('Anna', 'x'.repeat(2 ** 21)), /2 MiB/],

@@ -11,9 +11,7 @@ describe('decodeText', () => {
     ['UTF-8 by default', Buffer.from('é€😀'), undefined, 'é€😀'],
     ['UTF-8 after a byte order mark', Buffer.from('\ufeffé'), 'text/xml; charset=ISO-8859-1', 'é'],
     ['UTF-16LE after a byte order mark', Buffer.from('\ufeffé', 'utf16le'), 'text/xml; charset=utf-8', 'é'],
-    ['UTF-8 with another declared charset', Buffer.from('é€'), 'text/xml; charset=ISO-8859-1', 'é€'],
     ['UTF-16BE after a byte order mark', utf16be('\ufeffé'), undefined, 'é'],
-    ['text in the charset of the header', Buffer.from('é', 'latin1'), 'text/xml; charset=ISO-8859-1', 'é'],
     ['text in a charset in quotes and in any case', Buffer.from('é', 'latin1'), 'text/xml;CHARSET="iso-8859-1"', 'é'],
     [
       'text by the header, not the declaration',
@@ -22,7 +20,6 @@ describe('decodeText', () => {
       xml('ISO-8859-1'),
     ],
     ['windows-1252', Uint8Array.of(0x80, 0x93, 0xe9, 0x94, 0x81), 'text/plain; charset=windows-1252', '€“é”\u0081'],
-    ['ISO-8859-1 as windows-1252', Uint8Array.of(0x80, 0xe9), 'text/plain; charset=iso-8859-1', '€é'],
     ['UTF-16LE by the header', Buffer.from('ab', 'utf16le'), 'text/xml; charset=UTF-16LE', 'ab'],
     ['UTF-8 that the header calls UTF-16', Buffer.from('<a>é</a>'), 'text/xml; charset=UTF-16', '<a>é</a>'],
     [
@@ -38,11 +35,9 @@ describe('decodeText', () => {
       'text/xml; charset=klingon',
       'aé€',
     ],
-    ['text of an unknown charset as UTF-8', Buffer.from('é'), 'text/xml; charset=klingon', 'é'],
     ['text with an unknown declaration as UTF-8', Buffer.from(xml('klingon')), undefined, xml('klingon')],
     ['malformed UTF-8 with replacement characters', Uint8Array.of(0x61, 0xff, 0x62), undefined, 'a\ufffdb'],
     ['half a UTF-16 unit at the end as malformed', Uint8Array.of(0xfe, 0xff, 0x00, 0x61, 0x00), undefined, 'a\ufffd'],
-    ['no bytes', new Uint8Array(), undefined, ''],
   ];
   for (const [title, bytes, contentType, text] of cases) {
     it(`reads ${title}`, () => assert.equal(decodeText(bytes, contentType), text));

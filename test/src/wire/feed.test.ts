@@ -104,14 +104,13 @@ describe('parseFeed (§2.6)', () => {
   it('reads a feed without entries, titles and account details', () => {
     assert.deepEqual(parse('<feed/>'), { format: 'ATOM', account: {}, entries: [] });
     assert.deepEqual(parse('<rss><channel/></rss>'), { format: 'RSS', account: {}, entries: [] });
-    assert.deepEqual(parseAtomEntry(''), { categories: [], fields: {} });
-    assert.deepEqual(parseItem(''), { categories: [], fields: {} });
+    for (const empty of [parseAtomEntry(''), parseItem('')]) assert.deepEqual(empty, { categories: [], fields: {} });
   });
 
   it('reads other elements of an entry of any shape by local name', () => {
     assert.deepEqual(
       parseItem(
-        '<x:a xmlns:x="u">1</x:a><b c="2" text="3">4</b><d><e>5</e><e>6</e><f><g/></f></d><a>7</a><h> <![CDATA[ 8 ]]> </h><__proto__>9</__proto__><constructor/>',
+        '<x:a xmlns:x="u">1</x:a><b c="2" text="3">4</b><d><e>5</e><e>6</e><f><g/></f></d><a>7</a><h> <![CDATA[ 8 ]]> </h>',
       )?.fields,
       { a: ['1', '7'], b: { c: '2', text: ['3', '4'] }, d: { e: ['5', '6'], f: { g: '' } }, h: '8' },
     );
@@ -137,42 +136,24 @@ describe('parseFeed (§2.6)', () => {
 });
 
 describe('the account details of a feed (§2.6)', () => {
+  const details = 'balance="12.50" type="prepaid" currency="NZD"';
+  const elements = '<balance>12.50</balance><type>prepaid</type><currency>NZD</currency>';
   const places: [title: string, xml: string][] = [
-    ['elements', '<feed><balance>12.50</balance><accountType>prepaid</accountType><currency>NZD</currency></feed>'],
     [
-      'elements with other names',
-      '<feed><AccountBalance>12.50</AccountBalance><TYPE>prepaid</TYPE><accountcurrency>NZD</accountcurrency></feed>',
+      'elements with other names, of any namespace',
+      '<feed xmlns:b="v"><b:AccountBalance>12.50</b:AccountBalance><TYPE>prepaid</TYPE><accountcurrency>NZD</accountcurrency></feed>',
     ],
-    [
-      'elements of any namespace',
-      '<a:feed xmlns:a="u" xmlns:b="v"><b:Balance>12.50</b:Balance><b:type>prepaid</b:type><b:currency>NZD</b:currency></a:feed>',
-    ],
-    ['attributes of the feed', '<feed balance="12.50" accountType="prepaid" currency="NZD"/>'],
-    [
-      'attributes of the feed, type by its own name',
-      '<feed xmlns:b="v" b:balance="12.50" b:type="prepaid" b:currency="NZD"/>',
-    ],
-    ['attributes of rss', '<rss version="2.0" balance="12.50" type="prepaid" currency="NZD"><channel/></rss>'],
-    ['attributes of the channel', '<rss><channel Balance="12.50" accounttype="prepaid" Currency="NZD"/></rss>'],
-    ['attributes of an element', '<feed><details balance="12.50" type="prepaid" currency="NZD"/></feed>'],
+    ['attributes of the feed', '<feed xmlns:b="v" b:balance="12.50" accountType="prepaid" Currency="NZD"/>'],
+    ['attributes of rss', `<rss ${details}><channel/></rss>`],
+    ['attributes of the channel', `<rss><channel ${details}/></rss>`],
+    ['attributes of an element', `<feed><details ${details}/></feed>`],
     ['attributes of the balance', '<feed><balance type="prepaid" currency="NZD">12.50</balance></feed>'],
-    [
-      'an element account',
-      '<feed><account><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></account></feed>',
-    ],
-    [
-      'an element userAccount',
-      '<feed><userAccount><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></userAccount></feed>',
-    ],
-    ['attributes of an element account', '<feed><account type="prepaid" balance="12.50" currency="NZD"/></feed>'],
+    ['an element userAccount', `<feed><userAccount>${elements}</userAccount></feed>`],
     [
       'an element accountDetails, deeper',
       '<rss><channel><x:accountDetails xmlns:x="u"><x:balance currency="NZD">12.50</x:balance><x:accountType>prepaid</x:accountType></x:accountDetails></channel></rss>',
     ],
-    [
-      'elements beside the channel',
-      '<rss><channel/><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></rss>',
-    ],
+    ['elements beside the channel', `<rss><channel/>${elements}</rss>`],
   ];
   for (const [title, xml] of places) {
     it(`are found as ${title}`, () => assert.deepEqual(parse(xml).account, account));
@@ -189,8 +170,7 @@ describe('the account details of a feed (§2.6)', () => {
   it('are first taken from an element with a name like account', () => {
     const dublinCore = '<dc:type xmlns:dc="http://purl.org/dc/elements/1.1/">Collection</dc:type>';
     for (const xml of [
-      `<feed>${dublinCore}<account balance="12.50" type="prepaid" currency="NZD"/></feed>`,
-      `<feed><account balance="12.50" type="prepaid" currency="NZD"/>${dublinCore}</feed>`,
+      `<feed>${dublinCore}<account ${details}/></feed>`,
       `<feed>${dublinCore}<currency>EUR</currency><sms:account-info xmlns:sms="u"><balance type="prepaid">12.50</balance><currency>NZD</currency></sms:account-info></feed>`,
       `<rss type="x"><channel balance="1">${dublinCore}<accountBalance currency="NZD">12.50</accountBalance><accountType>prepaid</accountType></channel></rss>`,
     ]) {
@@ -201,73 +181,48 @@ describe('the account details of a feed (§2.6)', () => {
   it('have a balance that is a number if it reads as a number', () => {
     const balance = (text: string) => parse(`<feed><balance>${text}</balance></feed>`).account.balance;
     assert.deepEqual(['0', '-3.5', ' 1000 ', '+2', '.5', '7.'].map(balance), [0, -3.5, 1000, 2, 0.5, 7]);
-    assert.deepEqual(['1,000.00', 'NZD 5', '1e3', '0x10', 'Infinity'].map(balance), [
-      '1,000.00',
-      'NZD 5',
-      '1e3',
-      '0x10',
-      'Infinity',
-    ]);
-    assert.deepEqual(['', ' '].map(balance), [undefined, undefined]);
+    const others = ['1,000.00', 'NZD 5', '1e3', '0x10', 'Infinity'];
+    assert.deepEqual(others.map(balance), others);
+    assert.equal(balance(' '), undefined);
   });
 });
 
 describe('a feed of another server', () => {
-  it('has text, HTML and XHTML content of ATOM, unescaped once', () => {
-    const body = (content: string) => parseAtomEntry(content)?.body;
-    assert.equal(body('<content>a &lt; b</content>'), 'a < b');
-    assert.equal(body('<content type="html">&lt;p>a &amp;amp; b&lt;/p></content>'), '<p>a &amp; b</p>');
-    assert.equal(body('<content type="html"><![CDATA[<p>a &amp; b</p>]]></content>'), '<p>a &amp; b</p>');
-    assert.equal(
-      body(
-        '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p class="x">a &amp; b<br/></p> c</div></content>',
-      ),
-      '<p class="x">a &amp; b<br></p> c',
-    );
-    assert.equal(
-      body('<content type="xhtml"><h:div xmlns:h="http://www.w3.org/1999/xhtml"><h:b>a</h:b></h:div></content>'),
-      '<b>a</b>',
-    );
-    assert.equal(body('<content type="application/xml"><data>1</data></content>'), '<data>1</data>');
-    assert.equal(body('<content>  two  spaces </content>'), '  two  spaces ');
-  });
+  const date = '2026-11-01T10:00:00Z';
+  const iso = '2026-11-01T10:00:00.000Z';
 
-  it('has the summary of ATOM if the content has a src', () => {
-    const entry = parseAtomEntry('<content type="image/png" src="https://x.example/1.png"/><summary>s</summary>');
-    assert.deepEqual(
-      [entry?.body, entry?.fields],
-      ['s', { content: { type: 'image/png', src: 'https://x.example/1.png' } }],
-    );
-    assert.equal(parseAtomEntry('<content src="x">here</content><summary>s</summary>')?.body, 'here');
-    assert.equal(parseAtomEntry('<content/>')?.body, '');
+  it('has text, HTML and XHTML content of ATOM, unescaped once', () => {
+    for (const [content, body] of [
+      ['<content>  a &lt; b </content>', '  a < b '],
+      ['<content type="html">&lt;p>a &amp;amp; b&lt;/p></content>', '<p>a &amp; b</p>'],
+      [
+        '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p class="x">a &amp; b<br/></p> c</div></content>',
+        '<p class="x">a &amp; b<br></p> c',
+      ],
+      ['<content type="application/xml"><data>1</data></content>', '<data>1</data>'],
+    ] as const)
+      assert.equal(parseAtomEntry(content)?.body, body);
   });
 
   it('uses the summary or description as the body if the content is blank', () => {
     for (const content of ['<content/>', '<content type="text"> \n</content>', '<content src="x"/>']) {
       assert.equal(parseAtomEntry(`${content}<summary>s</summary>`)?.body, 's');
     }
+    assert.deepEqual(parseAtomEntry('<content src="x"/><summary>s</summary>')?.fields, { content: { src: 'x' } });
+    assert.equal(parseAtomEntry('<content src="x">here</content><summary>s</summary>')?.body, 'here');
     assert.equal(parseAtomEntry('<content> </content><summary/>')?.body, ' ');
     const encoded = '<c:encoded xmlns:c="http://purl.org/rss/1.0/modules/content/"> </c:encoded>';
     assert.equal(parseItem(`${encoded}<description>d</description>`)?.body, 'd');
-    assert.equal(parseItem(`${encoded}<description/>`)?.body, ' ');
     assert.equal(parseItem('<description/>')?.body, '');
   });
 
   it('has the author of the feed in entries without an author', () => {
-    const atomAuthors = parse(
-      '<feed><author><name>Feed</name></author><entry><author><name>Own</name></author></entry><entry/></feed>',
-    );
-    assert.deepEqual(
-      atomAuthors.entries.map(({ author }) => author),
-      ['Own', 'Feed'],
-    );
-    const rssAuthors = parse(
-      '<rss><channel><item/><item><author>b@x.example (Own)</author></item><dc:creator xmlns:dc="d">Feed</dc:creator></channel></rss>',
-    );
-    assert.deepEqual(
-      rssAuthors.entries.map(({ author }) => author),
-      ['Feed', 'Own'],
-    );
+    const authorsOf = (xml: string) => parse(xml).entries.map(({ author }) => author);
+    const name = (text: string) => `<author><name>${text}</name></author>`;
+    assert.deepEqual(authorsOf(`<feed>${name('Feed')}<entry>${name('Own')}</entry><entry/></feed>`), ['Own', 'Feed']);
+    const item = '<item><author>b@x.example (Own)</author></item>';
+    const creator = '<dc:creator xmlns:dc="d">Feed</dc:creator>';
+    assert.deepEqual(authorsOf(`<rss><channel><item/>${item}${creator}</channel></rss>`), ['Feed', 'Own']);
   });
 
   it('returns RSS text that contains elements as markup', () => {
@@ -280,9 +235,8 @@ describe('a feed of another server', () => {
     const feed = parse(
       '<a:feed xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="u"><a:title>T</a:title><a:entry><m:title>media</m:title><m:content url="x"/><a:title>t</a:title><a:content>c</a:content><a:id>1</a:id></a:entry></a:feed>',
     );
-    assert.deepEqual(feed.entries, [
-      { id: '1', title: 't', body: 'c', categories: [], fields: { title: 'media', content: { url: 'x' } } },
-    ]);
+    const fields = { title: 'media', content: { url: 'x' } };
+    assert.deepEqual(feed.entries, [{ id: '1', title: 't', body: 'c', categories: [], fields }]);
     assert.equal(feed.title, 'T');
   });
 
@@ -294,8 +248,6 @@ describe('a feed of another server', () => {
   });
 
   it('has the same published and updated if it has only one date', () => {
-    const date = '2026-11-01T10:00:00Z';
-    const iso = '2026-11-01T10:00:00.000Z';
     const atomDates = (xml: string) => [parseAtomEntry(xml)?.published, parseAtomEntry(xml)?.updated];
     const rssDates = (xml: string) => [parseItem(xml)?.published, parseItem(xml)?.updated];
     assert.deepEqual(atomDates(`<updated>${date}</updated>`), [iso, iso]);
@@ -305,17 +257,14 @@ describe('a feed of another server', () => {
       ['2026-11-01T09:00:00.000Z', iso],
     );
     assert.deepEqual(rssDates(`<dc:date xmlns:dc="u">${date}</dc:date>`), [iso, iso]);
-    assert.deepEqual(rssDates(''), [undefined, undefined]);
   });
 
   it('keeps unreadable dates among the additional fields of an entry', () => {
-    const date = '2026-11-01T10:00:00Z';
-    const [iso, categories] = ['2026-11-01T10:00:00.000Z', []];
-    const dates = { published: iso, updated: iso, categories };
-    const unreadable = parseAtomEntry('<published>today</published><updated>soon</updated>');
-    assert.deepEqual(unreadable, { categories, fields: { published: 'today', updated: 'soon' } });
-    const atomEntry = parseAtomEntry(`<published>${date}</published><updated>soon</updated>`);
-    assert.deepEqual(atomEntry, { ...dates, fields: { updated: 'soon' } });
+    const dates = { published: iso, updated: iso, categories: [] };
+    assert.deepEqual(parseAtomEntry('<published>today</published><updated>soon</updated>'), {
+      categories: [],
+      fields: { published: 'today', updated: 'soon' },
+    });
     const item = parseItem(`<pubDate>yesterday</pubDate><dc:date xmlns:dc="u">${date}</dc:date><updated/>`);
     assert.deepEqual(item, { ...dates, fields: { pubDate: 'yesterday' } });
     const feed = parse('<feed><updated>soon</updated></feed>');
@@ -324,30 +273,23 @@ describe('a feed of another server', () => {
 
   it('has the name of an author after the address in RSS 2.0', () => {
     const author = (text: string) => parseItem(`<author>${text}</author>`)?.author;
-    assert.equal(author('bob@example.com (Bob)'), 'Bob');
     assert.equal(author(' bob.b+sms@mail.example.com( Bob (junior) ) '), 'Bob (junior)');
-    for (const text of ['bob@example.com', 'Bob', 'Bob (office)', 'bob@example.com ( )', 'x bob@example.com (Bob)']) {
+    for (const text of ['bob@example.com', 'Bob (office)', 'bob@example.com ( )', 'x bob@example.com (Bob)']) {
       assert.equal(author(text), text);
     }
     assert.equal(parseAtomEntry('<author><name>a@b (c)</name></author>')?.author, 'a@b (c)');
   });
 
   it('can have namespaces in RSS 2.0', () => {
-    const [item] = parse(`<rss version="2.0" xmlns:content="c" xmlns:dc="d" xmlns:atom="a" xmlns:media="m">
-      <channel><atom:link href="https://x.example/feed" rel="self" type="application/rss+xml"/><title><![CDATA[ Blog ]]></title>
-        <item>
-          <title><![CDATA[A & B]]></title>
-          <link>https://x.example/1</link>
-          <atom:link rel="self" href="https://x.example/self"/>
-          <dc:creator><![CDATA[Anna]]></dc:creator>
-          <guid isPermaLink="true">https://x.example/1</guid>
-          <category domain="x"><![CDATA[News]]></category>
-          <description><![CDATA[Short]]></description>
-          <content:encoded><![CDATA[<p>Long &amp; more</p>]]></content:encoded>
-          <media:title>no title</media:title>
-          <enclosure url="https://x.example/1.mp3" length="1" type="audio/mpeg"/>
-        </item>
-      </channel></rss>`).entries;
+    const item = parseItem(`<title><![CDATA[A & B]]></title>
+      <link>https://x.example/1</link>
+      <atom:link xmlns:atom="a" rel="self" href="https://x.example/self"/>
+      <dc:creator xmlns:dc="d"><![CDATA[Anna]]></dc:creator>
+      <guid isPermaLink="true">https://x.example/1</guid>
+      <category domain="x"><![CDATA[News]]></category>
+      <description><![CDATA[Short]]></description>
+      <content:encoded xmlns:content="c"><![CDATA[<p>Long &amp; more</p>]]></content:encoded>
+      <media:title xmlns:media="m">no title</media:title>`);
     assert.deepEqual(item, {
       id: 'https://x.example/1',
       title: 'A & B',
@@ -359,7 +301,6 @@ describe('a feed of another server', () => {
         description: 'Short',
         link: { href: 'https://x.example/self', rel: 'self' },
         title: 'no title',
-        enclosure: { url: 'https://x.example/1.mp3', length: '1', type: 'audio/mpeg' },
       },
     });
   });

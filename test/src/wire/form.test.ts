@@ -7,14 +7,10 @@ const utf8Form = 'application/x-www-form-urlencoded';
 describe('parseForm', () => {
   const labelled = (charset: string) => `${utf8Form}; charset=${charset}`;
   const cases: [title: string, form: string | Buffer, pairs: string, contentType?: string][] = [
-    ['nothing for an empty form', '', ''],
     ['pairs in their order, names repeated', 'b=1&a=2&b=3', 'b→1 a→2 b→3'],
     ['decoded + and escapes', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
-    ['characters that were not escaped', 'a=é=😀', 'a→é=😀'],
-    ['names without a value', 'a&b=&=c', 'a→ b→ →c'],
-    ['no empty pairs', '&&a=1&&', 'a→1'],
+    ['names without a value, but no empty pairs', '&&a&b=&=c&&', 'a→ b→ →c'],
     ['malformed escapes as they are', 'a=100%&b=%zz%4&c=%%41', 'a→100% b→%zz%4 c→%A'],
-    ['escapes that are not UTF-8 with replacement characters', 'a=%E9x', 'a→\ufffdx'],
     ['a value in UTF-16BE after its byte order mark (§2.3 contentType)', 'a=%FE%FF%04%39%00%41', 'a→йA'],
     ['a value in UTF-16LE after its byte order mark (§2.3 contentType)', 'a=%FF%FE%39%04A%00', 'a→йA'],
     [
@@ -22,8 +18,6 @@ describe('parseForm', () => {
       Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'),
       'a→Hi b→1',
     ],
-    ['U+FEFF at the start of a value in UTF-8', 'a=%EF%BB%BFx', 'a→\ufeffx'],
-    ['line breaks of a value', 'a=1%0D%0A', 'a→1\r\n'],
     ['no part of a line break after the form', 'a=1&b=2\r\n', 'a→1 b→2'],
     ['no white space or mark before the form', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
     ['names that could reach a prototype as any other', '__proto__=1&constructor=2', '__proto__→1 constructor→2'],
@@ -33,7 +27,6 @@ describe('parseForm', () => {
       'a→é € b→é',
       labelled('ISO-8859-1'),
     ],
-    ['values as UTF-8 if the charset is unknown', 'a=%E9&b=%C3%A9', 'a→é b→é', labelled('klingon')],
     ['escapes as UTF-8 if an ASCII form is labelled UTF-16', 'a=%D0%B9', 'a→й', labelled('UTF-16')],
   ];
   for (const [title, form, pairs, contentType = utf8Form] of cases) {
@@ -50,29 +43,16 @@ describe('parseForm', () => {
 
 describe('flattenForm', () => {
   it('keeps all values of repeated names and of names with brackets', () => {
-    assert.deepEqual(
-      [...flattenForm({ a: ['1', '2'], b: { c: { d: '3' }, e: ['4'] }, f: 5, g: null })],
-      [
-        ['a', '1'],
-        ['a', '2'],
-        ['b[c][d]', '3'],
-        ['b[e]', '4'],
-        ['f', '5'],
-      ],
-    );
+    const fields = [...flattenForm({ a: ['1', '2'], b: { c: { d: '3' }, e: ['4'] }, f: 5, g: null })];
+    assert.equal(fields.map((field) => field.join()).join(' '), 'a,1 a,2 b[c][d],3 b[e],4 f,5');
   });
 });
 
 describe('formatForm', () => {
-  it('encodes as a browser does', () => {
-    assert.equal(
-      formatForm([
-        ['to', '6421 6422'],
-        ['body', 'a+b&c=d é\n€*-._~'],
-      ]),
-      'to=6421+6422&body=a%2Bb%26c%3Dd+%C3%A9%0A%E2%82%AC*-._%7E',
-    );
-    assert.equal(formatForm([]), '');
+  it('encodes as a browser does, and a lone surrogate as U+FFFD', () => {
+    const body = 'a+b&c=d é\n€*-._~ \ud800';
+    const form = 'to=1+2&body=a%2Bb%26c%3Dd+%C3%A9%0A%E2%82%AC*-._%7E+%EF%BF%BD';
+    assert.equal(formatForm(Object.entries({ to: '1 2', body })), form);
   });
 
   it('is decoded to the same names and values', () => {
@@ -85,9 +65,5 @@ describe('formatForm', () => {
         assert.deepEqual([...new URLSearchParams(form)], pairs);
       }),
     );
-  });
-
-  it('writes a lone surrogate as a replacement character', () => {
-    assert.equal(formatForm([['body', '\ud800']]), 'body=%EF%BF%BD');
   });
 });

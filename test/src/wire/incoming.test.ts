@@ -23,26 +23,18 @@ describe('parseIncoming (§2.3)', () => {
   });
 
   it('does not read a mobile-initiated message as a reply', () => {
-    assert.deepEqual(parse('messageId=in-2&from=6421&to=8000&body=Hi'), {
-      messageId: 'in-2',
-      from: '6421',
-      to: '8000',
-      body: 'Hi',
-      isReply: false,
-      via: 'poll',
-    });
+    const record = { messageId: 'in-2', from: '6421', to: '8000', body: 'Hi', isReply: false, via: 'poll' };
+    assert.deepEqual(parse('messageId=in-2&from=6421&to=8000&body=Hi'), record);
   });
 
-  it('reads inReplyToId default as a reply', () => {
-    const record = parse('messageId=1&from=2&body=3&inReplyToId=default');
-    assert.deepEqual([record.inReplyToId, record.isReply], ['default', true]);
-  });
-
-  it('reads a UTF-16 body in UTF-8 escapes, or after a byte order mark', () => {
-    const contentType = '&contentType=text%2Fplain%3B+charset%3DUTF-16';
-    assert.equal(parse(`messageId=1&from=2&body=%D0%B9${contentType}`).body, 'й');
-    assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).body, 'й');
-    assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).contentType, 'text/plain; charset=UTF-16');
+  it('reads inReplyToId default as a reply, and a body in UTF-16 (§2.3)', () => {
+    const contentType = 'text/plain; charset=UTF-16';
+    const form = `messageId=1&from=2&inReplyToId=default&contentType=${encodeURIComponent(contentType)}`;
+    for (const body of ['%D0%B9', '%FE%FF%04%39']) {
+      const record = parse(`${form}&body=${body}`);
+      assert.deepEqual([record.inReplyToId, record.isReply, record.body], ['default', true, 'й']);
+      assert.equal(record.contentType, contentType);
+    }
   });
 
   it('matches fields by name (§1), and reads the first value of a name', () => {

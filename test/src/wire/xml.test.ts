@@ -56,9 +56,6 @@ describe('parseXml with readable XML', () => {
     ['unusual names', '<é·ü.-_1\u0300 à="1">x</é·ü.-_1\u0300>', 'x', '1'],
     ['white space in tags', '<_ a = \'1\'\n\t b\r=\n"2" >x</_ \n>', 'x', '1'],
     ['line breaks, normalised', '<a b="&#10;&#13;6"> 1\n2\t3\r\n4\r5&#13; </a>', ' 1\n2\t3\n4\n5\r ', '\n\r6'],
-    ['numbers, as text', '<a n="00123">1e5</a>', '1e5', '00123'],
-    ['an attribute with two prefixes', '<p:a xmlns:p="u" xmlns:q="v" p:b="1" q:b="2">x</p:a>', 'x', '1'],
-    ['a tag of a DTD as text', '<a>&lt;!DOCTYPE x></a>', '<!DOCTYPE x>'],
     ['long zeros', `<a b="&#${'0'.repeat(1_000)}65;">&#x${'0'.repeat(1_000_000)}42;</a>`, 'B', 'A'],
     ['2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 7)}</a>`, 'x'.repeat(2 * 1024 * 1024 - 7)],
     ['a value of a megabyte', `<a b="${'&amp;'.repeat(200_000)}"/>`, '', '&'.repeat(200_000)],
@@ -110,9 +107,7 @@ describe('parseXml with readable XML', () => {
 describe('parseXml with other input', () => {
   const refused: [title: string, xml: string, detail?: RegExp][] = [
     ['a DTD', '<!DOCTYPE a><a/>', /DTD/],
-    ['a DTD in lower case', '<!doctype a><a/>', /DTD/],
     ['a DTD after a comment', '<!-- --><?x?><!DOCTYPE a SYSTEM "http://evil.example/x"><a/>', /DTD/],
-    ['a DTD within the root', '<a><!DOCTYPE b></a>', /DTD/],
     ['an entity bomb', '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a>&c;</a>', /DTD/],
     ['101 levels', `${'<a>'.repeat(101)}${'</a>'.repeat(101)}`, /deep/],
     ['1,001 attributes in one tag', `<a>x<b${' c=""'.repeat(1_001)}/></a>`, /1,000 attributes/],
