@@ -109,18 +109,10 @@ describe('connections', () => {
   describe('connections that fail do not call beforeLeaving', () => {
     const ways: Record<string, () => Promise<Way>> = {
       'refused by http': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
-      'with a certificate that is not trusted': async () => {
-        const { port } = await startCounting(pair);
-        return { baseUrl: `https://127.0.0.1:${port}` };
-      },
       'with a certificate that is not trusted, in a tunnel': async () => {
         const { port } = await startCounting(pair);
         return { baseUrl: `https://127.0.0.1:${port}`, proxy: await startTunnelling() };
       },
-      'to a service that the proxy does not reach': async () => ({
-        baseUrl: `https://127.0.0.1:${await findClosedPort()}`,
-        proxy: await startTunnelling(),
-      }),
       'to a proxy that does not exist': async () => ({
         baseUrl: 'http://sms.test',
         proxy: { url: `http://127.0.0.1:${await findClosedPort()}` },
@@ -262,25 +254,6 @@ describe('connections', () => {
     }
   }
 
-  it('are not shared with other accounts', async () => {
-    let release: (() => void) | undefined;
-    const service = await startRawService(closing, (incoming, outgoing) => {
-      if (incoming.url === '/slow') release = () => outgoing.end('slow');
-      else outgoing.end('ok');
-    });
-    const [one, other] = [open(service), open(service)];
-    await one.call();
-    await other.call();
-    assert.equal(service.connections.length, 2);
-    const slow = one.call({ path: '/slow' });
-    await until(() => release !== undefined);
-    await other.connections.close();
-    assert.equal((await failure(other.call())).code, 'SMS_UNREACHABLE');
-    release?.();
-    assert.equal((await slow).bytes.toString(), 'slow');
-    assert.equal((await one.call()).bytes.toString(), 'ok');
-  });
-
   it('are closed when idle, even if the service keeps them open', async () => {
     const answer = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
     const service = await startSocketService(closing, (socket) => socket.once('data', () => socket.write(answer)));
@@ -341,8 +314,6 @@ describe('connections', () => {
       .toString();
     for (const [fault, tls] of Object.entries<TlsOptions>({
       'an invalid certificate': { cert: 'none', key: pair.key },
-      'an invalid key': { cert: pair.cert, key: 'none' },
-      'the key of another certificate': { cert: pair.cert, key: createSelfSigned().key },
       'a wrong passphrase': { cert: pair.cert, key: encrypted, passphrase: 'wrong' },
       'an invalid PFX': { pfx: 'none' },
     })) {

@@ -11,7 +11,14 @@ import { type createSelfSigned, type RawService, startRawService } from '../raw-
 
 export const bearer: Authentication = { type: 'bearer', apiKey: 'key-3141592653' };
 export const basic: Authentication = { type: 'basic', userId: 'ann', password: 'pässwörd-271828' };
-const secrets = ['3141592653', '271828', Buffer.from('ann:').toString('base64').slice(0, 5), 'proxy-secret'];
+const secrets = [
+  '3141592653',
+  '271828',
+  Buffer.from('ann:').toString('base64').slice(0, 5),
+  'proxy-secret',
+  'demo-api-key',
+  'a private body',
+];
 
 interface Options extends Partial<Call> {
   authentication?: Authentication;

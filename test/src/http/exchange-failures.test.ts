@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { Worker } from 'node:worker_threads';
 import type { Dispatcher } from 'undici';
@@ -16,13 +16,8 @@ describe('a request that fails or is stopped', () => {
   const { call, failsOnBoth, startEcho } = caller;
 
   describe('a request without a connection', () => {
-    it('is SMS_UNREACHABLE if it is refused, or the host is unknown', async () => {
-      await failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
-      const port = await findClosedPort();
-      await failsOnBoth(`http://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
-      const error = await failure(call(`http://127.0.0.1:${port}`));
-      assert.match(error.message, /ECONNREFUSED/);
-    });
+    it('is SMS_UNREACHABLE if the host is unknown', () =>
+      failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE'));
 
     it('is SMS_UNREACHABLE if the server does not complete the TLS handshake', async () => {
       const garbage = await startSocketService(closing, (socket) => socket.end('hello\r\n'));
@@ -107,18 +102,12 @@ describe('a request that fails or is stopped', () => {
       });
     }
 
-    it('fails if no answer arrives in time', async () => {
+    it('fails if no answer or only its beginning arrives in time', async () => {
       const { clock, expire } = createTimeouts();
-      const { baseUrl } = await startRawService(closing, expire);
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock });
-      assert.match((await failure(call(baseUrl, { clock, timeoutMs: 60 }))).message, /timed out after 0\.06 s/);
-    });
-
-    it('fails if only the beginning of the answer arrives in time', async () => {
-      const { clock, expire } = createTimeouts();
-      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
-        outgoing.write('x');
-      });
+      const mute = await startRawService(closing, expire);
+      await failsOnBoth(mute.baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock });
+      assert.match((await failure(call(mute.baseUrl, { clock, timeoutMs: 60 }))).message, /timed out after 0\.06 s/);
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => void outgoing.write('x'));
       await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock, onAnswer: expire });
     });
   });
@@ -262,32 +251,11 @@ describe('a request that fails or is stopped', () => {
       await gone;
     });
 
-    it('ends all its requests, and keeps no listener after an answer', async () => {
-      const controller = new AbortController();
-      const { signal } = controller;
-      let listeners = 0;
-      const listen = signal.addEventListener.bind(signal);
-      signal.addEventListener = (...args: Parameters<typeof listen>) => {
-        listeners++;
-        listen(...args);
-      };
-      const leave = signal.removeEventListener.bind(signal);
-      signal.removeEventListener = (...args: Parameters<typeof leave>) => {
-        listeners--;
-        leave(...args);
-      };
-      const { baseUrl: echoing } = await startEcho();
-      await Promise.all(Array.from({ length: 20 }, () => call(echoing, { signal })));
-      assert.equal(listeners, 0);
-      let arrived = 0;
-      const { baseUrl } = await startRawService(closing, () => {
-        arrived++;
-        if (arrived === 20) controller.abort();
-      });
-      const hanging = Array.from({ length: 20 }, () => failure(call(baseUrl, { signal, effect: 'send' })));
-      const codes = (await Promise.all(hanging)).map(({ code }) => code);
-      assert.deepEqual(new Set(codes), new Set(['SMS_UNCERTAIN']));
-      assert.equal((await failure(call(echoing, { signal, effect: 'send' }))).code, 'SMS_CLOSED');
+    it('keeps no listener after an answer', async () => {
+      const { signal } = new AbortController();
+      const { baseUrl } = await startEcho();
+      await Promise.all(Array.from({ length: 20 }, () => call(baseUrl, { signal })));
+      assert.equal(getEventListeners(signal, 'abort').length, 0);
     });
 
     it('has no effect after the answer', async () => {

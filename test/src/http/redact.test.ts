@@ -21,12 +21,6 @@ const encodings: Readonly<Record<string, (text: string) => string>> = {
 describe('createRedactor', () => {
   const password = 'p"w\\ /%41&+=<ö>\'😀';
 
-  it('replaces a password in each encoding', () => {
-    for (const [title, encode] of Object.entries(encodings)) {
-      assert.equal(redact(password, `Bad ${encode(password)}!`), `Bad ${mark}!`, title);
-    }
-  });
-
   it('replaces any password in each encoding', () => {
     const characters = fc.constantFrom(...'aZ09 %&=+/\\"\'<>?-_.!~*()[]{}|^$#@:;,öß€й漢😀');
     fc.assert(
