@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,47 +7,28 @@ import { join } from 'node:path';
 import {
   connectSimulator,
   createManualClock,
-  type Simulator,
-  type SimulatorClient,
   type SimulatorOptions,
-  startSimulator,
+  startSimulator as startOther,
 } from '../../simulator';
 import { until } from '../until';
-import { readForm, ServiceCalls } from './service-calls';
+import { readForm } from './service-calls';
+import { calls, simulator, start as startSimulator, useSimulator } from './use-simulator';
 
 const handset = '6421555123';
 const other = '6421555124';
 const number = '642100000001';
+const root = join(__dirname, '../..');
 
 describe('simulator: --data', () => {
   let folder: string;
-  let simulator: Simulator;
-  let calls: ServiceCalls;
-  const start = async (options: SimulatorOptions = {}): Promise<void> => {
-    simulator = await startSimulator({
-      waitMs: 0,
-      clock: createManualClock(),
-      dataFolder: join(folder, 'data'),
-      ...options,
-    });
-    calls = new ServiceCalls(simulator);
-  };
-  const stop = async (): Promise<void> => {
-    await calls.close();
-    await simulator.close();
-  };
-  const restart = async (options?: SimulatorOptions): Promise<void> => {
-    await stop();
-    await start(options);
-  };
+  const start = (options: SimulatorOptions = {}) =>
+    startSimulator({ clock: createManualClock(), dataFolder: join(folder, 'data'), ...options });
+  useSimulator();
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'sms-data-'));
     return start();
   });
-  afterEach(async () => {
-    await stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it('keeps messages, statuses, address book and settings across restarts', async () => {
     simulator.addContact('Anna', handset);
@@ -66,7 +47,7 @@ describe('simulator: --data', () => {
     const strip = ({ now: _, baseUrl: __, requests: ___, ...state }: Record<string, unknown>) => state;
     const before = structuredClone(strip(simulator.describe(99)));
     const texts = simulator.texts(handset, 9).texts.map(({ call: _, ...text }) => text);
-    await restart();
+    await start();
     assert.deepEqual(strip(simulator.describe(99)), before);
     assert.deepEqual(simulator.texts(handset, 9).texts, texts);
     assert.equal(simulator.handsets({ search: '', limit: 9 }).total, 3);
@@ -85,7 +66,7 @@ describe('simulator: --data', () => {
     await calls.pollOutbox();
     await calls.send({ to: handset, body: 'x', messageId: 'new' });
     const clock = createManualClock();
-    await restart({ clock });
+    await start({ clock });
     await clock.advance(2000);
     assert.deepEqual(
       simulator.messages.map(({ recipients }) => recipients[0]?.statusCode),
@@ -100,11 +81,11 @@ describe('simulator: --data', () => {
   it('keeps a reset and the removal of a handset across restarts', async () => {
     simulator.receive({ from: other, to: number, body: 'gone' });
     simulator.removeHandset(other);
-    await restart();
+    await start();
     assert.equal(simulator.handsets({ search: '', limit: 9 }).total, 1);
     simulator.reset();
     simulator.receive({ from: handset, to: number, body: 'after' });
-    await restart();
+    await start();
     assert.deepEqual(
       simulator.incoming.map(({ body }) => body),
       ['after'],
@@ -112,58 +93,44 @@ describe('simulator: --data', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  describe('simulator: --data of the command', () => {
-    let child: ChildProcess | undefined;
-    const startCommand = async (): Promise<SimulatorClient> => {
-      await stop();
-      const root = join(__dirname, '../..');
-      const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', '--port', '0', '--data', join(folder, 'data')];
-      const started = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
-      child = started;
+  it('keeps the last saved change after a kill of the command', async () => {
+    await simulator.close();
+    const dataFolder = join(folder, 'killed');
+    const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', '--port', '0', '--data', dataFolder];
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
       let output = '';
-      for await (const chunk of started.stdout.setEncoding('utf8')) {
+      for await (const chunk of child.stdout.setEncoding('utf8')) {
         output += chunk;
         if (output.includes('Stop with')) break;
       }
-      return connectSimulator(/Page +(\S+)/.exec(output)?.[1]);
-    };
-    const kill = async (): Promise<void> => {
-      if (child === undefined) return;
-      const exit = once(child, 'exit');
-      child.kill('SIGKILL');
-      await exit;
-      child = undefined;
-      await start();
-    };
-    afterEach(kill);
-
-    it('keeps the last saved change after a kill', async () => {
-      const client = await startCommand();
+      const client = connectSimulator(/Page +(\S+)/.exec(output)?.[1]);
       await client.receive({ from: handset, to: number, body: 'kept' });
       await client.addContact('Anna', other);
-      const file = join(folder, 'data', 'simulator.json');
+      const file = join(dataFolder, 'simulator.json');
       await until(
         () => existsSync(file) && readFileSync(file, 'utf8').includes('Anna'),
         'the file has the last change',
       );
-      await kill();
-      assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
-      assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
-    });
+    } finally {
+      const exit = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exit;
+    }
+    await start({ dataFolder });
+    assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
+    assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
   });
 
   it('explains why a folder cannot be used', async () => {
     writeFileSync(join(folder, 'file'), '');
-    await assert.rejects(
-      startSimulator({ dataFolder: join(folder, 'file') }),
-      /^Error: The folder .*file cannot be used/,
-    );
+    await assert.rejects(startOther({ dataFolder: join(folder, 'file') }), /^Error: The folder .*file cannot be used/);
   });
 
   it('releases its folder if its port is in use', async () => {
     const port = Number(new URL(simulator.baseUrl).port);
     const dataFolder = join(folder, 'others');
-    await assert.rejects(startSimulator({ port, dataFolder }), { code: 'EADDRINUSE' });
-    await (await startSimulator({ dataFolder })).close();
+    await assert.rejects(startOther({ port, dataFolder }), { code: 'EADDRINUSE' });
+    await (await startOther({ dataFolder })).close();
   });
 });

@@ -1,32 +1,19 @@
 import assert from 'node:assert/strict';
-import { inspect } from 'node:util';
-import { isSmsError, SmsError } from '../../src/errors';
 import { parseAuthentication, parseBaseUrl } from '../../src/login';
+import { failure } from './http/exchange-caller';
 
-async function failure(promise: Promise<unknown>): Promise<SmsError> {
-  const error = await promise.then(
-    () => assert.fail('resolved'),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof SmsError, inspect(error));
-  assert.ok(!inspect(error, { depth: 9, showHidden: true }).includes('3141592653'));
-  return error;
-}
+/** Runs a function asynchronously, and returns its error, which contains no secret. */
+const failureOf = (run: () => unknown) => failure(Promise.resolve().then(run));
 
 describe('parseBaseUrl', () => {
   it('keeps the path and drops trailing slashes', () => {
-    assert.equal(parseBaseUrl('https://sms.example.com'), 'https://sms.example.com');
     assert.equal(parseBaseUrl('https://sms.example.com/'), 'https://sms.example.com');
     assert.equal(parseBaseUrl(' https://SMS.example.com:8443/some/path// '), 'https://sms.example.com:8443/some/path');
   });
 
   it('refuses plain http to other hosts, unless it is allowed', () => {
     for (const host of ['sms.example.com', '127.0.0.1.example.com', 'localhost.example.com', '10.0.0.1', '[::2]']) {
-      assert.throws(
-        () => parseBaseUrl(`http://${host}`),
-        (error: unknown) => isSmsError(error, 'SMS_CONFIG') && error.reason === 'baseUrlHttp',
-        host,
-      );
+      assert.throws(() => parseBaseUrl(`http://${host}`), { code: 'SMS_CONFIG', reason: 'baseUrlHttp' }, host);
       assert.equal(parseBaseUrl(`http://${host}/a/`, true), `http://${host}/a`);
     }
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3', '[::1]', 'a.localhost', 'LOCALHOST', '127.1']) {
@@ -37,20 +24,17 @@ describe('parseBaseUrl', () => {
   it('refuses other addresses without quoting their credentials', async () => {
     for (const text of [
       'https://ann:3141592653@sms.example.com',
-      'https://ann@sms.example.com',
       'https://sms.example.com/?key=3141592653',
       'https://sms.example.com/#3141592653',
       'sms.example.com',
       'ftp://sms.example.com',
-      'javascript:alert(1)',
       'https://',
       '//sms.example.com',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED leaves it as it is
       'https://sms.example.com/${PART}/x',
     ]) {
-      const error = await failure(Promise.resolve().then(() => parseBaseUrl(text, true)));
-      assert.equal(error.code, 'SMS_CONFIG', text);
-      assert.equal(error.reason, 'baseUrlInvalid', text);
+      const error = await failureOf(() => parseBaseUrl(text, true));
+      assert.deepEqual([error.code, error.reason], ['SMS_CONFIG', 'baseUrlInvalid'], text);
     }
     for (const text of [undefined, '', '  ']) {
       assert.throws(() => parseBaseUrl(text), { code: 'SMS_CONFIG', reason: 'baseUrlMissing' });
@@ -63,21 +47,16 @@ describe('parseAuthentication (§5)', () => {
     const credentials = { apiKey: ' key \n', userId: 'ann', password: ' secret ' };
     assert.deepEqual(parseAuthentication('bearer', credentials), { type: 'bearer', apiKey: 'key' });
     assert.deepEqual(parseAuthentication(undefined, credentials), { type: 'bearer', apiKey: 'key' });
-    assert.deepEqual(parseAuthentication('basic', credentials), {
-      type: 'basic',
-      userId: 'ann',
-      password: ' secret ',
-    });
-    assert.deepEqual(parseAuthentication('form', credentials), { type: 'form', userId: 'ann', password: ' secret ' });
+    const login = { userId: 'ann', password: ' secret ' };
+    for (const type of ['basic', 'form'] as const)
+      assert.deepEqual(parseAuthentication(type, credentials), { type, ...login });
   });
 
   it('refuses missing credentials', () => {
     for (const [type, credentials, reason] of [
       ['bearer', {}, 'apiKeyMissing'],
       ['bearer', { apiKey: '  ', userId: 'ann', password: 'x' }, 'apiKeyMissing'],
-      ['basic', { apiKey: 'key', password: 'x' }, 'userIdMissing'],
-      ['form', { userId: 'ann', password: '' }, 'passwordMissing'],
-      ['basic', { userId: ' \t', password: 'x' }, 'userIdMissing'],
+      ['basic', { apiKey: 'key', userId: ' \t', password: 'x' }, 'userIdMissing'],
       ['form', { userId: 'ann', password: '  ' }, 'passwordMissing'],
     ] as const) {
       assert.throws(() => parseAuthentication(type, credentials), { code: 'SMS_CONFIG', reason });
@@ -92,7 +71,7 @@ describe('parseAuthentication (§5)', () => {
 
   it('refuses an API key with invalid characters without quoting it', async () => {
     for (const apiKey of ['3141592653\r\nx: y', '3141592653 x', '3141592653é', '3141592653\u0000', '3141592653…']) {
-      const error = await failure(Promise.resolve().then(() => parseAuthentication('bearer', { apiKey })));
+      const error = await failureOf(() => parseAuthentication('bearer', { apiKey }));
       assert.equal(error.reason, 'apiKeyInvalid');
     }
   });
