@@ -1,118 +1,76 @@
 import assert from 'node:assert/strict';
-import { ReplyPoll } from '../../../src/account/reply-poll';
-import type { Member } from '../../../src/account/settings';
-import { SmsError } from '../../../src/errors';
-import type { Endpoint, Watcher } from '../../../src/polling/endpoint';
+import { until } from '../../until';
+import { VirtualClock } from '../../virtual-clock';
+import { type AttachedNode, sendText } from '../sending/sending-side';
+import { attachSender, Joining } from './joining';
 
-describe('ReplyPoll', () => {
-  let watchers: Set<Watcher>;
-  let answers: number;
-  let isHere: boolean;
-  /** Nodes that are deployed. */
-  let deployed: Set<string>;
-  let told: string[];
-  let poll: ReplyPoll;
+describe('the poll for reply requests', () => {
+  const joining = new Joining();
+  let clock: VirtualClock;
 
   beforeEach(() => {
-    watchers = new Set();
-    answers = 0;
-    isHere = true;
-    deployed = new Set(['a', 'b']);
-    told = [];
-    const endpoint: Partial<Endpoint> = {
-      watch(_member, watcher) {
-        watchers.add(watcher);
-        return () => watchers.delete(watcher);
-      },
-      get answers() {
-        return answers;
-      },
-    };
-    poll = new ReplyPoll({
-      endpoint: endpoint as Endpoint,
-      member: () => (isHere ? ({} as Member) : undefined),
-      onFailing: (node, { code }) => {
-        if (deployed.has(node)) told.push(`${node} ${code}`);
-        return deployed.has(node);
-      },
-      onRecovered: (nodes) => told.push(`${[...nodes].join(' ')} recovered`),
+    clock = new VirtualClock();
+    return joining.start(15_000);
+  });
+  afterEach(() => joining.closing.run());
+
+  /** Sends a message that waits for a reply of a handset. */
+  async function ask(node: AttachedNode, handset: string): Promise<void> {
+    const ended = node.ends.length + 1;
+    sendText(node, 'Come?', { to: [handset], waitMs: 3_600_000, messageId: handset });
+    await until(() => node.ends.length === ended);
+  }
+
+  /** Advances the clock until a condition holds, but only while no poll is in flight. */
+  const passUntil = (isTrue: () => boolean) =>
+    until(async () => {
+      if (!isTrue() && !joining.isPolling()) await clock.advance(1_000);
+      return isTrue();
     });
+
+  it('is one poll for all nodes, which ends with the last request', async () => {
+    let maxPolls = 0;
+    joining.simulator.on('change', () => {
+      maxPolls = Math.max(maxPolls, joining.simulator.polling('incoming'));
+    });
+    const member = joining.enter({ clock });
+    const [a, b] = [attachSender(member, 'a'), attachSender(member, 'b')];
+    await ask(a, '6421555011');
+    await ask(b, '6421555012');
+    await until(() => joining.isPolling());
+    joining.simulator.reply({ from: '6421555011', body: 'yes' });
+    await until(() => a.answers.length === 1 && joining.isPolling());
+    joining.simulator.reply({ from: '6421555012', body: 'yes' });
+    await until(() => b.answers.length === 1 && member.state().polls.length === 0);
+    assert.equal(maxPolls, 1);
+    for (const { node } of [a, b]) await node.close();
   });
 
-  const fail = () => {
-    const error = new SmsError('serverError', { params: { status: 500 } });
-    for (const watcher of watchers) watcher.onState({ name: 'failing', error });
-  };
+  it('reports a failure once to each node with a request, also over a redeploy', async () => {
+    joining.simulator.fault('incoming', { status: 500 });
+    const outages = (...nodes: AttachedNode[]) => nodes.map((node) => node.outages.map(({ code }) => code));
+    const member = joining.enter({ clock });
+    const [a, idle] = [attachSender(member, 'a'), attachSender(member, 'idle')];
+    await ask(a, '6421555011');
+    await passUntil(() => a.outages.length > 0);
+    const late = attachSender(member, 'late');
+    await ask(late, '6421555012');
+    assert.deepEqual(outages(a, late, idle), [['SMS_SERVICE'], ['SMS_SERVICE'], []]);
 
-  /** Lets polling continue after an answer. */
-  const recover = () => {
-    answers++;
-    for (const watcher of watchers) watcher.onState({ name: 'listening' });
-    for (const watcher of watchers) watcher.onRecovered();
-  };
-
-  it('shares one poll while any reply request is open', () => {
-    poll.setWaiting('a', true);
-    poll.setWaiting('b', true);
-    poll.setWaiting('b', true);
-    assert.equal(watchers.size, 1);
-    poll.setWaiting('a', false);
-    assert.equal(watchers.size, 1);
-    poll.setWaiting('b', false);
-    assert.equal(watchers.size, 0);
-  });
-
-  it('reports each failure of polling once to each node', () => {
-    poll.setWaiting('a', true);
-    fail();
-    poll.setWaiting('a', true);
-    poll.setWaiting('b', true);
-    fail();
-    assert.deepEqual(told, ['a SMS_SERVICE', 'b SMS_SERVICE']);
-    recover();
-    fail();
-    assert.deepEqual(told.slice(2), ['a b recovered', 'a SMS_SERVICE', 'b SMS_SERVICE']);
-  });
-
-  it('does not report to a node without open reply requests', () => {
-    poll.setWaiting('a', true);
-    poll.setWaiting('b', true);
-    poll.setWaiting('a', false);
-    fail();
-    assert.deepEqual(told, ['b SMS_SERVICE']);
-  });
-
-  it('reports the current failure to a node when the node is deployed', () => {
-    deployed.delete('a');
-    poll.setWaiting('a', true);
-    fail();
-    assert.deepEqual(told, []);
-    deployed.add('a');
-    poll.setWaiting('a', true);
-    assert.deepEqual(told, ['a SMS_SERVICE']);
-  });
-
-  it('does not repeat a report after a redeploy, unless a poll succeeded', () => {
-    poll.setWaiting('a', true);
-    fail();
-    isHere = false;
-    poll.stop();
-    assert.equal(watchers.size, 0);
-    isHere = true;
-    poll.setWaiting('a', true);
-    fail();
-    assert.deepEqual(told, ['a SMS_SERVICE']);
-    recover();
-    fail();
-    assert.deepEqual(told.slice(1), ['a recovered', 'a SMS_SERVICE']);
-  });
-
-  it('waits for an account node before it polls', () => {
-    isHere = false;
-    poll.setWaiting('a', true);
-    assert.equal(watchers.size, 0);
-    isHere = true;
-    poll.setWaiting('a', true);
-    assert.equal(watchers.size, 1);
+    for (const { node } of [a, late, idle]) await node.close();
+    await Promise.all([member.leave(), clock.advance(20_000)]);
+    const failedPolls = () => joining.simulator.requests.filter(({ status }) => status === 500).length;
+    const before = failedPolls();
+    const next = attachSender(joining.enter({ clock }), 'a');
+    await passUntil(() => failedPolls() > before && !joining.isPolling());
+    joining.simulator.fault('incoming', null);
+    joining.receive('proves that polling works');
+    await passUntil(() => next.recoveries.length > 0);
+    assert.deepEqual(outages(next), [[]]);
+    joining.simulator.fault('incoming', { status: 500 });
+    joining.receive('ends the poll in flight');
+    await passUntil(() => next.outages.length > 0);
+    assert.deepEqual([outages(next), next.recoveries], [[['SMS_SERVICE']], ['polling']]);
+    await next.node.close();
   });
 });

@@ -4,8 +4,6 @@ import { createAccounts } from '../../../src/account/accounts';
 import type { JoinedMembership } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import { onceAborted } from '../../../src/clock';
-import type { Changes, RecoveredState, StoreEvents } from '../../../src/store/store';
-import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { forever, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
@@ -92,65 +90,6 @@ describe('an account whose service is unreachable', () => {
     assert.ok(tookMs >= 7_000 && tookMs < 7_100, `${tookMs} ms`);
   });
 
-  it('delivers the outcome of a request if all members leave before the answer', async () => {
-    const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
-    const one = enterAlone(clock, changes, process);
-    let endPoll = () => {};
-    one.membership.client.pollIncoming = () =>
-      new Promise((resolve) => {
-        endPoll = () => resolve([]);
-      });
-    const subscription = one.membership.subscribe('incoming', new Listener('a'));
-    await clock.advance(100);
-    subscription.close();
-    await Promise.all([one.membership.leave(), clock.advance(100)]);
-
-    const two = enterAlone(clock, changes, process);
-    let answer: (() => void) | undefined;
-    two.membership.client.send = async ({ to }, { beforeLeaving } = {}) => {
-      await beforeLeaving?.();
-      return new Promise((resolve) => {
-        answer = () => resolve({ statusCode: 200, recipients: [], accepted: [...to], failed: [] });
-      });
-    };
-    const { node } = attachSender(two.membership);
-    sendText({ node }, 'x', { keep: forever });
-    await clock.advance(100);
-    await until(() => answer !== undefined);
-    const leaving = Promise.all([node.close(), two.membership.leave()]);
-    await clock.advance(10);
-    endPoll();
-    await clock.advance(100);
-    answer?.();
-    await clock.advance(100);
-    await leaving;
-
-    const three = enterAlone(clock, changes, process);
-    const back = attachSender(three.membership);
-    await clock.advance(1_000);
-    assert.deepEqual(back.ends, ['to 6421555123']);
-    await three.leave();
-  });
-
-  it('waits for Retry-After although all members left in between', async () => {
-    const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
-    const tries: number[] = [];
-    for (const isFirst of [true, false]) {
-      const { membership, leave } = enterAlone(clock, changes, process);
-      membership.client.send = async () => {
-        tries.push(clock.elapsed());
-        throw createError('serverError').with({ statusCode: 503, retryAfter: '60' });
-      };
-      const { node } = attachSender(membership);
-      if (isFirst) sendText({ node }, 'x', { keep: forever });
-      await clock.advance(isFirst ? 1_000 : minuteMs);
-      await Promise.all([node.close(), leave()]);
-    }
-    const [first = 0, second = 0] = tries;
-    assert.equal(tries.length, 2);
-    assert.ok(second - first >= 59_900, `after ${second - first} ms`);
-  });
-
   describe('an account with a stored message whose node was removed', () => {
     /** Leaves a message in a store, and closes its node and the account. */
     async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
@@ -206,74 +145,5 @@ describe('an account whose service is unreachable', () => {
         await Promise.all([node.close(), one.leave()]);
       }
     });
-
-    for (const isClaimed of [false, true]) {
-      it(`expires the message in the process that ${isClaimed ? 'claimed' : 'stored'} it`, async () => {
-        const [clock, disk] = [new VirtualClock(), new FakeDisk()];
-        /** A server that returns the items of this process, and the wanted items of other processes. */
-        class Server extends FailingServer {
-          readonly #own = new Set<string>();
-
-          override async open(events: StoreEvents): Promise<RecoveredState> {
-            const { items, ...rest } = await super.open(events);
-            const wanted = new Set(events.wantedNames());
-            const found = items.filter(
-              ({ id, subscribers }) => this.#own.has(id) || subscribers.some((name) => wanted.has(name)),
-            );
-            for (const { id } of found) this.#own.add(id);
-            return { ...rest, items: found };
-          }
-
-          override commit(changes: Changes): Promise<void> {
-            for (const id of changes.keep.keys()) this.#own.add(id);
-            return super.commit(changes);
-          }
-        }
-        const changes = { storeName: 'server', createStore: () => new Server(disk) };
-        let process = await leaveMessage(clock, changes);
-        if (isClaimed) {
-          process = createAccounts();
-          const heir = enterAlone(clock, changes, process);
-          const { node } = attachSender(heir.membership);
-          await clock.advance(1_000);
-          await Promise.all([node.close(), heir.leave()]);
-        }
-        const two = enterAlone(clock, changes, process);
-        attachSender(two.membership, 'other', false);
-        await clock.advance(1_000);
-        // At first the account leaves the message to a process that might have its node.
-        assert.equal(two.kept(), 0);
-        await clock.advance(minuteMs);
-        assert.equal(two.kept(), 1);
-        await clock.advance(8 * minuteMs);
-        assert.deepEqual([two.kept(), two.abandoned], [0, ['send']]);
-        await two.leave();
-      });
-    }
-
-    for (const [awayMs, what] of [
-      [15_000, 'the input in memory'],
-      [2 * minuteMs, 'the stored flow message'],
-    ] as const) {
-      it(`ends the message with ${what} if its node returns after ${awayMs / 1_000} s`, async () => {
-        const [clock, { changes }] = [new VirtualClock(), onDisk()];
-        const process = createAccounts();
-        const one = enterAlone(clock, changes, process);
-        const { node } = attachSender(one.membership);
-        sendText({ node }, 'x', { keep: { expireMs: 5 * minuteMs } });
-        await clock.advance(1_000);
-        await Promise.all([node.close(), one.membership.leave(), clock.advance(100)]);
-        await clock.advance(awayMs);
-        const two = enterAlone(clock, changes, process);
-        const back = attachSender(two.membership);
-        await clock.advance(5 * minuteMs);
-        const origin = awayMs < minuteMs ? { body: 'x' } : undefined;
-        assert.deepEqual(
-          back.outcomes.map((news, index) => [back.ends[index], news.origin, news.flowMessage]),
-          [['SMS_EXPIRED', origin, '{"payload":"x"}']],
-        );
-        await two.leave();
-      });
-    }
   });
 });

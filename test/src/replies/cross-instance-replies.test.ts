@@ -1,182 +1,103 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import type { MessageItem, Sent } from '../../../src/outbox/message-item';
-import { type StepContext, settle, markLeaving as textLeaves } from '../../../src/outbox/transitions';
-import type { FollowUp, ReplyRequest } from '../../../src/replies/follow-ups';
-import { FollowUpBook } from '../../../src/replies/follow-ups';
-import { endFollowUps } from '../../../src/replies/replies';
-import { forwardResult, readForwarded } from '../../../src/replies/reply-steps';
-import {
-  closeRequest,
-  match,
-  recordKeysOf,
-  referenceOf,
-  remember as rememberSent,
-} from '../../../src/replies/sent-index';
-import { type Changes, createChanges, formatRemembered, type ReadKey, type Remembered } from '../../../src/store/store';
-import { answersOf, beginReceiving, forever } from '../sending/sending-side';
-import { FailingServer } from '../store/failing-store';
+import { VirtualClock } from '../../virtual-clock';
+import { answersOf, beginReceiving, forever, SendingSide, type sendText } from '../sending/sending-side';
+import { createError } from '../some-error';
+import { FailingServer, FakeDisk } from '../store/failing-store';
 
 const handset = '6421555123';
-const text = {
-  id: 'text',
-  node: 'send',
-  message: { to: [handset], body: 'Come?', messageId: 'q1' },
-  options: { waitMs: 60_000 },
-} as unknown as MessageItem;
-const memory: Omit<StepContext, 'current'> = {
-  now: 3_000,
-  time: { now: 3_000, clock: 'clock/0' },
-  rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
-  dedupeMs: () => 0,
-  sentMs: 600_000,
-};
-const question: ReplyRequest = {
-  id: 'text-0',
-  part: 'outgoing',
-  kind: 'replyRequest',
-  subscribers: ['node send'],
-  attempts: 0,
-  node: 'send',
-  messageItemId: 'text',
-  reference: referenceOf('q1', text),
-  messageId: 'q1',
-  recipient: handset,
-  waitMs: 60_000,
-};
-const reply = (body: string) => ({ from: handset, body, inReplyToId: 'q1' }) as IncomingRecord;
+/** Time until an instance collects the replies that other instances have read. */
+const collectMs = 500;
 
-describe('replies that other instances have read', () => {
-  let remembered: Map<string, Remembered | undefined>;
-  const readKey: ReadKey = (key) => remembered.get(key);
-
-  function write(change: (changes: Changes) => void): void {
-    const changes = createChanges();
-    change(changes);
-    for (const [key, value] of changes.remember) remembered.set(key, value);
+describe('a reply that another instance reads', () => {
+  async function ask(options: Parameters<typeof sendText>[2] = {}) {
+    const asking = beginReceiving(new FailingServer());
+    const { side, node, store } = asking;
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_100, keep: forever, ...options });
+    /** Lets another instance read a reply. Returns whether a reply request was open for it. */
+    const replyElsewhere = async (body: string): Promise<boolean | undefined> => {
+      const disk = new FakeDisk();
+      for (const [key, value] of store.disk.remembered) disk.remembered.set(key, value);
+      const clock = new VirtualClock(side.clock.now());
+      const other = new SendingSide({ clock, store: new FailingServer(disk) });
+      other.receive();
+      await other.incoming(handset, body, { inReplyToId: 'q1' });
+      for (const [key, value] of disk.remembered) store.disk.remembered.set(key, value);
+      return (other.received.at(-1) as IncomingRecord).awaited;
+    };
+    return { ...asking, replyElsewhere };
   }
 
-  /** Stores that the message is sent, or sent again, before an instance receives a reply. */
-  const remember = () =>
-    write((changes) =>
-      rememberSent(
-        {
-          item: text,
-          to: [handset],
-          keys: { messageId: 'q1', reference: referenceOf('q1', text) },
-          recipients: [handset],
-          open: [question],
-          isAccepted: false,
-        },
-        { now: 1_000, sentMs: 600_000 },
-        readKey,
-        changes,
-      ),
-    );
-  const leave = (body: string) =>
-    write((changes) => {
-      closeRequest(question, readKey, changes);
-      forwardResult(question.id, { reply: reply(body) }, 2_000, changes);
-    });
-  const known = (one = question) => {
-    const book = new FollowUpBook(() => {});
-    book.set(one);
-    return book;
-  };
-  const inBooks = (followUps: FollowUpBook): StepContext => ({
-    ...memory,
-    current: { messages: Object.assign(new Map(), { replaceable: new Set<string>() }), followUps },
-  });
-  const isOpen = () => {
-    const again = reply('again');
-    return match('incoming', again, recordKeysOf(again), readKey)?.request !== undefined;
-  };
-
-  beforeEach(() => {
-    remembered = new Map();
-    remember();
-  });
-
-  it('close their reply request, although its message was sent again', () => {
-    leave('yes');
-    remember();
-    assert.equal(isOpen(), true);
-    const step = endFollowUps([question], known());
-    write((changes) => step.decide(readKey, changes)(true));
-    assert.equal(isOpen(), false);
-  });
-
-  it('answer their reply request once', () => {
-    leave('yes');
-    let answered: readonly FollowUp[] = [];
-    write((changes) => {
-      answered = endFollowUps([question], known()).decide(readKey, changes)(true);
-    });
+  it('ends the reply request once, and leaves nothing in the store', async () => {
+    const { side, node, store, replyElsewhere } = await ask();
+    assert.deepEqual([await replyElsewhere('yes'), await replyElsewhere('or no')], [true, undefined]);
+    await side.pass(collectMs);
+    assert.deepEqual(answersOf(node), [`${handset}: yes`]);
+    const keys = [...store.disk.remembered.keys()];
     assert.deepEqual(
-      answered.map(({ result }) => result && 'reply' in result && !('reason' in result) && result.reply.body),
-      ['yes'],
+      keys.filter((key) => key.startsWith('reply:')),
+      [],
     );
-    assert.deepEqual(endFollowUps([question], known()).decide(readKey, createChanges())(true), []);
-    leave('too late');
-    const step = endFollowUps([question], known({ ...question, result: { reply: reply('yes') } }));
-    write((changes) => assert.deepEqual(step.decide(readKey, changes)(true), []));
-    assert.equal(readForwarded(question.id, readKey).result, undefined);
+    await side.pass(60_100);
+    assert.deepEqual([answersOf(node).length, side.outbox.isSettled], [1, true]);
   });
 
-  it('keep their reply request closed when its message is sent again', () => {
-    leave('yes');
-    const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
-    write((changes) => step.decide(readKey, changes)(true));
-    assert.equal(isOpen(), false);
+  it('ends the reply request if its time is up before it is collected', async () => {
+    const { side, node, replyElsewhere } = await ask();
+    await side.pass(59_950);
+    await replyElsewhere('yes');
+    await side.pass(100);
+    assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('keep their reply request closed if read in the step of the outcome', () => {
-    const sent: Sent = { messageId: 'q1', recipients: [], accepted: [handset], failed: [] };
-    for (const step of [
-      settle(text, { by: 'settle', outcome: sent }, inBooks(known())),
-      textLeaves({ ...text, leftAt: 1_000 }, inBooks(known())),
-    ]) {
-      remembered = new Map();
-      remember();
-      const looked = new Map<string, Remembered | undefined>();
-      const note: ReadKey = (key) => {
-        looked.set(key, readKey(key));
-        return readKey(key);
-      };
-      const changes = createChanges();
-      step.decide(note, changes);
-      leave('yes');
-      const compared = [...changes.remember.keys(), ...changes.compare].filter((key) => looked.has(key));
-      assert.ok(compared.some((key) => looked.get(key) !== readKey(key)));
-    }
+  it('closes the reply request if a retry of the message opened it again', async () => {
+    const { side, store, replyElsewhere } = await ask();
+    const openRequests = [...store.disk.remembered].filter(([key]) => key.startsWith('request:'));
+    await replyElsewhere('yes');
+    for (const [key, value] of openRequests) store.disk.remembered.set(key, value);
+    await side.pass(collectMs);
+    assert.equal(await replyElsewhere('or no'), undefined);
   });
 
-  it('end the request if one commit stores the outcome and reads the reply', async () => {
-    const { side, node, store } = beginReceiving(new FailingServer());
-    await side.send(node, 'collects replies', { to: ['6421555999'], waitMs: 60_000, keep: forever });
+  it('keeps the reply request closed if the message is accepted later', async () => {
+    const { side, node, store, replyElsewhere } = await ask({ messageId: 'q0' });
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever });
-    const asked = store.disk.items.find((item) => 'recipient' in item && item.recipient === handset) as ReplyRequest;
-    const changes = createChanges();
-    forwardResult(asked.id, { reason: 'undelivered', statusCode: 'NUR' }, side.clock.now(), changes);
-    for (const [key, value] of changes.remember) store.disk.remembered.set(key, formatRemembered(value as Remembered));
-    store.turns = 50;
-    const arriving = side.incoming('6421555777', 'occupies the store');
-    await side.clock.advance(500);
+    await replyElsewhere('yes');
+    const compared = new Set<string>();
+    const commit = store.commit.bind(store);
+    store.commit = (changes, ...rest) => {
+      for (const key of changes.compare) compared.add(key.replace(/:.*/, ''));
+      return commit(changes, ...rest);
+    };
     accept();
-    await arriving;
-    store.turns = 0;
-    await side.pass(1_000);
-    assert.deepEqual(answersOf(node), [`${handset}: undelivered NUR`]);
+    await side.pass(10);
+    assert.ok(compared.has('reply'), 'the commit fails if another instance reads a reply at the same time');
+    assert.equal(await replyElsewhere('or no'), undefined);
+    await side.pass(collectMs);
+    assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('end a reply request whose time is up', () => {
-    leave('yes');
-    const step = endFollowUps([question], known(), true);
-    write((changes) => {
-      const [ended] = step.decide(readKey, changes)(true);
-      assert.deepEqual(ended?.result, { reply: reply('yes') });
-    });
-    assert.equal(readForwarded(question.id, readKey).result, undefined);
+  it('ends the reply request of a message that a user discards', async () => {
+    const { side, node, replyElsewhere } = await ask({ messageId: 'q0', waitMs: 1 });
+    side.service.otherwise = { error: createError('uncertain') };
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever, retryUncertain: true });
+    node.answers.length = 0;
+    assert.equal(await replyElsewhere('yes'), true);
+    assert.equal(await side.act('kept', 'discard'), 'done');
+    await side.pass(100);
+    assert.deepEqual(answersOf(node), [`${handset}: yes`]);
+  });
+
+  it('sends the second message once if it is unclear', async () => {
+    const again = { message: { to: [], body: 'YES or NO?' }, encoding: 'GSM-7', parts: 1 } as const;
+    const { side, node, replyElsewhere } = await ask({ answers: [{ value: 'YES', words: ['yes'] }], again });
+    for (const body of ['who?', 'what?']) {
+      assert.equal(await replyElsewhere(body), true);
+      await side.pass(collectMs);
+      assert.deepEqual(side.service.bodies, ['Come?', 'YES or NO?']);
+    }
+    await side.pass(60_100);
+    assert.deepEqual(node.replies, ['unclear']);
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
-import { FailingServer } from '../store/failing-store';
 import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 const never = new Promise<never>(() => {});
@@ -86,39 +85,5 @@ describe('sending, when several events coincide', () => {
     answer();
     await side.pass(10);
     assert.deepEqual([node.ends, node.state?.waiting], [['SMS_EXPIRED'], 0]);
-  });
-
-  it('stores items again that an emptied server has lost, after a failure', async () => {
-    const store = new FailingServer();
-    const open = store.open.bind(store);
-    let isReset = false;
-    store.open = async (events) => {
-      const leftovers = { ...(await open(events)), isReset };
-      isReset = false;
-      return leftovers;
-    };
-    const side = new SendingSide({ store });
-    side.receive();
-    const node = side.attach();
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60 * minuteMs });
-    side.service.otherwise = { unreachable: true };
-    await side.send(node, 'kept', { keep });
-    store.disk.entries.clear();
-    store.disk.remembered.clear();
-    // The store has lost its connection too, so the next commits fail.
-    const commit = store.commit.bind(store);
-    let failures = 2;
-    store.commit = (...changes) => (failures-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
-    isReset = true;
-    // A message that might be a reply waits for the store.
-    await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
-    assert.equal(side.journal.failure, undefined);
-    assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['message', 'replyRequest']);
-    side.service.otherwise = { takes: true };
-    await side.pass(10 * minuteMs);
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    await side.pass(60 * minuteMs);
-    assert.deepEqual([node.ends, node.replies], [['to 6421555123', 'to 6421555123'], ['timeout']]);
-    assert.deepEqual([side.outbox.isSettled, store.disk.entries.size], [true, 0]);
   });
 });

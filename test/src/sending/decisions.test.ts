@@ -69,16 +69,6 @@ describe('a user with a waiting message', () => {
     });
   }
 
-  it('cannot send it while it is in flight', async () => {
-    const { side, node } = beginSending();
-    const connect = side.service.holdConnection();
-    await side.send(node, 'hello', { keep });
-    assert.equal(await side.act('kept', 'send'), 'unfit');
-    connect();
-    await side.pass(minuteMs);
-    assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 1]);
-  });
-
   it('cannot send it while it is in flight during an outage', async () => {
     const { side, node } = beginSending();
     const fail = side.service.holdConnection({ takes: false, unreachable: true });
@@ -226,38 +216,18 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 2]);
   });
 
-  describe('an unknown outcome of a message with only a deduplication key', () => {
-    /** Lets a user send the message again while the service is unreachable, so that the message waits. */
-    async function sendAgain() {
-      const sending = await beginUncertain({ once: 'key' });
-      const { side } = sending;
-      side.service.otherwise = { unreachable: true };
-      assert.equal(await side.act('uncertain', 'send'), 'done');
-      await side.pass(100);
-      assert.equal(side.outbox.admin.entries('kept', { limit: 1 }).total, 1);
-      return sending;
-    }
-
-    it('is stored, so that it survives a restart', async () => {
-      const { side, store } = await sendAgain();
-      const left = copyDisk(store.disk);
-      await Promise.all([side.close(), side.pass(100)]);
-      const next = side.restart(left);
-      const node = next.attach();
-      await next.pass(100);
-      assert.equal(next.outbox.admin.entries('kept', { limit: 1 }).total, 1);
-      next.service.otherwise = { takes: true };
-      await next.pass(2 * minuteMs);
-      assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);
-    });
-
-    it('does not free the key if a user discards the message', async () => {
-      const { side, node } = await sendAgain();
-      assert.equal(await side.act('kept', 'discard'), 'done');
-      side.service.otherwise = { takes: true };
-      await side.send(node, 'hello', { once: 'key' }, 2 * minuteMs);
-      assert.equal(side.service.taken.length, 1);
-      assert.match(node.ends.at(-1) ?? '', /^SMS_UNCERTAIN/);
-    });
+  it('stores a message with a key before it is sent again, and keeps its key', async () => {
+    const { store, side } = await beginUncertain({ once: 'key' });
+    side.service.otherwise = { unreachable: true };
+    assert.equal(await side.act('uncertain', 'send'), 'done');
+    await side.pass(100);
+    const next = side.restart(copyDisk(store.disk));
+    await Promise.all([side.close(), side.pass(100)]);
+    const node = next.attach();
+    await next.pass(100);
+    assert.equal(await next.act('kept', 'discard'), 'done');
+    next.service.otherwise = { takes: true };
+    await next.send(node, 'hello', { once: 'key' }, 2 * minuteMs);
+    assert.deepEqual([next.service.taken.length, node.ends], [1, ['SMS_UNCERTAIN duplicate']]);
   });
 });

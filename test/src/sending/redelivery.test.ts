@@ -35,15 +35,6 @@ describe('an outcome or an answer', () => {
         assert.deepEqual(endsOf(next), [end]);
         assert.equal(side.faults.length, how === 'thrown' ? 1 : 0);
       });
-
-      it(`goes to a node deployed after the first missed it (${what}, ${how})`, async () => {
-        const { side, fail } = await tellInVain();
-        fail(how);
-        await side.pass(10);
-        const next = side.attach();
-        await side.pass(10);
-        assert.deepEqual(endsOf(next), [end]);
-      });
     }
   }
 
