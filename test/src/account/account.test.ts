@@ -311,18 +311,6 @@ describe('an account', () => {
       assert.deepEqual([a.bodies, a.failures.length, a.recoveries], [['1', '2'], 1, 1]);
     });
 
-    it('does not poll if the store cannot be opened', async () => {
-      const { stores, changes } = onDisk();
-      const one = enter(changes);
-      // The first access to the inbox creates the store.
-      assert.equal(one.inbox.journal.failure, undefined);
-      stores[0]?.failing.add('open');
-      const a = new Listener('a');
-      subscribe(one, a);
-      await until(() => a.failures.length === 1);
-      assert.deepEqual([polls(), a.failures[0]?.code], [0, 'SMS_STORE']);
-    });
-
     it('closes a durable store when its last member leaves', async () => {
       const { changes } = onDisk();
       const seen = new Set<unknown>();

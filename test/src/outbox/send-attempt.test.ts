@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { Sent } from '../../../src/outbox/message-item';
-import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import {
   copyDisk,
@@ -78,7 +77,6 @@ describe('a message whose account has limits', () => {
         await side.pass(0);
         assert.equal(service.taken.length, 3);
         assert.equal(side.outbox.admin.counts.limited, 1);
-        await Promise.all([side.close(), side.pass(100)]);
       });
 
       describe('a limited message that is sent again after an unknown outcome', () => {
@@ -106,7 +104,6 @@ describe('a message whose account has limits', () => {
           assert.deepEqual(outcomesOf(node), [{ to: [b], not }]);
           const { failed, limited, sent } = side.outbox.admin.counts;
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
-          await Promise.all([side.close(), side.pass(100)]);
         });
 
         it('is unknown as a whole if the last try reached no recipient', async () => {
@@ -115,22 +112,6 @@ describe('a message whose account has limits', () => {
           service.otherwise = { failed };
           await side.pass(10_000);
           assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
-          await Promise.all([side.close(), side.pass(100)]);
-        });
-
-        it('finds evidence for the recipients of the first try', async () => {
-          const { side, node, service } = await begin({ messageId: 'm1', resolveMs: 5_000 });
-          service.script.push({ takes: true, error: createError('uncertain') });
-          await side.pass(8_000);
-          assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
-          const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
-          side.outbox.replies
-            .correlationOf(witness as never)
-            .correlate(() => undefined, createChanges())
-            .effect();
-          await side.pass(10_000);
-          assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-          await Promise.all([side.close(), side.pass(100)]);
         });
       });
 
@@ -159,7 +140,6 @@ describe('a message whose account has limits', () => {
         );
         const { sent: sentCount, failed, limited } = side.outbox.admin.counts;
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
-        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('does not count refused recipients, but those with an unknown outcome', async () => {
@@ -183,7 +163,6 @@ describe('a message whose account has limits', () => {
           'SMS_UNCERTAIN',
           'SMS_LIMIT',
         ]);
-        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('goes to all recipients if its node is unlimited, and is counted', async () => {
@@ -195,7 +174,6 @@ describe('a message whose account has limits', () => {
         await side.pass(0);
         assert.equal(service.taken.length, 2);
         assert.equal(outcomesOf(node)[2], 'SMS_LIMIT');
-        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('is refused if 5 of 100 simultaneous messages to its handset were sent', async () => {
@@ -204,7 +182,6 @@ describe('a message whose account has limits', () => {
         await side.pass(0);
         assert.equal(service.taken.length, 5);
         assert.equal(outcomesOf(node).filter((outcome) => outcome === 'SMS_LIMIT').length, 95);
-        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('counts across a restart', async () => {
@@ -218,7 +195,6 @@ describe('a message whose account has limits', () => {
         send(laterNode, [a], {}, '3');
         await later.pass(0);
         assert.deepEqual(outcomesOf(laterNode), ['SMS_LIMIT']);
-        await Promise.all([later.close(), later.pass(100)]);
       });
     });
   }
@@ -239,7 +215,6 @@ describe('a message whose account has limits', () => {
     sendText(node, 'third', { to: [a] });
     await side.pass(0);
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('counts a message twice if it may have been sent twice', async () => {
@@ -260,7 +235,6 @@ describe('a message whose account has limits', () => {
       'SMS_LIMIT',
       'SMS_LIMIT',
     ]);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('does not report a limit if an earlier try may have been sent', async () => {
@@ -270,22 +244,6 @@ describe('a message whose account has limits', () => {
     await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
     assert.equal(service.taken.length, 1);
-    await Promise.all([side.close(), side.pass(100)]);
-  });
-
-  it('does not open a connection while a limit withholds it', async () => {
-    const { side, node, service } = createSide({ perHandset: 1 });
-    for (let index = 0; index < 20; index++) {
-      sendText(node, `${index}`, { to: [a] });
-      await side.pass(1_000);
-    }
-    assert.equal(service.tries, 1);
-    await side.pass(hourMs);
-    sendText(node, 'later', { to: [a] });
-    await side.pass(0);
-    assert.deepEqual(service.bodies, ['0', 'later']);
-    assert.equal(service.tries, 2);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('is remembered only for the recipients that it was sent to', async () => {
@@ -301,7 +259,6 @@ describe('a message whose account has limits', () => {
         [a, 'timeout'],
       ],
     );
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('is resolved only for the recipients that it was sent to', async () => {
@@ -311,7 +268,6 @@ describe('a message whose account has limits', () => {
     sendText(node, 'text', { to: [a, b], messageId: 'message-1', resolveMs: minuteMs });
     await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [[b, 'SMS_LIMIT']] }]);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('does not count for the pace if a limit withholds it', async () => {
@@ -321,28 +277,20 @@ describe('a message whose account has limits', () => {
       sendText(node, 'other', { to: [b], ...options });
       await side.pass(1_000);
       assert.deepEqual(service.bodies, ['0', 'other']);
-      await Promise.all([side.close(), side.pass(100)]);
     }
   });
 
-  it('does not end an outage while it is withheld', async () => {
+  it('does not end an outage while a limit withholds it', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     sendText(node, 'first', { to: [a] });
     await side.pass(0);
-    sendText(node, 'second', { to: [a] });
-    await side.pass(0);
     service.otherwise = { unreachable: true };
-    sendText(node, 'b', { to: [b], keep: forever });
+    sendText(node, 'waits', { to: [b], keep: forever });
     await side.pass(0);
-    sendText(node, 'a', { to: [a], keep: forever, priority: 10 });
-    sendText(node, 'c', { to: [c], keep: forever });
+    sendText(node, 'second', { to: [a], keep: forever, priority: 10 });
     await side.pass(10 * minuteMs);
-    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT', 'SMS_LIMIT']);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT']);
     assert.equal(node.outages.length, 1);
-    service.otherwise = { takes: true };
-    await side.pass(10 * minuteMs);
-    assert.deepEqual(service.bodies, ['first', 'b', 'c']);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('applies the limits while the store fails', async () => {
@@ -357,7 +305,6 @@ describe('a message whose account has limits', () => {
     }
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
     store.failing.clear();
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('repeats its outputs for a duplicate, also the limited recipients', async () => {
@@ -370,7 +317,6 @@ describe('a message whose account has limits', () => {
     assert.deepEqual(outcomesOf(node), [expected, expected]);
     assert.equal(node.outcomes[1]?.duplicate, true);
     assert.equal(service.taken.length, 1);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('releases the counts of a request that did not leave', async () => {
@@ -380,6 +326,5 @@ describe('a message whose account has limits', () => {
     sendText(node, 'text', { to: [a], retries: 1 });
     await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-    await Promise.all([side.close(), side.pass(100)]);
   });
 });

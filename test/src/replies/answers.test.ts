@@ -3,7 +3,6 @@ import { isSmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
 import type { SendOptions } from '../../../src/outbox/message-item';
 import { findAnswer, parseAnswers } from '../../../src/replies/answers';
-import { createChanges, parseRemembered } from '../../../src/store/store';
 import { beginReceiving, type FakeNode, forever, type SendingSide, type sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 
@@ -95,21 +94,6 @@ describe('a reply request with answers', () => {
     await side.incoming(handset, 'Ja!', { inReplyToId: 'q1' });
     assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'Ja!' }]);
     assert.deepEqual(awaitedOf(side), [true]);
-  });
-
-  it('leaves a reply unmatched if the store fails before its answers are read', async () => {
-    const { side, store } = await ask({ again });
-    const record: IncomingRecord = { from: handset, body: 'yes', inReplyToId: 'q1', isReply: true, via: 'poll' };
-    const changes = createChanges();
-    const readKey = (key: string) => {
-      const text = key.startsWith('answers:') ? undefined : store.disk.remembered.get(key);
-      return text === undefined ? undefined : parseRemembered(text);
-    };
-    const matched = side.outbox.replies.correlationOf({ kind: 'incoming', record }).correlate(readKey, changes);
-    assert.deepEqual(
-      [(matched.record as IncomingRecord).awaited, changes.keep.size, changes.remember.size],
-      [undefined, 0, 0],
-    );
   });
 
   it('does not end with an unclear reply, and names the last one when it ends', async () => {

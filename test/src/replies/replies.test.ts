@@ -200,47 +200,6 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['6421555123: timeout']);
   });
 
-  it('open no reply request for a message that was never sent', async () => {
-    const { side, node, store } = beginReceiving();
-    let connect = () => {};
-    const connects = new Promise<void>((resolve) => {
-      connect = resolve;
-    });
-    side.service.script.push({ connects });
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 20_000, keep: { expireMs: 4_990 } }, 0);
-    store.failing.add('commit');
-    store.failsAfterwards = true;
-    connect();
-    await side.pass(10);
-    store.failing.clear();
-    // The account reopens the store 10 ms after the message expired, when the expiry is not written yet.
-    await side.pass(60_000);
-    assert.deepEqual([node.ends, side.service.taken.length], [['SMS_EXPIRED'], 0]);
-    assert.deepEqual([answersOf(node), node.state?.awaitingReply, store.disk.entries.size], [[], 0, 0]);
-  });
-
-  it('open no reply request for an outcome that became unknown', async () => {
-    const { side, node, store } = beginReceiving();
-    const fail = side.service.holdNext({ error: createError('uncertain') });
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' }, 10);
-    const closed = node.node.close();
-    void side.outbox.close();
-    await Promise.all([side.journal.close(), side.pass(10)]);
-    store.failing.add('open');
-    const back = side.attach();
-    fail();
-    await Promise.all([closed, side.pass(100)]);
-    store.failing.clear();
-    await side.pass(60_000);
-    assert.deepEqual([...node.ends, ...back.ends], ['SMS_UNCERTAIN']);
-    assert.deepEqual([answersOf(back), back.state?.awaitingReply], [[], 0]);
-    assert.deepEqual(
-      store.disk.items.map((item) => 'kind' in item && item.kind),
-      ['message'],
-      'the message alone, about which a user can decide',
-    );
-  });
-
   for (const [kind, options] of [
     ['a message', {}],
     ['a stored message', { keep: forever }],

@@ -6,7 +6,7 @@ import {
   copyDisk,
   type FakeNode,
   forever,
-  sendText,
+  type sendText,
 } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
@@ -141,16 +141,6 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
     });
 
-    it('from before a retry of the message', async () => {
-      const { side, node } = beginReceiving();
-      side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, keep: forever, retryUncertain: true });
-      await side.pass(10);
-      await side.status(first, 'RCV', 'm1');
-      await side.pass(2_000);
-      assert.deepEqual([side.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
-    });
-
     it('while statuses of other messages become unhandled without a node', async () => {
       const { side, node } = beginSending();
       await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -171,16 +161,6 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(node), []);
       await side.pass(hour);
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
-    });
-
-    it('ignores statuses of an earlier message with the same messageId', async () => {
-      const { side, node } = await begin({ to: ['nurses'] });
-      await side.status('6421555777', 'RCV', 'm1');
-      await side.pass(hour);
-      await side.send(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
-      await side.status('6421555777', 'EXP', 'm1');
-      await side.pass(hour);
-      assert.deepEqual(reportsOf(node), ['unknown: 6421555777 |  | nurses', 'unknown:  | EXP 6421555777 | nurses']);
     });
 
     it('leaves statuses to an earlier message with the same messageId', async () => {

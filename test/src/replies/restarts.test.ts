@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { unsweptPrefix } from '../../../src/store/store';
-import { answersOf, beginReceiving, copyDisk, forever, type SendingSide, type sendText } from '../sending/sending-side';
+import { answersOf, beginReceiving, copyDisk, forever, type sendText } from '../sending/sending-side';
 
 const hour = 3_600_000;
 
@@ -12,58 +12,19 @@ async function ask(options: Parameters<typeof sendText>[2] = {}) {
 }
 
 describe('reply requests over restarts, redeploys and changes of the clock', () => {
-  it('survive a redeploy while their message is in flight, and a restart', async () => {
-    const { side, node, store } = beginReceiving();
-    const accept = side.service.holdNext();
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
-    void side.outbox.close();
-    await side.pass(100);
-    const second = side.attach();
-    await side.pass(100);
-    accept();
-    await side.pass(100);
-    const restarted = side.restart(copyDisk(store.disk));
-    restarted.receive();
-    const third = restarted.attach();
-    await restarted.pass(100);
-    await restarted.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.deepEqual([node.ends, second.ends], [['to 6421555123'], []]);
-    assert.deepEqual(
-      third.answers.map(({ flowMessage }) => flowMessage),
-      ['{"payload":"Come?"}'],
-    );
-  });
-
-  /** Crashes before the outcome of a stored message and the reply to it enter the flow. */
-  async function restartBeforeOutcome(): Promise<SendingSide> {
-    const { side, node, store } = beginReceiving();
+  it('repeat the outcome and then the reply after a crash, marked as redelivered', async () => {
+    const { side, node } = beginReceiving();
     node.isFlowing = false;
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    return side.restart(copyDisk(store.disk));
-  }
-
-  it('deliver a reply only after the outcome, which is repeated after a crash', async () => {
-    const next = await restartBeforeOutcome();
-    const order: string[] = [];
-    const back = next.attach();
-    back.onOutcome = async () => {
+    const { next, back } = side.crash();
+    const repeatOutcome = back.onOutcome.bind(back);
+    back.onOutcome = async (news) => {
+      assert.deepEqual(back.answers, []);
       await new Promise<void>((resolve) => void next.clock.after(1_000, resolve));
-      order.push('outcome');
-      return true;
-    };
-    back.onAnswer = async () => {
-      order.push('answer');
-      return true;
+      return repeatOutcome(news);
     };
     await next.pass(10_000);
-    assert.deepEqual(order, ['outcome', 'answer']);
-  });
-
-  it('mark a reply and its outcome as redelivered after a crash', async () => {
-    const next = await restartBeforeOutcome();
-    const back = next.attach();
-    await next.pass(100);
     assert.deepEqual([back.ends, answersOf(back)], [['to 6421555123 again'], ['6421555123: yes again']]);
   });
 

@@ -67,20 +67,6 @@ describe('the lookup of remembered messages', () => {
     });
   });
 
-  it('waits for a failing store', async () => {
-    const { side, store, node } = begin();
-    await side.pass(100);
-    store.failing.add('commit').add('open');
-    await side.send(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    const coming = side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    await side.pass(100);
-    store.failing.clear();
-    await Promise.all([coming, side.pass(60_000)]);
-    assert.equal(sentWith(side), 7);
-    await side.incoming('6421555123', 'again', { inReplyToId: 'q1' });
-    assert.equal(sentWith(side), 7);
-  });
-
   for (const remember of [undefined, { value: 7 }]) {
     const what = remember
       ? 'waits for a store that fails, also after a restart'

@@ -16,6 +16,7 @@ import { FailingServer, FailingStore } from '../store/failing-store';
 const hour = 3_600_000;
 const [a, b] = ['6421555123', '6421555124'] as const;
 const keep = forever;
+const unavailable = new SmsError('serverError', { statusCode: 503, params: { status: 503 } });
 
 /** Replies to messages that the service has not accepted yet, or never accepts. */
 describe('the account, when it matches replies with messages', () => {
@@ -28,34 +29,21 @@ describe('the account, when it matches replies with messages', () => {
   const requestsIn = ({ disk }: FailingStore) =>
     disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest').length;
 
-  const unavailable = () => new SmsError('serverError', { statusCode: 503, params: { status: 503 } });
-  const outages = { 503: unavailable, 401: () => createError('unauthorized'), unreachable: undefined };
-
-  for (const [name, create] of Object.entries(outages)) {
-    describe(`a reply while the second message waits in an outage (${name})`, () => {
-      async function wait() {
-        const surroundings = beginReceiving();
-        const { side, node } = surroundings;
-        await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
-        side.service.otherwise = create ? { error: create() } : { unreachable: true };
-        await side.send(node, 'Q2?', { messageId: 'q2', waitMs: hour, keep: { expireMs: 600_000 } });
-        return surroundings;
-      }
-
-      it('answers the earlier reply request if it has no id', async () => {
-        const { side, node } = await wait();
-        assert.equal(side.outbox.admin.state.awaitingReply, 1);
-        await side.incoming(a, 'yes');
-        assert.deepEqual([lastOf(side), answersOf(node)], [['q1', true], [`${a}: yes`]]);
-        await side.pass(2 * hour);
-        assert.deepEqual(node.ends, [`to ${a}`, 'SMS_EXPIRED']);
-        assert.deepEqual(answersOf(node), [`${a}: yes`]);
-      });
-    });
-  }
+  it('matches the earlier request while a later message waits in an outage', async () => {
+    const { side, node } = beginReceiving();
+    await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
+    side.service.otherwise = { error: unavailable };
+    await side.send(node, 'Q2?', { messageId: 'q2', waitMs: hour, keep: { expireMs: 600_000 } });
+    assert.equal(side.outbox.admin.state.awaitingReply, 1);
+    await side.incoming(a, 'yes');
+    assert.deepEqual([lastOf(side), answersOf(node)], [['q1', true], [`${a}: yes`]]);
+    await side.pass(2 * hour);
+    assert.deepEqual(node.ends, [`to ${a}`, 'SMS_EXPIRED']);
+    assert.deepEqual(answersOf(node), [`${a}: yes`]);
+  });
 
   for (const [name, retryUncertain, error] of [
-    ['waits in an outage', false, unavailable()],
+    ['waits in an outage', false, unavailable],
     ['waits to be sent again', true, createError('uncertain')],
   ] as const) {
     it(`opens no request for a discarded message that ${name}`, async () => {
@@ -83,7 +71,7 @@ describe('the account, when it matches replies with messages', () => {
   it('opens no request if the node of a waiting message is removed', async () => {
     const { side, node, store } = beginReceiving();
     side.attach('other');
-    side.service.otherwise = { error: unavailable() };
+    side.service.otherwise = { error: unavailable };
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: { expireMs: 60_000 } });
     await node.node.close();
     await side.pass(48 * hour);

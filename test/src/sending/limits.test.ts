@@ -67,16 +67,6 @@ function createProcess(
   };
 }
 
-/** A clock whose wall time is ahead of its elapsed time by up to 2 ms. */
-class UnevenClock extends VirtualClock {
-  #aheadMs = 0;
-
-  override now(): number {
-    this.#aheadMs = (this.#aheadMs + 1) % 3;
-    return super.now() + this.#aheadMs;
-  }
-}
-
 /** Counts how many of `texts` messages to one number the limits allow now. */
 function countAllowed(process: ReturnType<typeof createProcess>, texts: number, number = '6421555001'): number {
   let allowed = 0;
@@ -133,17 +123,6 @@ describe('limits of the account (perHandset, perDay)', () => {
     ]);
   });
 
-  it('keep counting if one of several limits is absent for a while', () => {
-    const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
-    const { clock, store } = both;
-    both.take(['a']);
-    clock.stall(hourMs);
-    both.take(['a']);
-    clock.stall(hourMs - minuteMs);
-    createProcess({ perHandset: 1 }, { clock, store }).take(['b']);
-    assert.deepEqual(both.take(['a']).allowed, []);
-  });
-
   for (const value of ['', '{', 'server x:y']) {
     it(`count from zero if the stored value is ${value || 'empty'}`, () => {
       const process = createProcess({ perHandset: 2 });
@@ -170,17 +149,18 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('do not change with uneven clocks of one machine', () => {
-      const clock = new UnevenClock();
-      const first = createProcess({ perHandset: 100 }, { clock });
-      const second = createProcess({ perHandset: 100 }, first);
-      const taken = Array.from({ length: 40 }, (_, index) => {
-        const process = index % 3 === 0 ? first : second;
+    it('do not change if two readings of the clock differ by milliseconds', () => {
+      const process = createProcess({ perHandset: 100 });
+      const { clock } = process;
+      const now = clock.now.bind(clock);
+      let readings = 0;
+      clock.now = () => now() + (readings++ % 3);
+      const counted = Array.from({ length: 40 }, () => {
         clock.stall(20_000);
-        return { process, ...process.take(['a']) };
+        return process.take(['a']);
       });
-      for (const { process, time } of taken.reverse()) process.release(['a'], time);
-      assert.equal(first.store.size, 0);
+      for (const { time } of counted.reverse()) process.release(['a'], time);
+      assert.equal(process.store.size, 0);
     });
 
     it('count the messages of machines with other clocks', () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { SmsError } from '../../../src/errors';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
@@ -29,20 +28,6 @@ function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: numb
 }
 
 describe('the time to live of stored messages', () => {
-  it('ends for each message, in any order of arrival', async () => {
-    const side = createSide();
-    const node = side.attach();
-    const over: string[] = [];
-    node.onOutcome = async ({ outcome, message }) => {
-      const code = outcome instanceof SmsError ? outcome.code : '';
-      over.push(`${message.body} ${code} ${Math.round(side.clock.elapsed() / minuteMs)}`);
-      return true;
-    };
-    for (const [body, minutes] of [['c', 3], ['a', 1], ['never'], ['b', 2]] as const) keep(node, body, minutes);
-    await side.pass(10 * minuteMs);
-    assert.deepEqual(over, ['a SMS_EXPIRED 1', 'b SMS_EXPIRED 2', 'c SMS_EXPIRED 3']);
-  });
-
   it('does not end before a redeployed node can return', async () => {
     for (const isBack of [false, true]) {
       const side = createSide();
@@ -168,19 +153,5 @@ describe('the outcome of a message whose node was removed', () => {
     assert.equal(undecided(side), 1);
     await side.pass(0.2 * dayMs);
     assert.deepEqual([undecided(side), store.disk.entries.size, side.outbox.isSettled], [0, 0, true]);
-  });
-
-  it('does not keep the reply requests of the message open', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const [node] = [side.attach(), side.attach('stays')];
-    const answer = side.service.holdNext({});
-    await side.send(node, 'hello', { keep: forever, waitMs: 60_000 });
-    void node.node.close();
-    await side.pass(10);
-    answer();
-    await side.pass(30 * dayMs);
-    assert.deepEqual([side.abandoned, store.disk.entries.size, side.outbox.isSettled], [['send', 'send'], 0, true]);
-    assert.equal(side.needsReplyPoll, false);
   });
 });

@@ -51,24 +51,6 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second']);
   });
 
-  it('ends the older message if its attempt fails while the store fails', async () => {
-    const store = new FailingStore();
-    const { side, node } = beginSending({ store });
-    const refuse = side.service.holdNext({ takes: false, error: createError('serverError').with({ statusCode: 503 }) });
-    await side.send(node, 'first', order);
-    side.service.otherwise = { unreachable: true };
-    await side.send(node, 'second', order);
-    store.failing.add('recall').add('commit').add('open');
-    refuse();
-    await side.pass(1_000);
-    assert.deepEqual(node.ends, ['SMS_REPLACED']);
-    assert.equal(side.outbox.admin.state.kept, 1);
-    store.failing.clear();
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
-    assert.deepEqual([node.ends, side.service.bodies], [['SMS_REPLACED', 'to 6421555123'], ['second']]);
-  });
-
   it('does not refuse a replacement because the queue is full', async () => {
     const { side, node } = createOutage({ queueLimit: 1 });
     await side.send(node, 'one', order, 1_000);

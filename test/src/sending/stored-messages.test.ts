@@ -120,19 +120,6 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('expire during an outage and during Retry-After', async () => {
-    const { side, node } = beginSending();
-    side.service.otherwise = {
-      error: createError('serverError').with({ statusCode: 503, retryAfter: '99999' }),
-    };
-    await side.send(node, 'hello', { keep: { expireMs: 60_000 } }, 59_000);
-    assert.deepEqual(node.ends, []);
-    await side.pass(2_000);
-    assert.deepEqual(node.ends, ['SMS_EXPIRED']);
-    assert.deepEqual(side.service.bodies, []);
-    assert.equal(side.outbox.isSettled, true);
-  });
-
   it('name the time in the error SMS_EXPIRED, also in seconds', async () => {
     for (const [minutes, time] of [
       [0.001, '1 s'],
@@ -336,16 +323,6 @@ describe('stored messages', () => {
     await side.pass(10_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(side.service.tries, 3);
-  });
-
-  it('are dropped from memory if another instance claims them', async () => {
-    const { side, node } = await strand();
-    const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
-    side.outbox.forget(entry?.id ?? '');
-    assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
-    assert.deepEqual([node.ends, side.service.bodies], [[], []]);
   });
 
   it('show why they wait, since when, and when the next attempt is due', async () => {
