@@ -4,10 +4,9 @@ import { mock } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI, NodeInitializer } from 'node-red';
 import { FlowSender } from '../../nodes/runtime/flow-sender';
-import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, RunningFlow, sink, useService } from './running-flow';
 
 const handset = '64215551234';
 
@@ -38,13 +37,7 @@ async function deploySlowly(flow: RunningFlow, nodes: FlowNode[], during: () => 
 const slowNode = (name: string): FlowNode => ({ id: 'slow', type: 'slow', name, wires: [] });
 
 describe('a node during a deploy', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   const bodies = (flow: RunningFlow, id = 'got') => flow.payloads(id);
 
@@ -83,29 +76,6 @@ describe('a node during a deploy', () => {
     });
   }
 
-  it('starts the time to acknowledge when the message arrives', async () => {
-    const acknowledge = { acknowledge: 'flow', ackTimeout: 0.1, maxAttempts: 2 };
-    const nodes = (name: string) => [
-      account(sim),
-      { id: 'in', type: 'sms-in', account: 'account', ...acknowledge, wires: [['got']] },
-      { ...sink('got'), name },
-      slowNode(name),
-      ...catcher(),
-    ];
-    const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
-    await deploySlowly(flow, nodes('b'), async () => {
-      sim.reply({ from: handset, body: 'hello' });
-      await sim.until(() => sim.incoming.every(({ read }) => read));
-      // Longer than the time to acknowledge.
-      await sleep(150);
-    });
-    const [got] = await flow.messages('got', 1);
-    flow.send('in', { ...got });
-    await sleep(250);
-    assert.deepEqual(bodies(flow), ['hello']);
-    assert.equal(flow.received('caught').length, 0);
-  });
-
   it('sends a message immediately if its next nodes stay', async () => {
     const nodes = (name: string) => [
       account(sim),
@@ -118,29 +88,6 @@ describe('a node during a deploy', () => {
       sim.reply({ from: handset, body: 'hello' });
       await flow.messages('got', 1);
     });
-  });
-
-  it('keeps an outcome for the next start if a next node has stopped', async () => {
-    const send = {
-      id: 'send',
-      type: 'sms-send',
-      account: 'account',
-      once: 'topic',
-      onceType: 'msg',
-      wires: [['sent']],
-    };
-    const nodes = [account(sim), send, sink('sent')];
-    const flow = await RunningFlow.start(nodes);
-    sim.fault('send', { delayMs: 150 }, 1);
-    flow.send('send', { topic: handset, payload: 'soon' });
-    await until(() => sim.requests.length > 0);
-    sim.fault('send', { delayMs: 400 }, 1);
-    flow.send('send', { topic: '64215551235', payload: 'late' });
-    await sim.until(() => sim.polling('send') === 2);
-    await flow.deploy(nodes);
-    await flow.messages('sent', 2);
-    await sleep(50);
-    assert.deepEqual(bodies(flow, 'sent').sort(), ['late', 'soon']);
   });
 
   it('keeps an error until its Catch node is replaced', async () => {

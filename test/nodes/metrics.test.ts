@@ -11,42 +11,33 @@ interface Sample {
   value: number;
 }
 
-/** Reads the text format of Prometheus strictly. */
+/** Reads the text format of Prometheus. Each sample must follow the help and the type of its metric. */
 function parseMetrics(text: string): { types: Map<string, string>; samples: Sample[] } {
   assert.ok(text.endsWith('\n'));
   const types = new Map<string, string>();
-  const helped = new Set<string>();
   const samples: Sample[] = [];
-  let current = '';
+  let current: string | undefined;
   for (const line of text.slice(0, -1).split('\n')) {
-    const help = /^# HELP ([a-z_]+) (\S.*)$/.exec(line);
-    const type = /^# TYPE ([a-z_]+) (gauge|counter)$/.exec(line);
-    if (help?.[1]) {
-      assert.equal(helped.has(help[1]), false, `${help[1]} comes twice`);
-      helped.add(help[1]);
-      current = help[1];
-    } else if (type?.[1]) {
-      assert.equal(type[1], current);
-      types.set(type[1], type[2] ?? '');
-    } else {
-      samples.push(parseSample(line, current));
-    }
+    const [, help] = /^# HELP ([a-z_]+) \S.*$/.exec(line) ?? [];
+    const [, typed, type = ''] = /^# TYPE ([a-z_]+) (gauge|counter)$/.exec(line) ?? [];
+    const [, metric = '', pairs = '', value] = /^([a-z_]+)\{(.*)\} (\S+)$/u.exec(line) ?? [];
+    if (help) assert.equal(types.has(help), false, `${help} comes twice`);
+    else if (typed) types.set(typed, type);
+    else samples.push({ metric, labels: parseLabels(pairs), value: Number(value) });
+    assert.equal(help ?? typed ?? metric, help ?? current, line);
+    current = help ?? current;
   }
   return { types, samples };
 }
 
-function parseSample(line: string, expected: string): Sample {
-  const [, metric, pairs, value] = /^([a-z_]+)\{(.*)\} (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/u.exec(line) ?? [];
-  assert.ok(metric !== undefined && pairs !== undefined && value !== undefined, line);
-  assert.equal(metric, expected, 'a sample beside its metric');
+function parseLabels(pairs: string): Record<string, string> {
   const labels: Record<string, string> = {};
   const rest = pairs.replace(/([a-z_]+)="((?:[^"\\]|\\[\\"n])*)"(?:,|$)/gy, (_, name: string, escaped: string) => {
-    assert.equal(name in labels, false);
     labels[name] = escaped.replace(/\\(.)/g, (_all, character: string) => (character === 'n' ? '\n' : character));
     return '';
   });
-  assert.equal(rest, '', line);
-  return { metric, labels, value: Number(value) };
+  assert.equal(rest, '', pairs);
+  return labels;
 }
 
 const idle: AccountState = {
@@ -135,16 +126,20 @@ describe('metrics', () => {
       },
       store: { kind: 'redis', ok: false },
     });
-    assert.deepEqual(read('inbox_undelivered_messages'), [100_000]);
-    assert.deepEqual(read('inbox_oldest_timestamp_seconds'), [1]);
-    assert.deepEqual(read('inbox_unhandled_messages'), [3]);
-    assert.deepEqual(read('sends_in_flight'), [1]);
-    assert.deepEqual(read('sends_waiting'), [2]);
-    assert.deepEqual(read('sends_kept'), [4]);
-    assert.deepEqual(read('sends_oldest_kept_timestamp_seconds'), [2]);
-    assert.deepEqual(read('sends_uncertain'), [5]);
-    assert.deepEqual(read('sends_awaiting_reply'), [6]);
-    assert.deepEqual(read('sends_awaiting_report'), [8]);
+    for (const [metric, value] of Object.entries({
+      inbox_undelivered_messages: 100_000,
+      inbox_oldest_timestamp_seconds: 1,
+      inbox_unhandled_messages: 3,
+      sends_in_flight: 1,
+      sends_waiting: 2,
+      sends_kept: 4,
+      sends_oldest_kept_timestamp_seconds: 2,
+      sends_uncertain: 5,
+      sends_awaiting_reply: 6,
+      sends_awaiting_report: 8,
+    })) {
+      assert.deepEqual(read(metric), [value], metric);
+    }
     assert.deepEqual(read('store_up', { kind: 'redis' }), [0]);
   });
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Simulator } from '../../simulator';
 import { Client } from '../../src';
-import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { account, catcher, RunningFlow, sink, stopLater, useService } from './running-flow';
 
 const secret = 's3cret';
 const warnLevel = 30;
@@ -16,13 +15,7 @@ function failWith(method: 'pollIncoming' | 'readFeed', thrown: unknown): void {
 }
 
 describe('an unexpected error', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   for (const [type, method, trigger] of [
     ['sms-in', 'pollIncoming', false],
@@ -46,36 +39,4 @@ describe('an unexpected error', () => {
       assert.equal(JSON.stringify([flow.log, caught]).includes(secret), false);
     });
   }
-});
-
-describe('an input that fails', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
-
-  const wired = (type: string, properties: Record<string, unknown> = {}) => [
-    { id: 'node', type, account: 'account', output: 'list', interval: '0', wires: [['got'], ['got']], ...properties },
-    sink('got'),
-    { id: 'complete', type: 'complete', scope: ['node'], uncaught: false, wires: [['completed']] },
-    sink('completed'),
-    ...catcher(),
-  ];
-  const start = (type: string, properties: Record<string, unknown> = {}) =>
-    RunningFlow.start([account(sim), ...wired(type, properties)], { nodes: [coreNode('common/24-complete')] });
-
-  const text = { _msgid: '1', topic: '64215551234', payload: 'hello' };
-
-  it('counts as failed for Complete nodes', async () => {
-    const flow = await start('sms-send', { to: '12', toType: 'str' });
-    flow.send('node', text);
-    await flow.messages('caught', 1);
-    await flow.deploy([account(sim), ...wired('sms-send')]);
-    flow.send('node', { ...text, _msgid: '2' });
-    const [completed] = await flow.messages('completed', 1);
-    assert.equal(completed?._msgid, '2');
-  });
 });

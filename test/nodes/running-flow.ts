@@ -68,12 +68,27 @@ export function createUserDir(): string {
   return folder;
 }
 
+/** Sets environment variables until the end of the test. */
+export function setVariables(variables: Record<string, string>): void {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, variables);
+  stopLater(async () => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+}
+
 /** Returns the notation of an environment variable in a property. */
 export function variable(name: string): string {
   return `$\{${name}}`;
 }
 
 let services = 0;
+
+/** A number that {@link startService} blocks. */
+export const blocked = '64215550000';
 
 /**
  * Starts a simulator at a new address, because an account keeps its data by address and a port can be reused. Polls
@@ -83,8 +98,28 @@ export async function startService(options: SimulatorOptions = {}): Promise<Simu
   services++;
   const basePath = `/service-${services}`;
   const sim = await startSimulator({ basePath, waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY, ...options });
+  sim.block(blocked);
   stopLater(() => sim.close());
   return sim;
+}
+
+/**
+ * Starts a new simulator before each test of a `describe`, and stops every flow and simulator after it.
+ *
+ * @returns an object that stands for the simulator of the running test
+ */
+export function useService(options: SimulatorOptions = {}): Simulator {
+  let current: Simulator;
+  beforeEach(async () => {
+    current = await startService(options);
+  });
+  afterEach(stopEverything);
+  return new Proxy({} as Simulator, {
+    get(_, name) {
+      const value: unknown = Reflect.get(current, name);
+      return typeof value === 'function' ? value.bind(current) : value;
+    },
+  });
 }
 
 /** Returns the bodies of all messages that a service accepted, in order. */
@@ -332,29 +367,14 @@ export function account(
   sim: Pick<Simulator, 'baseUrl' | 'credentials'>,
   properties: Record<string, unknown> = {},
 ): FlowNode {
-  const { credentials } = sim;
-  return {
-    id: 'account',
-    type: 'sms-account',
-    name: '',
-    baseUrl: sim.baseUrl,
-    allowHttp: false,
-    authType: 'bearer',
-    method: 'POST',
-    tls: '',
-    proxy: '',
-    timeout: '30',
-    concurrency: '8',
-    queueLimit: '10000',
-    pause: '0',
-    parallelPolls: '1',
-    maxLength: '480',
-    store: 'memory',
-    dedupe: true,
-    dedupeHours: '72',
-    credentials: { ...credentials },
-    ...properties,
-  };
+  const { baseUrl, credentials } = sim;
+  const own = { baseUrl, pause: '0', store: 'memory', credentials: { ...credentials } };
+  return { id: 'account', type: 'sms-account', ...own, ...properties };
+}
+
+/** Creates a node of this package that uses the account of {@link account}, wired to the node `got`. */
+export function smsNode(type: string, properties: Record<string, unknown> = {}): FlowNode {
+  return { id: type, type: `sms-${type}`, account: 'account', wires: [['got']], ...properties };
 }
 
 /** Creates a node that records flow messages for the test. */
@@ -374,12 +394,7 @@ export function askNode(
   of: Record<string, unknown> = {},
 ): FlowNode[] {
   const wires = [['answer'], ['noAnswer']];
-  return [
-    account(sim, of),
-    { id: 'ask', type: 'sms-ask', account: 'account', wires, ...properties },
-    ...wires.flat().map(sink),
-    ...catcher(),
-  ];
+  return [account(sim, of), smsNode('ask', { wires, ...properties }), ...wires.flat().map(sink), ...catcher()];
 }
 
 /** Creates an `sms-send` node with a sink at the end of each wire. */
@@ -389,10 +404,5 @@ export function sendNode(
   of: Record<string, unknown>,
   wires: readonly string[][] = [['sent'], ['failed']],
 ): FlowNode[] {
-  return [
-    account(sim, of),
-    { id: 'send', type: 'sms-send', account: 'account', wires, ...properties },
-    ...wires.flat().map(sink),
-    ...catcher(),
-  ];
+  return [account(sim, of), smsNode('send', { wires, ...properties }), ...wires.flat().map(sink), ...catcher()];
 }

@@ -9,7 +9,6 @@ import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { UsableAccount } from '../../nodes/runtime/account-node';
 import type { CallbackNode } from '../../nodes/runtime/callback-address';
-import type { Simulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import {
@@ -18,11 +17,13 @@ import {
   catcher,
   coreNode,
   createUserDir,
+  payloadsOf,
   RunningFlow,
+  setVariables,
   sink,
-  startService,
-  stopEverything,
+  smsNode,
   stopLater,
+  useService,
   variable,
 } from './running-flow';
 
@@ -72,18 +73,8 @@ async function post(
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-function callbackNode(properties: Record<string, unknown> = {}): FlowNode {
-  return {
-    id: 'callback',
-    type: 'sms-callback-in',
-    account: 'account',
-    path: '/sms/callback',
-    publicUrl: '',
-    acknowledge: 'auto',
-    wires: [['replies'], ['statuses']],
-    ...properties,
-  };
-}
+const callbackNode = (properties: Record<string, unknown> = {}) =>
+  smsNode('callback-in', { id: 'callback', path: '/sms/callback', wires: [['replies'], ['statuses']], ...properties });
 
 /** A core `http in` at the callback's path that answers `from http in`. */
 const httpIn: FlowNode[] = [
@@ -103,13 +94,7 @@ const httpIn: FlowNode[] = [
 const httpInModules = ['network/21-httpin', 'function/80-template'];
 
 describe('sms-callback-in', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
     return [account(sim, of), callbackNode(properties), sink('replies'), sink('statuses'), ...catcher()];
@@ -129,34 +114,22 @@ describe('sms-callback-in', () => {
   }
 
   describe('a POST of a reply or a status', () => {
-    for (const [what, body, output, payload] of [
-      ['an XMLv3 reply', xmlReply(), 'replies', 'yes <&> "ok"'],
-      ['a FORMv1 reply', formReply(), 'replies', 'yes <&> "ok"'],
-      ['an XMLv3 status', xmlStatus(), 'statuses', 'NUR'],
-      ['a FORMv1 status', formStatus(), 'statuses', 'NUR'],
+    // The content type says nothing about the format.
+    for (const [what, body, type, output, payload] of [
+      ['an XMLv3 reply', xmlReply(), formType, 'replies', 'yes <&> "ok"'],
+      ['a FORMv1 reply', formReply(), 'text/xml', 'replies', 'yes <&> "ok"'],
+      ['an XMLv3 status', xmlStatus(), 'text/xml', 'statuses', 'NUR'],
+      ['a FORMv1 status', formStatus(), formType, 'statuses', 'NUR'],
     ] as const) {
-      for (const type of ['text/xml', formType]) {
-        it(`gets 200 and leaves by output ${output}: ${what} labelled ${type}`, async () => {
-          const { flow, url } = await start();
-          const { status, text } = await post(url, body, { 'content-type': type });
-          assert.deepEqual([status, text], [200, 'OK']);
-          const [message] = await flow.messages(output, 1);
-          assert.deepEqual([message?.payload, message?.topic, message?.sms?.via], [payload, handset, 'callback']);
-          assert.equal(flow.received('replies').length + flow.received('statuses').length, 1);
-        });
-      }
+      it(`gets 200 and leaves by output ${output}: ${what} labelled ${type}`, async () => {
+        const { flow, url } = await start();
+        const { status, text } = await post(url, body, { 'content-type': type });
+        assert.deepEqual([status, text], [200, 'OK']);
+        const [message] = await flow.messages(output, 1);
+        assert.deepEqual([message?.payload, message?.topic, message?.sms?.via], [payload, handset, 'callback']);
+        assert.equal(flow.received('replies').length + flow.received('statuses').length, 1);
+      });
     }
-
-    it('adds unknown parameters under their own names', async () => {
-      const { flow, url } = await start();
-      await post(url, `${formReply()}&via=x&isReply=0&ackId=a&redelivered=1&query=q&__proto__=p&cost=0.1`);
-      const [message] = await flow.messages('replies', 1);
-      const { cost, via, isReply, ackId, redelivered, query } = message?.sms ?? {};
-      assert.deepEqual(
-        [cost, via, isReply, ackId, redelivered, query],
-        ['0.1', 'callback', true, undefined, undefined, {}],
-      );
-    });
   });
 
   describe('a repeated callback', () => {
@@ -213,74 +186,58 @@ describe('sms-callback-in', () => {
     ] as const) {
       it(`answers 503 with the reason if its variable is ${what}`, async () => {
         const token = variable('SMS_TEST_TOKEN');
-        if (value !== undefined) process.env.SMS_TEST_TOKEN = value;
-        try {
-          const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' });
-          const [caught] = await flow.messages('caught', 1);
-          assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['callback', 'SMS_CONFIG']);
-          assert.match(String(caught?.error?.message), /variable SMS_TEST_TOKEN is not set/);
-          assert.deepEqual(flow.status('callback'), { fill: 'red', shape: 'ring', text: 'not configured' });
-          for (const query of [
-            '',
-            '?token=',
-            `?token=${encodeURIComponent(token)}`,
-            '?token=undefined',
-            '?token=%20',
-          ]) {
-            assert.equal((await post(url + query, formReply())).status, 503, query);
-          }
-          assert.deepEqual(flow.received('replies'), []);
-          const { callbackUrl } = flow.node('callback') as CallbackNode;
-          assert.throws(callbackUrl, { code: 'SMS_CONFIG', message: /variable SMS_TEST_TOKEN is not set/ });
-        } finally {
-          delete process.env.SMS_TEST_TOKEN;
+        if (value !== undefined) setVariables({ SMS_TEST_TOKEN: value });
+        const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' });
+        const [caught] = await flow.messages('caught', 1);
+        assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['callback', 'SMS_CONFIG']);
+        assert.match(String(caught?.error?.message), /variable SMS_TEST_TOKEN is not set/);
+        assert.deepEqual(flow.status('callback'), { fill: 'red', shape: 'ring', text: 'not configured' });
+        for (const query of ['', '?token=', `?token=${encodeURIComponent(token)}`, '?token=undefined', '?token=%20']) {
+          assert.equal((await post(url + query, formReply())).status, 503, query);
         }
+        assert.deepEqual(flow.received('replies'), []);
+        const { callbackUrl } = flow.node('callback') as CallbackNode;
+        assert.throws(callbackUrl, { code: 'SMS_CONFIG', message: /variable SMS_TEST_TOKEN is not set/ });
       });
     }
   });
 
   describe('msg.sms.query (§6.2)', () => {
-    it('has the decoded query parameters without the token', async () => {
+    it('has the decoded query parameters, without token and fields of the body', async () => {
       const { flow, url } = await start({ credentials: { token: 't' } });
-      await post(`${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`, formReply());
+      await post(
+        `${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`,
+        `${formReply()}&query=q`,
+      );
       const [message] = await flow.messages('replies', 1);
       assert.deepEqual(message?.sms?.query, { status: 'RCV', name: 'A&B å', x: ['1', '2'], empty: '' });
     });
   });
 
-  describe('a request that is not a POST', () => {
+  it('answers 405 with Allow: POST to another method', async () => {
+    const { flow, url } = await start();
     for (const method of ['GET', 'PUT', 'OPTIONS']) {
-      it(`gets 405 with Allow: POST for ${method}`, async () => {
-        const { flow, url } = await start();
-        const { status, headers } = await post(url, undefined, {}, method);
-        assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
-        assert.equal(flow.received('replies').length, 0);
-      });
+      const { status, headers } = await post(url, undefined, {}, method);
+      assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
     }
+    assert.equal(flow.received('replies').length, 0);
   });
 
-  describe('a request without a reply or a status', () => {
-    const bad: [string, string | Uint8Array | undefined][] = [
-      ['no body', undefined],
-      ['white space', ' \r\n\t '],
-      ['JSON', '{"from":"1","body":"x"}'],
-      ['broken XML', '<inbound-message><recipient></inbound-message>'],
-      ['a DTD', `<!DOCTYPE a [<!ENTITY x "y">]>${xmlReply().replace(/^<\?xml.*\n/, '')}`],
-      ['a reply with a blank sender', xmlReply().replace(handset, ' ')],
-      ['a form without the fields', 'a=b'],
-      ['bytes', Buffer.from([0, 1, 2, 255, 254])],
-    ];
-    for (const [what, body] of bad) {
-      it(`gets 400 with a one-line reason for ${what}`, async () => {
-        const { flow, url } = await start();
-        for (const type of ['', 'text/xml', formType]) {
-          const { status, text } = await post(url, body, { 'content-type': type });
-          assert.equal(status, 400, text);
-          assert.match(text, /^[^\r\n<>]+$/);
-        }
-        assert.equal(flow.received('replies').length + flow.received('statuses').length, 0);
-      });
+  it('answers 400 with a one-line reason to a request without reply or status', async () => {
+    const { flow, url } = await start();
+    for (const body of [
+      undefined,
+      '{"from":"1","body":"x"}',
+      '<inbound-message><recipient></inbound-message>',
+      `<!DOCTYPE a [<!ENTITY x "y">]>${xmlReply().replace(/^<\?xml.*\n/, '')}`,
+      'a=b',
+      Buffer.from([0, 1, 2, 255, 254]),
+    ]) {
+      const { status, text } = await post(url, body, { 'content-type': formType });
+      assert.equal(status, 400, text);
+      assert.match(text, /^[^\r\n<>]+$/);
     }
+    assert.equal(flow.received('replies').length + flow.received('statuses').length, 0);
   });
 
   it('answers 400 to a compressed body', async () => {
@@ -393,31 +350,25 @@ describe('sms-callback-in', () => {
       assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
     });
 
-    for (const path of ['/sms?token=secret']) {
-      it(`raises SMS_CONFIG for the path ${path}, without its token`, async () => {
-        const { flow, url } = await start({ path });
-        const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
-        assert.equal(code, 'SMS_CONFIG');
-        assert.match(String(message), /contains \? or #/);
-        assert.equal(String(message).includes('secret'), false);
-        assert.equal(flow.status('callback')?.fill, 'red');
-        assert.equal((await post(new URL('/sms', url).href, formReply())).status, 404);
-      });
-    }
+    it('raises SMS_CONFIG for a path with a query, without the token in it', async () => {
+      const { flow, url } = await start({ path: '/sms?token=secret' });
+      const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
+      assert.equal(code, 'SMS_CONFIG');
+      assert.match(String(message), /contains \? or #/);
+      assert.equal(String(message).includes('secret'), false);
+      assert.equal(flow.status('callback')?.fill, 'red');
+      assert.equal((await post(new URL('/sms', url).href, formReply())).status, 404);
+    });
 
-    for (const [path, encoded] of [
-      ['/sms cb', '/sms%20cb'],
-      ['/100%', '/100%25'],
-    ] as const) {
-      it(`is at ${encoded} for the path ${JSON.stringify(path)}, as sms-send sends it`, async () => {
-        const { flow, url } = await start({ path, publicUrl: 'https://flows.example.com/' });
-        const callbackUrl = (flow.node('callback') as CallbackNode).callbackUrl();
-        assert.equal(callbackUrl, `https://flows.example.com${encoded}`);
-        assert.equal((await post(new URL(encoded, url).href, formReply())).status, 200);
-        await flow.messages('replies', 1);
-        await flow.badge('callback', { fill: 'green', shape: 'dot', text: path });
-      });
-    }
+    it('is at the encoded path, as sms-send sends it', async () => {
+      const [path, encoded] = ['/sms 100%', '/sms%20100%25'];
+      const { flow, url } = await start({ path, publicUrl: 'https://flows.example.com/' });
+      const callbackUrl = (flow.node('callback') as CallbackNode).callbackUrl();
+      assert.equal(callbackUrl, `https://flows.example.com${encoded}`);
+      assert.equal((await post(new URL(encoded, url).href, formReply())).status, 200);
+      await flow.messages('replies', 1);
+      await flow.badge('callback', { fill: 'green', shape: 'dot', text: path });
+    });
 
     it('does not exist if the variable of its path is not set', async () => {
       const { flow, url } = await start({ path: variable('SMS_TEST_PATH'), publicUrl: 'https://flows.example.com' });
@@ -431,56 +382,24 @@ describe('sms-callback-in', () => {
       });
     });
 
-    /** Creates a node in a subflow with a variable `VALUE`, and one that sends its URL to the service. */
-    function inSubflow(type: string, value: string, properties: Record<string, unknown>): FlowNode[] {
-      const out = [0, 1].map((port) => ({ x: 1, y: 1, wires: [{ id: 'callback', port }] }));
-      const into = [{ x: 1, y: 1, wires: [{ id: 'send' }] }];
-      return [
-        { id: 'sub', type: 'subflow', name: 'receiver', in: into, out, env: [{ name: 'VALUE', type, value }] },
-        callbackNode({ z: 'sub', wires: [[], []], publicUrl: 'https://flows.example.com', ...properties }),
-        {
-          id: 'send',
-          type: 'sms-send',
-          z: 'sub',
-          account: 'account',
-          callbackNode: 'callback',
-          callbackUrlType: 'node',
-          wires: [[], []],
-        },
-        { id: 'instance', type: 'subflow:sub', name: '', wires: [['replies'], ['statuses']] },
-        account(sim),
-        sink('replies'),
-        sink('statuses'),
-        ...catcher(),
-      ];
-    }
-
-    /** Sends a message, and returns the callback URL in its request or the error. */
-    async function tellUrl(flow: RunningFlow): Promise<unknown> {
-      const { length } = flow.received('caught');
-      flow.send('instance', { topic: handset, payload: 'hello' });
-      await until(() => sim.messages.length + flow.received('caught').length > length, 'an outcome');
-      return sim.messages[0]?.callbackUrl ?? flow.received('caught').at(-1)?.sms?.error?.message;
-    }
-
-    it('reads a variable that is a number as text, as path and as token', async () => {
-      const properties = { path: variable('VALUE'), credentials: { token: variable('VALUE') } };
-      const flow = await RunningFlow.start(inSubflow('num', '4711', properties));
-      assert.equal(await tellUrl(flow), 'https://flows.example.com/4711?token=4711');
-      const url = `${await flow.serve()}/4711`;
-      assert.equal((await post(`${url}?token=other`, formReply())).status, 401);
-      assert.equal((await post(`${url}?token=4711`, formReply())).status, 200);
-      await flow.messages('replies', 1);
-    });
-
     it('raises SMS_CONFIG if the variable of its token is an object', async () => {
-      const properties = { credentials: { token: variable('VALUE') } };
-      const flow = await RunningFlow.start(inSubflow('json', '{"hidden":"never-shown"}', properties));
+      const flow = await RunningFlow.start([
+        {
+          id: 'sub',
+          type: 'subflow',
+          name: 'receiver',
+          in: [],
+          out: [],
+          env: [{ name: 'VALUE', type: 'json', value: '{"hidden":"never-shown"}' }],
+        },
+        callbackNode({ z: 'sub', wires: [[], []], credentials: { token: variable('VALUE') } }),
+        { id: 'instance', type: 'subflow:sub', name: '', wires: [] },
+        account(sim),
+        ...catcher(),
+      ]);
       const [caught] = await flow.messages('caught', 1);
       assert.equal(caught?.error?.code, 'SMS_CONFIG');
-      const reason = /"Token" is not text/;
-      assert.match(String(caught?.error?.message), reason);
-      assert.match(String(await tellUrl(flow)), reason);
+      assert.match(String(caught?.error?.message), /"Token" is not text/);
       assert.equal((await post(`${await flow.serve()}/sms/callback`, formReply())).status, 503);
       assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes('never-shown'), false);
     });
@@ -493,63 +412,45 @@ describe('sms-callback-in', () => {
     });
 
     it('leaves nothing in the router after redeploys of every type', async () => {
-      const { flow, url } = await start();
+      const { flow } = await start();
       const app = flow.red.httpNode as unknown as { _router?: { stack: unknown[] }; router?: { stack: unknown[] } };
-      const stack = () => ('_router' in app && app._router ? app._router : app.router)?.stack.length;
-      const before = stack();
+      const countRoutes = () => ('_router' in app && app._router ? app._router : app.router)?.stack.length;
+      const before = countRoutes();
       for (const type of ['full', 'flows', 'nodes'] as const) {
-        await flow.deploy(nodes({ name: type }), type);
         await flow.deploy(nodes({ name: type, path: '/elsewhere' }), type);
-        assert.equal((await post(url, formReply())).status, 404);
-        await flow.deploy(nodes({ name: 'back' }), type);
-        assert.equal((await post(url, formReply(type))).status, 200);
+        await flow.deploy(nodes(), type);
+        assert.equal(countRoutes(), before);
       }
-      assert.equal(stack(), before);
       assert.equal(typeof before, 'number');
     });
 
-    for (const path of ['/sms/callback', '/SMS/Callback/']) {
-      it(`stays with the first of two nodes until the first is removed: ${path}`, async () => {
-        const second = callbackNode({ id: 'second', path, wires: [['late'], []] });
-        const { flow, url } = await start({}, [second, sink('late')]);
-        await flow.badge('second', { fill: 'red', shape: 'ring', text: 'path in use' });
-        const caught = await flow.messages('caught', 1);
-        assert.deepEqual(
-          caught.map(({ error }) => [error?.source.id, error?.code]),
-          [['second', 'SMS_CONFIG']],
-        );
-        await flow.badge('second', { fill: 'red', shape: 'ring', text: 'path in use' });
-        await post(url, formReply('1'));
-        await flow.messages('replies', 1);
-        assert.equal(flow.received('late').length, 0);
-        for (const type of ['nodes', 'flows'] as const) {
-          await flow.deploy([...nodes({ name: type }), second, sink('late')], type);
-          await post(url, formReply(type));
-          await until(() => flow.received('replies').some(({ sms }) => sms?.messageId === type));
-          assert.equal(flow.received('late').length, 0);
-        }
-        await flow.deploy(
-          [account(sim), sink('replies'), sink('statuses'), ...catcher(), second, sink('late')],
-          'nodes',
-        );
-        assert.equal((await post(url, formReply('3'))).status, 200);
-        assert.equal((await flow.messages('late', 1))[0]?.sms?.messageId, '3');
-        await until(() => flow.status('second')?.fill === 'green');
-      });
-    }
+    it('stays with the first of two nodes until the first is removed', async () => {
+      const second = callbackNode({ id: 'second', path: '/SMS/Callback/', wires: [['late'], []] });
+      const { flow, url } = await start({}, [second, sink('late')]);
+      const caught = await flow.messages('caught', 1);
+      assert.deepEqual(
+        caught.map(({ error }) => [error?.source.id, error?.code]),
+        [['second', 'SMS_CONFIG']],
+      );
+      await flow.badge('second', { fill: 'red', shape: 'ring', text: 'path in use' });
+      for (const type of ['nodes', 'flows'] as const) {
+        await flow.deploy([...nodes({ name: type }), second, sink('late')], type);
+        await post(url, formReply(type));
+        await until(() => flow.received('replies').some(({ sms }) => sms?.messageId === type));
+      }
+      assert.equal(flow.received('late').length, 0);
+      const others = nodes().filter(({ id }) => id !== 'callback');
+      await flow.deploy([...others, second, sink('late')], 'nodes');
+      assert.equal((await post(url, formReply('3'))).status, 200);
+      assert.equal((await flow.messages('late', 1))[0]?.sms?.messageId, '3');
+      await until(() => flow.status('second')?.fill === 'green');
+    });
 
     it('is refused as callback URL while another node has its path', async () => {
       const publicUrl = 'https://flows.example.com';
       const others = [
         callbackNode({ id: 'second', publicUrl, wires: [[], []], credentials: { token: 'second' } }),
-        {
-          id: 'send',
-          type: 'sms-send',
-          account: 'account',
-          callbackNode: 'second',
-          callbackUrlType: 'node',
-          wires: [[], []],
-        },
+        smsNode('send', { callbackNode: 'second', callbackUrlType: 'node', wires: [[], []] }),
       ];
       const { flow } = await start({ publicUrl }, others);
       await flow.messages('caught', 1);
@@ -564,59 +465,27 @@ describe('sms-callback-in', () => {
         ],
       );
       assert.equal(sim.messages.length, 0);
-      await flow.deploy([account(sim), ...others, ...catcher()], 'nodes');
-      flow.send('send', { topic: handset, payload: 'hello' });
-      await sim.until(() => sim.messages.length === 1);
-      assert.equal(sim.messages[0]?.callbackUrl, `${publicUrl}/sms/callback?token=second`);
     });
 
-    it('does not exist for a disabled node', async () => {
-      const { url } = await start({ d: true });
-      assert.equal((await post(url, formReply())).status, 404);
-    });
-
-    it('runs the middleware of Node-RED before it reads the body', async () => {
-      const seen: string[] = [];
+    it('runs the middleware of Node-RED, which can refuse or read a request', async () => {
+      type Asked = IncomingMessage & { body?: Buffer; _body?: boolean };
       const httpNodeMiddleware = [
-        (asked: { headers: Record<string, string> }, _answer: unknown, next: () => void) => {
-          seen.push('first');
-          asked.headers['x-seen'] = 'yes';
-          next();
-        },
-        (
-          asked: { headers: Record<string, string> },
-          answer: { sendStatus(status: number): void },
-          next: () => void,
-        ) => {
-          seen.push(asked.headers['x-seen'] ?? '');
+        (asked: Asked, answer: { sendStatus(status: number): void }, next: () => void) => {
           if (asked.headers['x-block']) answer.sendStatus(418);
           else next();
         },
-      ];
-      const { flow, url } = await start({}, [], { httpNodeMiddleware });
-      assert.equal((await post(url, formReply(), { 'x-block': 'yes' })).status, 418);
-      assert.equal(flow.received('replies').length, 0);
-      assert.equal((await post(url, formReply())).status, 200);
-      assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
-    });
-
-    it('decodes bytes that the middleware read by the charset of the header', async () => {
-      const { flow, url } = await start({}, [], {
-        httpNodeMiddleware: async (
-          asked: IncomingMessage & { body?: Buffer; _body?: boolean },
-          _: unknown,
-          next: () => void,
-        ) => {
+        async (asked: Asked, _: unknown, next: () => void) => {
           asked.body = Buffer.concat(await asked.toArray());
           asked._body = true;
           next();
         },
-      });
+      ];
+      const { flow, url } = await start({}, [], { httpNodeMiddleware });
+      assert.equal((await post(url, formReply(), { 'x-block': 'yes' })).status, 418);
       const bytes = Buffer.from('from=1&messageId=1&body=café', 'latin1');
       const answer = await post(url, bytes, { 'content-type': `${formType}; charset=ISO-8859-1` });
       assert.equal(answer.status, 200);
-      const [received] = await flow.messages('replies', 1);
-      assert.equal(received?.payload, 'café');
+      assert.deepEqual(payloadsOf(await flow.messages('replies', 1)), ['café']);
     });
 
     it('answers with the CORS settings of Node-RED, also a preflight', async () => {
@@ -703,7 +572,6 @@ describe('sms-callback-in', () => {
       const url = `${nodeRed.url}/sms/callback`;
       const answers: [string, string, number][] = [
         [formReply('1', 'a form + ä'), formType, 200],
-        [formReply('1', 'a form + ä'), `${formType}; charset=UTF-8`, 200],
         [xmlReply('XML + ä'), 'text/xml', 200],
         [formStatus(), formType, 200],
         [formReply('2', 'unlabelled'), '', 200],
@@ -711,10 +579,8 @@ describe('sms-callback-in', () => {
         [`${formReply('raw', 'raw')}&pad=${"'".repeat(200_000)}`, formType, 200],
         [form({ from: handset, body: '20%ab €!', contentType: 'text/plain; charset=UTF-16' }), formType, 200],
         [xmlReply('as a form'), formType, 400],
-        [xmlReply('as JSON'), 'application/json', 400],
         [JSON.stringify({ from: handset, body: 'JSON' }), 'application/json', 400],
         ['', formType, 400],
-        ['', 'text/xml', 400],
         ['from[a]=1&body[b]=2', formType, 400],
         [`${formReply('4')}&pad=`.padEnd(maxBytes + 1, 'x'), formType, 413],
         [`${formReply('5')}&pad=`.padEnd(maxBytes + 1, 'x'), 'text/plain', 413],
@@ -727,20 +593,17 @@ describe('sms-callback-in', () => {
       const measured: [string, number, number][] = [
         [`${formReply('6')}&pad=`, maxBytes, 200],
         [`${formReply('7')}&pad=`, maxBytes + 1, 413],
-        [`${formReply('8')}${'&a=1'.repeat(400)}&pad=`, maxBytes, 200],
-        [`${formReply('9')}${'&a=1'.repeat(400)}&pad=`, maxBytes + 1, 413],
         [`${formReply('10')}${'&b%5Bc%5D%5Bd%5D=1'.repeat(15)}&pad=`, maxBytes, 200],
         [`${formReply('11')}${'&b%5Bc%5D%5Bd%5D=1'.repeat(15)}&pad=`, maxBytes + 1, 413],
         [`${formReply('12')}&pad=${'%C3%A4'.repeat(10_000)}`, maxBytes, 200],
         [`${formReply('13')}&pad=${'%C3%A4'.repeat(10_000)}`, maxBytes + 1, 413],
-        [`${formReply('14')}&pad=`, maxBytes + 50_000, 413],
       ];
       for (const [body, bytes, expected] of measured) {
         const { status } = await post(url, Readable.from([body.padEnd(bytes, 'x')]), { 'content-type': formType });
         assert.equal(status, expected, `${body.slice(0, 100)} ${bytes}`);
       }
       assert.equal((await post(url, undefined, {}, 'GET')).status, 405);
-      const usual = Array<string>(4).fill('yes <&> "ok"');
+      const usual = Array<string>(3).fill('yes <&> "ok"');
       const texts = ['a form + ä', 'XML + ä', 'NUR', 'unlabelled', 'plain', 'raw', '20%ab €!', ...usual];
       assert.deepEqual(await sent(texts.length), texts);
     });

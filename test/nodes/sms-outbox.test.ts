@@ -1,42 +1,16 @@
 import assert from 'node:assert/strict';
-import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { assertOuterPartsKept } from './outer-parts';
-import {
-  account,
-  catcher,
-  type FlowMessage,
-  payloadsOf,
-  RunningFlow,
-  sink,
-  startService,
-  stopEverything,
-} from './running-flow';
+import { account, catcher, type FlowMessage, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
 
-function outboxNode(properties: Record<string, unknown> = {}): FlowNode {
-  return {
-    id: 'outbox',
-    type: 'sms-outbox',
-    account: 'account',
-    interval: '0',
-    output: 'each',
-    wires: [['got']],
-    ...properties,
-  };
-}
+const outboxNode = (properties: Record<string, unknown> = {}) => smsNode('outbox', { interval: '0', ...properties });
 
 describe('sms-outbox', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   function start(properties: Record<string, unknown> = {}, more: FlowNode[] = []) {
     return RunningFlow.start([account(sim), outboxNode(properties), sink('got'), ...catcher(), ...more]);
@@ -107,17 +81,11 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
-    it('nests msg.parts of the input in its own msg.parts', async () => {
+    it('nests msg.parts of the input, and passes on its ackId', async () => {
       for (const body of ['a', 'b']) await sendElsewhere(body);
       const flow = await start();
       await assertOuterPartsKept(flow, trigger);
-    });
-
-    it('passes on the ackId of the input', async () => {
-      await sendElsewhere('a');
-      const flow = await start();
-      await trigger(flow, { sms: { ackId: '1.1', from: handset } });
-      const [message] = await flow.messages('got', 1);
+      const [message] = flow.received('got');
       assert.deepEqual([message?.sms?.ackId, message?.sms?.from, message?.sms?.body], ['1.1', undefined, 'a']);
     });
 
@@ -207,43 +175,32 @@ describe('sms-outbox', () => {
     }
 
     it('ends waiting inputs without a poll if the node stops', async () => {
-      sim.fault('outbox', { hang: true });
-      const flow = await RunningFlow.start([account(sim, { timeout: '1' }), outboxNode(), sink('got'), ...catcher()]);
+      sim.fault('outbox', { hang: true }, 1);
+      const others = [account(sim, { timeout: '1' }), sink('got'), ...catcher()];
+      const flow = await RunningFlow.start([outboxNode(), ...others]);
       flow.send('outbox', { topic: 'polls' });
       await until(() => polls() === 1);
       for (let index = 0; index < 5; index++) flow.send('outbox', { topic: 'waits' });
-      await flow.deploy([account(sim, { timeout: '1' }), sink('got'), ...catcher()], 'full');
-      sim.fault('outbox', null);
+      await flow.deploy(others);
       await flow.done('outbox', 6);
       assert.equal(polls(), 1);
     });
 
     it('raises an error as the outcome of the input, with a badge', async () => {
-      const flow = await start({}, []);
-      for (const [fault, code, text] of [
-        [{ status: 500 }, 'SMS_SERVICE', 'service error'],
-        [{ drop: 'before' }, 'SMS_RESPONSE', 'unreadable answer'],
-      ] as const) {
-        sim.fault('outbox', fault);
-        const before = flow.received('caught').length;
-        await trigger(flow, { topic: 'mine' });
-        const caught = flow.received('caught').slice(before);
-        assert.deepEqual(
-          caught.map(({ sms, topic, error }) => [sms?.error?.code, topic, error?.code]),
-          [[code, 'mine', code]],
-        );
-        assert.deepEqual(flow.status('outbox'), { fill: 'red', shape: 'ring', text });
-      }
-      assert.equal(flow.received('got').length, 0);
-      assert.equal(flow.completions.length, 2);
+      const flow = await start();
+      sim.fault('outbox', { status: 500 });
+      await trigger(flow, { topic: 'mine' });
+      assert.deepEqual(
+        flow.received('caught').map(({ sms, topic, error }) => [sms?.error?.code, topic, error?.code]),
+        [['SMS_SERVICE', 'mine', 'SMS_SERVICE']],
+      );
+      assert.deepEqual(flow.status('outbox'), { fill: 'red', shape: 'ring', text: 'service error' });
+      assert.deepEqual([flow.received('got').length, flow.completions.length], [0, 1]);
     });
   });
 
   it('shows no badge from before a deploy', async () => {
-    const flow = await start({ account: '', interval: '0' });
-    await flow.badge('outbox', { fill: 'red', shape: 'ring', text: 'not configured' });
-    await flow.deploy([account(sim), outboxNode({ interval: '0' }), sink('got')]);
-    assert.deepEqual(flow.status('outbox'), {});
+    const flow = await start();
     sim.fault('outbox', { delayMs: 100 });
     flow.send('outbox');
     await sim.until(() => sim.polling('outbox') === 1);
@@ -283,20 +240,12 @@ describe('sms-outbox', () => {
       assert.deepEqual(shown().slice(0, 4), ['blue reading', 'green messages: 0', 'blue reading', 'green messages: 0']);
     });
 
-    it('logs one line at recovery for all nodes that share the poll', async () => {
+    it('raises one error when polls fail, and logs one line at recovery', async () => {
       sim.fault('outbox', { status: 500 }, 1);
-      const second = outboxNode({ id: 'second', interval: '1000' });
-      const flow = await start({ interval: '0.1' }, [second]);
-      const recoveries = () => flow.log.filter(({ msg }) => /works again/.test(String(msg)));
-      await until(() => recoveries().length > 0);
-      const before = polls();
-      await until(() => polls() > before + 1, 'another poll');
-      assert.deepEqual(
-        recoveries().map(({ id }) => id),
-        ['outbox'],
-      );
-      assert.equal(flow.received('caught').length, 2);
-      await flow.badge('second', { fill: 'green', shape: 'dot', text: 'messages: 0' });
+      const flow = await start({ interval: '0.1' });
+      await until(() => flow.log.some(({ id, msg }) => id === 'outbox' && msg === 'Polling works again.'));
+      assert.equal(flow.received('caught').length, 1);
+      await flow.badge('outbox', { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
     it('also reads immediately for an input', async () => {

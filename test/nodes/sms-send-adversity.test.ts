@@ -1,49 +1,19 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { bodiesOf, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
+import { RunningFlow, sendNode, useService } from './running-flow';
 
 const handset = '64215551234';
-const blocked = '64215550000';
 
 describe('sms-send during redeploys', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-    sim.block(blocked);
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
     return sendNode(sim, properties, of);
   }
 
   const errorsOf = (flow: RunningFlow) => flow.errors().map((error) => error?.code);
-
-  for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`keeps stored messages across a deploy of type ${type}`, async () => {
-      await sim.setOnline(false);
-      const flow = await RunningFlow.start(nodes({ keep: true }));
-      for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
-      await until(() => errorsOf(flow).length > 0);
-      await flow.deploy(nodes({ keep: true, name: 'a' }), type);
-      await flow.deploy(nodes({ keep: true, name: 'b' }, { timeout: '20' }), type);
-      await sim.setOnline(true);
-      await flow.messages('sent', 3);
-      await sleep(50);
-      assert.deepEqual(bodiesOf(sim), ['1', '2', '3']);
-      assert.deepEqual([...new Set(errorsOf(flow))], ['SMS_UNREACHABLE']);
-      assert.deepEqual(
-        flow.completions.map(({ id, error }) => [id, error]),
-        Array(3).fill(['send', undefined]),
-      );
-      assert.ok(flow.received('sent').every(({ sms }) => !('redelivered' in (sms ?? {}))));
-    });
-  }
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
     it(`shows no badge from before a deploy of type ${type}`, async () => {
@@ -58,44 +28,6 @@ describe('sms-send during redeploys', () => {
       await sleep(50);
       assert.equal(flow.completions.length, 3);
       assert.deepEqual(flow.status('send'), {});
-    });
-  }
-
-  for (const store of ['memory', 'disk']) {
-    it(`keeps waiting messages, requests and keys if the login changes (${store})`, async () => {
-      const asks = { id: 'asks', name: 'asks', type: 'sms-ask', wires: [['reply'], []] };
-      const once = { id: 'once', name: 'once', once: 'topic', onceType: 'msg' };
-      const all = (of: Record<string, unknown>) => [
-        ...nodes({ keep: true }, { store, perHandset: '4', ...of }),
-        { ...nodes(asks)[1], ...asks } as FlowNode,
-        sink('reply'),
-        { ...nodes(once)[1], ...once } as FlowNode,
-      ];
-      const flow = await RunningFlow.start(all({}));
-      flow.send('asks', { topic: handset, payload: 'well?', custom: 1 });
-      flow.send('once', { topic: handset, payload: 'guarded' });
-      await flow.messages('sent', 1);
-      await flow.done('asks', 1);
-      await sim.setOnline(false);
-      flow.send('send', { topic: handset, payload: 'waits' });
-      await until(() => errorsOf(flow).length > 0);
-      await flow.deploy(all({ authType: 'basic' }), 'nodes');
-      await sim.setOnline(true);
-      await flow.messages('sent', 2);
-      flow.send('once', { topic: handset, payload: 'guarded' });
-      const guarded = (await flow.messages('sent', 3))[2];
-      assert.equal(guarded?.sms?.duplicate, true);
-      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
-      const [reply] = await flow.messages('reply', 1);
-      assert.deepEqual([reply?.payload, reply?.custom], ['yes', 1]);
-      flow.send('send', { topic: handset, payload: 'fourth' });
-      await flow.messages('sent', 4);
-      flow.send('send', { topic: handset, payload: 'fifth' });
-      await until(() => errorsOf(flow).includes('SMS_LIMIT'));
-      assert.deepEqual(bodiesOf(sim).sort(), ['fourth', 'guarded', 'waits', 'well?']);
-      await sleep(50);
-      // The input "waits" is done too, because the process keeps its inputs when the login changes.
-      assert.equal(flow.completions.length, 6);
     });
   }
 

@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
+import { askNode, RunningFlow, sendNode, sink, useService } from './running-flow';
 
 const handset = '64215551234';
-const blocked = '64215550000';
 
 describe('copies of a message that sms-send makes', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-    sim.block(blocked);
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
     return sendNode(sim, properties, of, [

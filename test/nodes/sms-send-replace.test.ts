@@ -1,19 +1,12 @@
 import assert from 'node:assert/strict';
-import type { Simulator } from '../../simulator';
 import { until } from '../until';
-import { bodiesOf, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
+import { bodiesOf, RunningFlow, sendNode, useService } from './running-flow';
 
 const topic = '64215551234';
 const hourMs = 3_600_000;
 
 describe('sms-send with a replace key', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   const start = (properties: Record<string, unknown> = {}) =>
     RunningFlow.start(

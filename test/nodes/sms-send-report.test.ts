@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict';
-import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { createUserDir, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
+import { createUserDir, RunningFlow, sendNode, useService } from './running-flow';
 
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
 
 describe('the report of sms-send', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   function nodes(properties: Record<string, unknown> = day, of: Record<string, unknown> = {}): FlowNode[] {
     return sendNode(sim, { outputs: 3, ...properties }, of, [['sent'], ['failed'], ['report']]);
@@ -58,24 +51,14 @@ describe('the report of sms-send', () => {
     );
   });
 
-  it('has the payload unknown if the time is up', async () => {
+  it('says unknown if the time is up, and is not sent for a blank time', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
-    flow.send('send', { topic: first, payload: 'hello', hours: 0.0001 });
-    const [report] = await flow.messages('report', 1);
+    flow.send('send', { topic: second, payload: 'hello' });
+    await flow.give('send', { topic: first, payload: 'hello', hours: 0.0001 });
+    const reports = await flow.messages('report', 1);
     assert.deepEqual(
-      [report?.payload, report?.sms],
-      ['unknown', { messageId: idOf(0), delivered: [], undelivered: [], pending: [first] }],
-    );
-  });
-
-  it('is not sent if the value is blank', async () => {
-    const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
-    flow.send('send', { topic: first, payload: 'hello' });
-    flow.send('send', { topic: second, payload: 'hello', hours: 0.0001 });
-    await flow.messages('report', 1);
-    assert.deepEqual(
-      flow.received('report').map(({ topic }) => topic),
-      [second],
+      reports.map(({ payload, sms }) => [payload, sms?.delivered, sms?.undelivered, sms?.pending]),
+      [['unknown', [], [], [first]]],
     );
   });
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { runInNewContext } from 'node:vm';
-import type { Simulator } from '../../simulator';
 import { until } from '../until';
-import { account, bodiesOf, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
+import { account, bodiesOf, RunningFlow, sendNode, useService } from './running-flow';
 
 const handset = '64215551234';
 const minuteMs = 60_000;
@@ -12,13 +11,7 @@ const hourMs = 60 * minuteMs;
 const timeOfDay = (ms: number) => new Date(ms).toISOString().slice(11, 16);
 
 describe('sms-send with a time or quiet hours', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
     RunningFlow.start(sendNode(sim, properties, of));
@@ -41,20 +34,6 @@ describe('sms-send with a time or quiet hours', () => {
     assert.equal(message?.payload, 'soon');
     await until(() => /^waiting 1, next \d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge of a later day');
     assert.deepEqual(bodiesOf(sim), ['soon']);
-  });
-
-  it('shows month and day of a time in 300 days, and the year in 365 days', async () => {
-    const flow = await start({ at: 'at', atType: 'msg' });
-    for (const [days, waiting, from] of [
-      [365, 1, 0],
-      [300, 2, 5],
-    ] as const) {
-      const at = new Date(Date.now() + days * 24 * hourMs);
-      at.setSeconds(0, 0);
-      flow.send('send', { topic: handset, payload: 'far', at });
-      const shown = `waiting ${waiting}, next ${at.toLocaleDateString('sv-SE').slice(from)}`;
-      await until(() => flow.status('send')?.text === shown, shown);
-    }
   });
 
   it('sends immediately if the time is past or blank', async () => {

@@ -1,35 +1,14 @@
 import assert from 'node:assert/strict';
-import type { Simulator } from '../../simulator';
-import type { FlowNode } from '../node-red-process';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, catcher, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const handset = '64215551234';
 const listening = { fill: 'green', shape: 'dot', text: 'listening' };
 
-function statusNode(properties: Record<string, unknown> = {}): FlowNode {
-  return {
-    id: 'status',
-    type: 'sms-status',
-    account: 'account',
-    filter: 'all',
-    acknowledge: 'auto',
-    wires: [['got']],
-    ...properties,
-  };
-}
-
 describe('sms-status', () => {
-  let sim: Simulator;
+  const sim = useService();
 
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
-
-  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = [], service = sim) {
-    return RunningFlow.start([account(service), statusNode(properties), sink('got'), ...catcher(), ...more]);
-  }
+  const start = (properties: Record<string, unknown> = {}) =>
+    RunningFlow.start([account(sim), smsNode('status', properties), sink('got'), ...catcher()]);
 
   function change(statusCode: string, error?: string) {
     return sim.status({ messageId: 'order-7', msisdn: handset, statusCode, ...(error && { error }) });
@@ -105,24 +84,6 @@ describe('sms-status', () => {
         flow.received('caught').map(({ sms, error }) => [sms?.error?.code, error?.source.id]),
         [['SMS_SERVICE', 'status']],
       );
-    });
-  });
-
-  describe('acknowledge: flow', () => {
-    const byFlow = { acknowledge: 'flow', inputs: 1 };
-
-    it('redelivers after errors and timeouts, then raises SMS_UNDELIVERED', async () => {
-      const flow = await start({ ...byFlow, ackTimeout: '0.1', maxAttempts: 3 });
-      change('RCV');
-      const [first] = await flow.messages('got', 1);
-      flow.send('status', { sms: first?.sms, error: { message: 'no' } });
-      const got = await flow.messages('got', 3);
-      assert.deepEqual(
-        got.map(({ sms }) => sms?.redelivered),
-        [undefined, true, true],
-      );
-      const [caught] = await flow.messages('caught', 1);
-      assert.deepEqual([caught?.error?.code, caught?.payload, caught?.topic], ['SMS_UNDELIVERED', 'RCV', handset]);
     });
   });
 });

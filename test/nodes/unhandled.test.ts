@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict';
 import helper from 'node-red-node-test-helper';
-import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import {
-  askNode,
-  createUserDir,
-  payloadsOf,
-  RunningFlow,
-  sendNode,
-  sink,
-  startService,
-  stopEverything,
-} from './running-flow';
+import { askNode, createUserDir, payloadsOf, RunningFlow, sink, useService } from './running-flow';
 
 const [asked, other] = ['6421555001', '6421555002'] as const;
 const warning = 30;
@@ -25,13 +15,7 @@ interface Listed {
 }
 
 describe('an incoming message that no node receives', () => {
-  let sim: Simulator;
-
-  beforeEach(async () => {
-    sim = await startService();
-  });
-
-  afterEach(stopEverything);
+  const sim = useService();
 
   const flow = (more: FlowNode[] = [], of: Record<string, unknown> = {}) => [
     ...askNode(sim, {}, of),
@@ -53,9 +37,6 @@ describe('an incoming message that no node receives', () => {
   const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
   const list = async (): Promise<Listed> =>
     (await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200)).body;
-  const act = (id: string, action: string) =>
-    helper.request().post(`/sms-account/account/entries/${id}`).send({ action });
-
   async function untilUnhandled(count: number): Promise<void> {
     await until(async () => (await state()).inbox.unhandled === count, `${count} unhandled`);
   }
@@ -85,45 +66,25 @@ describe('an incoming message that no node receives', () => {
     assert.match(warnings(running)[0] ?? '', /7 days.*sms in/);
   });
 
-  it('cannot be delivered without a node, and can be discarded', async () => {
+  it('goes to the first node of a deployment that receives it', async () => {
     const running = await ask();
-    write('first');
-    await untilUnhandled(1);
-    const id = (await list()).entries[0]?.id ?? '';
-    await act(id, 'deliver').expect(409);
-    const all = { state: 'unhandled', action: 'deliver' };
-    const { body } = await helper.request().post('/sms-account/account/entries').send(all).expect(200);
-    assert.deepEqual(body, { done: 0, left: 1 });
-    await act(id, 'discard').expect(200);
-    await act(id, 'discard').expect(404);
-    assert.equal((await list()).total, 0);
-    const lines = running.log.map(({ msg }) => String(msg)).filter((line) => line.includes('discarded'));
-    assert.equal(lines.length, 1);
-    assert.ok(!lines.some((line) => line.includes('first')));
+    for (const body of ['first', 'second']) write(body);
+    await untilUnhandled(2);
+    await running.deploy(flow([receiver]), 'nodes');
+    const received = await running.messages('received', 2);
+    assert.deepEqual(
+      received.map(({ payload, sms }) => [payload, sms?.redelivered]),
+      [
+        ['first', undefined],
+        ['second', undefined],
+      ],
+    );
+    await running.deploy(flow([receiver, { ...receiver, id: 'late' }]));
+    write('third');
+    await running.messages('received', 4);
+    assert.deepEqual(payloadsOf(received), ['first', 'second', 'third', 'third']);
+    assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
   });
-
-  for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`goes to the first node of a deployment (${type}) that receives it`, async () => {
-      const running = await ask();
-      write('first');
-      write('second');
-      await untilUnhandled(2);
-      await running.deploy(flow([receiver]), type);
-      const received = await running.messages('received', 2);
-      assert.deepEqual(
-        received.map(({ payload, sms }) => [payload, sms?.redelivered]),
-        [
-          ['first', undefined],
-          ['second', undefined],
-        ],
-      );
-      await running.deploy(flow([receiver, { ...receiver, id: 'late' }]), type);
-      write('third');
-      await running.messages('received', 4);
-      assert.deepEqual(payloadsOf(received), ['first', 'second', 'third', 'third']);
-      assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
-    });
-  }
 
   it('does not become unhandled during a full deployment', async () => {
     const running = await RunningFlow.start(flow([receiver]));
@@ -137,39 +98,5 @@ describe('an incoming message that no node receives', () => {
     }
     assert.equal((await state()).counts.unhandled, 0);
     assert.deepEqual(warnings(running), []);
-  });
-
-  it('can be a status of a message without a report', async () => {
-    const sender: FlowNode = { id: 'other', type: 'sms-send', account: 'account', wires: [['plain'], []] };
-    const reporting = (more: FlowNode[] = []) => [
-      ...sendNode(sim, { report: 24, reportType: 'num', messageIdType: 'uuid', outputs: 3 }, {}, [
-        ['sent'],
-        [],
-        ['report'],
-      ]),
-      sender,
-      sink('plain'),
-      sink('status'),
-      ...more,
-    ];
-    const running = await RunningFlow.start(reporting());
-    running.send('send', { topic: asked, payload: 'with a report' });
-    await running.messages('sent', 1);
-    running.send('other', { topic: other, payload: 'without' });
-    await running.messages('plain', 1);
-    sim.status({ messageId: sim.messages[1]?.messageId ?? '', msisdn: other, statusCode: 'RCV' });
-    await untilUnhandled(1);
-    assert.deepEqual(
-      (await list()).entries.map(({ node, from, body }) => [node, from, body]),
-      [['', other, 'RCV (received by the handset)']],
-    );
-    assert.equal(warnings(running).length, 1);
-    assert.match(warnings(running)[0] ?? '', /sms status/);
-    await running.deploy(
-      reporting([{ id: 'statuses', type: 'sms-status', account: 'account', wires: [['status']] }]),
-      'nodes',
-    );
-    assert.equal((await running.messages('status', 1))[0]?.payload, 'RCV');
-    assert.equal((await state()).inbox.unhandled, 0);
   });
 });
