@@ -11,7 +11,7 @@ const badgeIntervalMs = 20;
  */
 const outcomeFollowsMs = 250;
 
-/** The badge of a sending node: its current activity, or else its last outcome (§10 of the contract). */
+/** The badge of a sending node: its current activity, or else its last outcome. */
 export class SendBadge {
   readonly #node: Node;
   #state: SendHandlerState = { sending: 0, waiting: 0, awaitingReply: 0 };

@@ -74,7 +74,7 @@ export class AccountData {
     });
   }
 
-  /** Whether other data has imported this data, or is importing it. Nothing more may be stored here then. */
+  /** Whether other data has imported this data, or is importing it. If so, nothing more may be stored here. */
   get isImported(): boolean {
     return this.#successor !== undefined;
   }
@@ -116,8 +116,8 @@ export class AccountData {
   }
 
   async close(): Promise<void> {
-    // No account node is deployed now. Entries that no node receives become unhandled only after the store is opened
-    // again.
+    // Keeps the entries, although no account node is deployed now. An entry that no node receives becomes unhandled
+    // only after the store is opened again.
     this.inbox.subscribers.stopWaiting();
     await this.imports.stop();
     await this.journal.close();

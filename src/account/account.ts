@@ -72,12 +72,12 @@ export class Account implements EndpointHost, MembershipHost {
   data: AccountData | undefined;
   /** Whether a member has chosen the store since the first member joined. */
   #isChosen = false;
-  /** Resolves when the last member has left completely. */
+  /** Resolves when the member that left last has closed. */
   #departure: Promise<void> | undefined;
   /** Polls for replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
-  /** Queue of the reads that flows request (contract §3). */
+  /** Queue of the reads that flows request. */
   readonly reads: SendQueue;
   #currentConnections: Connections | undefined;
   /** Connections for all clients, opened by the first member. */

@@ -240,7 +240,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
 const maxAnswerWaitMs = 2_000;
 const retryMs = 10_000;
 
-/** The imports that must end before a store opens. The account used the former places in this order. */
+/** The imports that must end before a store opens, in the order in which the account used the former places. */
 export class Imports {
   readonly #options: ImportsOptions;
   readonly #sources: ImportSource[] = [];
@@ -323,7 +323,7 @@ export class Imports {
     const { to, clock, merge } = this.#options;
     const { signal } = this.#stop;
     try {
-      // Skips the import if the node that requested it has been removed. A node in its place requests it again.
+      // Drops the import if the account node that requested it has left. After a redeploy, the node requests it again.
       if (!source.isWanted()) this.#sources.shift();
       else if (source.isUsed()) {
         await dropUnfinishedImport(to, source.id, events);

@@ -89,7 +89,7 @@ export class ReplyPoll {
     this.#report();
   }
 
-  /** Stops polling because no member is deployed. The next deployment does not report the same failure again. */
+  /** Stops polling. When polling starts again, the nodes do not receive a second error about the same failure. */
   stop(): void {
     this.#waitingNodes.clear();
     this.#listeningNodes = new Set();

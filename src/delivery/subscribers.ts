@@ -64,8 +64,7 @@ export interface Destination {
 export interface SubscribersEvents {
   /**
    * Called before nodes receive entries whose first attempt is not stored. Resolves when the attempts are stored.
-   * Otherwise, an entry that a node received just before a crash would be redelivered without being marked as
-   * redelivered.
+   * Without this, an entry that a node received just before a crash would not be marked as redelivered.
    */
   onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
   /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */

@@ -171,8 +171,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Creates the request body of a try. undici starts it when the connection is open, and writes the headers with its
-   * first piece.
+   * Creates the request body of a try. undici starts to read it when the connection is open, and writes the headers
+   * together with its first piece.
    */
   async *#createBody(attempt: number): AsyncGenerator<Buffer> {
     const { call, content } = this.#exchange;
@@ -226,8 +226,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Waits one more turn before the timeout applies. After the process was paused, timers run before the data that has
-   * arrived is read.
+   * Waits one more turn of the event loop before the timeout applies. After a pause of the process, timers run before
+   * the arrived data is read, so the answer might be complete in the next turn.
    */
   #onTimeout(): void {
     const { call, clock } = this.#exchange;

@@ -84,8 +84,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
       const effects = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
-        // If the step is not written, a later step removes the saved text. The store commits the later step together
-        // with the changes made without the store.
+        // If the step is not written, a later step removes the saved text, because the text must stay until the store
+        // has committed the records.
         if (isWritten) arrival.savedAnswer?.remove();
         else if (arrival.savedAnswer)
           context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedAnswer?.remove() });

@@ -252,8 +252,8 @@ function createDeadLetter(
   at: number,
 ): DeadLetter {
   return {
-    // The id depends only on entry and node, because the entry can be found again if the store did not write its
-    // removal.
+    // Derives the id from the entry and the node alone. If the store did not write the removal of the entry, the entry
+    // becomes unhandled again, under the same id.
     ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
     ...({ kind, record } as RecordOfKind),
     ...(channel === 'callback' && { address }),

@@ -92,7 +92,7 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
     record: { ...entry.record, via: 'callback', query },
     attempts: 0,
     attemptsOf: undefined,
-    // Marks the entry if another node might have received it before.
+    // Marks the entry as redelivered if another node might have received it before.
     ...((entry.unsure || entry.attempts > 0) && { unsure: true }),
   } as Entry;
 }
@@ -103,8 +103,9 @@ export interface EntryGroup {
   group: string;
   /** Number of new entries in the group. */
   count: number;
-  /** The node that requested the entries, and its context, which is returned to it. */
+  /** Id of the node that requested the entries. */
   asker?: string | undefined;
+  /** Value that this node passed with its request. The node receives it with the entries. */
   context?: unknown;
 }
 
@@ -123,8 +124,9 @@ export class Pending {
   firstAttempt: number;
   /** Whether no node has received the entry yet, although its first attempt is stored. */
   isNew = false;
-  /** The group with which the entry arrived, and the position of the entry in it. */
+  /** The group with which the entry arrived. */
   together: EntryGroup | undefined;
+  /** Position of the entry in its group. */
   index = 0;
 
   constructor(entry: Entry, identity = identify(entry)) {

@@ -391,7 +391,7 @@ export class Journal {
   /** Closes the store. If the store is durable, participants can forget their items. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    // An open store has already received all changes, so that participants can forget their items.
+    // Lets the participants forget their items, because the open store has received all changes.
     if (this.isOpen && this.isDurable) {
       for (const one of this.#participants.values()) one.releaseAll?.();
       this.#isReleased = true;
@@ -406,7 +406,7 @@ export class Journal {
   /** Requests that a lapsed store is opened again before anything else. Returns whether this can help. */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // Needs no further request. Calls that were running when the store lapsed report the lapse too.
+    // Requests nothing more, because calls that were running when the store lapsed all report the same lapse.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');

@@ -1,7 +1,7 @@
 import { SmsError } from '../errors';
 import { removeFormatting } from '../wire/fields';
 
-/** Maximum number of different recipients of one message (contract §4). */
+/** Maximum number of different recipients of one message. */
 const maxRecipients = 5_000;
 /** Maximum number of items in a list, including repeated items. Limits the time needed for a huge list. */
 const maxItems = 100_000;

@@ -1,5 +1,5 @@
 /**
- * Replacements of typographic look-alikes outside GSM 03.38 (contract §4, *Encoding*, type `gsm`).
+ * Replacements of typographic look-alikes outside GSM 03.38, for content type `gsm`.
  *
  * Source: Unicode CLDR, transform Latin-ASCII (`common/transforms/Latin-ASCII.xml`): its quotation marks, dashes,
  * spaces, punctuation, arrows and ligatures of the block U+FB00. Letters are left out, modifier letters too. Where this

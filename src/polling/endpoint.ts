@@ -27,11 +27,11 @@ export interface Poller {
 
 /** A node or another part of the library that needs polls of an endpoint. */
 export interface Watcher {
-  /** Called when the state of the loop has changed, and when the watcher joins a running loop. */
+  /** Called when the state of the poll loop has changed, and when the watcher joins a running poll loop. */
   onState(state: PollState): void;
   /** Called once per failure, when the service or the store starts to fail. */
   onFailing(error: SmsError): void;
-  /** Called when service and store work again. Only the first watcher of the loop is called. */
+  /** Called when service and store work again. Only the first watcher is called. */
   onRecovered(): void;
   /** Interval of outbox polls, in ms. The shortest interval of all watchers applies. */
   intervalMs?: number;
@@ -45,7 +45,7 @@ export interface Receiving {
   readonly room: number;
 }
 
-/** The state of an endpoint's loop. */
+/** The state of an endpoint's poll loop. */
 export interface PollSummary {
   kind: Kind;
   state: PollState['name'];
@@ -57,7 +57,7 @@ export interface PollSummary {
   error?: SmsError;
 }
 
-/** The node that requested a poll. Absent: the loop started the poll. */
+/** The node that requested a poll. Absent: the poll loop started the poll. */
 type Asker = Pick<Arrival, 'asker' | 'context'>;
 
 /** The account of an endpoint. */
@@ -95,8 +95,8 @@ function fetchRecords(kind: Kind, client: Client, options: CallOptions): Promise
 }
 
 /**
- * An endpoint of the service, with a loop that runs while it has watchers. Most endpoints return each record once, a
- * few at a time (§4.2, §4.4). The outbox returns everything since the last poll (§4.3), and is polled at intervals.
+ * An endpoint of the service, with a poll loop that runs while it has watchers. Most endpoints return each record once,
+ * a few at a time (§4.2, §4.4). The outbox returns everything since the last poll (§4.3), and is polled at intervals.
  */
 export class Endpoint {
   /** Number of answers of the service. */
@@ -109,7 +109,7 @@ export class Endpoint {
   /** Failures that the watchers were notified of. */
   readonly #notices = new Notices<'service' | 'store'>();
   #lastOutboxPoll: Promise<unknown> = Promise.resolve();
-  /** When the current state of the loop began, in ms since 1970. */
+  /** When the current state of the poll loop began, in ms since 1970. */
   #since = 0;
   /** When the service last answered, in ms since 1970. */
   #lastAnswerAt: number | undefined;
@@ -129,7 +129,7 @@ export class Endpoint {
     );
   }
 
-  /** The settings of the member that started the loop. If no loop runs, the settings of the account. */
+  /** The settings of the member that started the poll loop. If no poll loop runs, the settings of the account. */
   get settings(): PollSettings | undefined {
     return this.#starter?.settings ?? this.#host.settings;
   }
@@ -138,7 +138,7 @@ export class Endpoint {
     return this.#watchers.size > 0;
   }
 
-  /** The state of the loop. Absent if it does not run. */
+  /** The state of the poll loop. Absent if it does not run. */
   get summary(): PollSummary | undefined {
     if (!this.isWatched) return undefined;
     const { state } = this.#loop;
@@ -163,8 +163,8 @@ export class Endpoint {
     this.#watchers.set(watcher, { member, receiver });
     this.pauseOrResume();
     if (isFirst) {
-      // Clears the notices, because the watcher that starts the loop must be notified of a failure, even if an earlier
-      // watcher was.
+      // Clears the notices, because the watcher that starts the poll loop must be notified of a failure, even if an
+      // earlier watcher was.
       this.#notices.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();
@@ -242,8 +242,8 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Does not report when the answer of a poll that takes turns is saved, because these polls must keep their
-      // interval.
+      // Does not report that the answer of an outbox poll is saved, because the poll loop would then poll again before
+      // the interval has passed.
       return host.inboxOf(poller).accept(arrival, isSequential ? {} : events);
     };
     return host.polls.track((onAnswer) => {

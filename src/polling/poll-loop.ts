@@ -2,7 +2,7 @@ import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
 import { parseRetryAfter } from '../wire/retry-after';
 
-/** The state of a loop. */
+/** The state of a poll loop. */
 export type PollState =
   | { name: 'connecting' }
   | { name: 'listening' }
@@ -22,7 +22,7 @@ export interface PollEvents {
   onSaved(): void;
 }
 
-/** The source of a loop. The loop calls the functions before each poll, so it notices changes. */
+/** The source of a poll loop. The poll loop calls the functions before each poll, so it notices changes. */
 export interface PollSource {
   /**
    * Makes one poll and stores its records. The loop never aborts a poll: the service marks a message as read when it
@@ -321,7 +321,7 @@ const maxDelayMs = 60_000;
 const firstRefusedDelayMs = 30_000;
 const maxRefusedDelayMs = 300_000;
 
-/** An empty answer within this time, in ms, is too early: the service did not hold the poll as §8 requires. */
+/** An empty answer within this time, in ms, is too early: the service did not wait for messages as §8 requires. */
 const hastyAnswerMs = 250;
 
 /**

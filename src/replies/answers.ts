@@ -14,7 +14,7 @@ const maxValueLength = 64;
 const maxWordLength = 160;
 
 /**
- * Checks the answers of an `sms-ask` node (§4b of the contract).
+ * Checks the answers of an `sms-ask` node.
  *
  * @throws SmsError `SMS_CONFIG` if the list has another shape, is too long, or has the same word in two answers
  */

@@ -46,7 +46,7 @@ export interface ReplyRequest extends FollowUpFields {
   unclear?: string;
   /** Handsets that have received the second message (option `again`), or will receive it. */
   againTo?: readonly string[];
-  /** Those of `againTo` to which the second message was not sent yet. */
+  /** Handsets of `againTo` to which the second message was not sent yet. */
   againDue?: readonly string[];
 }
 

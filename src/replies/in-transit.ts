@@ -3,7 +3,7 @@ import type { MessageItem } from '../outbox/message-item';
 import { normaliseRecipient } from '../wire/fields';
 import { type RecordKeys, referenceOf } from './sent-index';
 
-/** Maximum time for which a reply waits for the outcome of a message (§4b), in ms. */
+/** Maximum time for which a reply waits for the outcome of a message, in ms. */
 const maxOutcomeWaitMs = 60_000;
 
 /**

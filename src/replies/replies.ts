@@ -450,7 +450,8 @@ export function endFollowUps(
           if (statuses) changed.push({ ...currentRequest, result: { statuses } });
           continue;
         }
-        // Takes a reply that another instance stored for the request. No other key leads to this reply.
+        // Collects a reply that another instance stored for the request, and removes it from the store, even if the
+        // request has ended.
         const collectedRequest = collectForwardedReply(currentRequest, readKey, changes);
         if (currentRequest.result) continue;
         const ended =
@@ -480,8 +481,8 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  */
 function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopenedRequest = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Checked now and in the step. If another follow-up ends in between, its commit can be a later one. After a crash
-  // before that commit, it still needs the flow message.
+  // Checks this now and in the step. If another follow-up ends in between, a later commit can drop it. If the process
+  // crashes before that commit, the other follow-up still needs the flow message.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',

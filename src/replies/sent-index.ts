@@ -16,7 +16,7 @@ import {
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import { followUpGraceMs, type ReplyRequest } from './follow-ups';
 
-/** Exists as soon as any message is remembered. From then on, an incoming record can be a reply. */
+/** Key that exists as soon as any message is remembered. From then on, an incoming record can be a reply. */
 const sentIndexKey = 'remembers';
 
 /** Notes that a message is remembered. */
@@ -432,7 +432,7 @@ export function changeRequest(
 
 /** Keeps the requests that are open in two values from the same time. Otherwise, keeps the later value. */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
-  // Includes the values of second messages (option `again`), which are not lists.
+  // Keeps equal values. This includes the values of second messages (option `again`), which are not lists.
   if (ownValue.value === formerValue.value) return ownValue;
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const ownRequests = new Map(parseRequests(ownValue).map((request) => [request.id, request]));

@@ -6,7 +6,7 @@ export type Field = readonly [name: string, value: string];
 const wholeNumber = /^-?\d+$/;
 const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Names in every incoming or status record that parameters of the service never override (contract §2). */
+/** Names in every incoming or status record that parameters of the service never override. */
 const reservedNames: ReadonlySet<string> = new Set('messageId from via redelivered ackId sent query'.split(' '));
 
 /** Whether a value is absent, empty or only white space. */

@@ -6,7 +6,7 @@ import { isOtherFormat, parseForm } from './form';
 /** Meaning of a status code. */
 type StatusCode = Required<Pick<StatusRecord, 'description' | 'final'>>;
 
-/** Known status codes (contract §2). */
+/** Known status codes. */
 export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
   ['SNT', { description: 'passed to the network', final: false }],
   ['RCV', { description: 'received by the handset', final: true }],
@@ -25,8 +25,7 @@ const singleFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);
 
 /**
- * Reads the answer to a poll for status updates (§2.5). Repeated names separate the records of one answer (contract
- * §5):
+ * Reads the answer to a poll for status updates (§2.5). Repeated names separate the records of one answer:
  *
  * - Row by row: if another name occurs before the first name repeats, each occurrence of the first name starts a
  *   record. A name of §2.5 that the record already has also starts a record.
