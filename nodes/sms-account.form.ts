@@ -177,8 +177,10 @@ function prepareSharing(node: EditorNode): void {
     const nameOf = ({ id, name }: SameLoginReport['same'][number]) => labelOf(RED.nodes.node(id)) ?? (name || id);
     hint.toggle(same.length > 0);
     if (same.length === 0) return;
-    const other = same.find(({ differs = [] }) => differs.length > 0);
-    const connection = other ? ` ${explainConnection({ name: nameOf(other), settings: other.differs ?? [] })}` : '';
+    const account = same.find(({ differs = [] }) => differs.length > 0);
+    const connection = account
+      ? ` ${explainConnection({ name: nameOf(account), settings: account.differs ?? [] })}`
+      : '';
     hint.text(node._('sms-account.hint.sameLogin', { names: listNames(same.map(nameOf)) }) + connection);
   };
   const update = () => {

@@ -2,7 +2,7 @@ import type { Node, NodeAPI } from 'node-red';
 import { type AccountSettings, joinAccount, SmsError, systemClock } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { serveForm } from './runtime/account-form';
-import { AccountNews, type AccountNode, AccountNodes } from './runtime/account-node';
+import { type AccountNode, AccountNodes, ChangeNotifier } from './runtime/account-node';
 import { AccountPlaces, importFromFormerPlaces } from './runtime/account-places';
 import {
   type AccountConfig,
@@ -19,7 +19,7 @@ import { translate, translateError } from './runtime/texts';
 const receivers = { incoming: 'sms in', status: 'sms status', outbox: 'sms outbox' } as const;
 
 /** Log messages within this time are combined into one line. */
-const togetherMs = 1_000;
+const logDelayMs = 1_000;
 
 /** The account nodes of one Node-RED. */
 interface Accounts {
@@ -35,17 +35,17 @@ const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
 
 export = (RED: NodeAPI) => {
   const { nodes, places } = serveOnce(RED);
-  const changeNews = new AccountNews(RED);
+  const changeNotifier = new ChangeNotifier(RED);
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
-    this.awaited = new Set();
+    this.pendingTasks = new Set();
     this.hasStarted = false;
     this.optOut = false;
     const cancelStart = startWithFlows(RED, this, () => {
       this.hasStarted = true;
       warnOfOtherConnection(RED, nodes, this);
-      changeNews.changed();
+      changeNotifier.notify();
     });
     let stopImporting = () => {};
     try {
@@ -64,7 +64,7 @@ export = (RED: NodeAPI) => {
         ...createStoredMessageLog(RED, this),
         onDamaged: (error) => this.error(translateError(RED, error).message),
         onFault: (error) => raiseToCatch(RED, this, error),
-        onChanged: changeNews.changed,
+        onChanged: changeNotifier.notify,
         onUnhandledFull: () => this.warn(translate(RED, 'log.unhandledFull')),
         onUnreceived: (kind) => {
           this.warn(translate(RED, 'log.untaken', { type: receivers[kind] }));
@@ -80,18 +80,18 @@ export = (RED: NodeAPI) => {
       this.error(this.membership);
     }
     nodes.add(this);
-    changeNews.changed();
+    changeNotifier.notify();
     this.on('close', (done: () => void) => {
       const stoppedAt = systemClock.elapsed();
       cancelStart();
       nodes.remove(this);
-      changeNews.changed();
+      changeNotifier.notify();
       stopImporting();
-      const { membership, awaited } = this;
+      const { membership, pendingTasks } = this;
       if (membership instanceof SmsError) done();
       else {
-        const returning = new Promise<void>((resolve) => Flows.of(RED).onceSettled(resolve));
-        void Promise.all(awaited).then(() => membership.leave(returning, stoppedAt).finally(done));
+        const returning = new Promise<void>((resolve) => Flows.of(RED).afterChange(resolve));
+        void Promise.all(pendingTasks).then(() => membership.leave(returning, stoppedAt).finally(done));
       }
     });
   }
@@ -141,7 +141,7 @@ function createStoredMessageLog(
   };
   return {
     onAbandoned(id) {
-      if (counts.size === 0) setTimeout(logAll, togetherMs).unref();
+      if (counts.size === 0) setTimeout(logAll, logDelayMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
     // If a message has no node, the log names the account node.

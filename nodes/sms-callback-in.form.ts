@@ -76,8 +76,8 @@ function isTaken(node: EditorNode, value: string): boolean {
   const path = parsePath(value);
   if (path === undefined || isEnv(value)) return false;
   return RED.nodes.filterNodes({ type: 'sms-callback-in' }).some((other) => {
-    const taken = other.id !== node.id && runsBeside(node, other) ? parsePath(String(other.path ?? '')) : undefined;
-    return taken !== undefined && normalisePath(taken) === normalisePath(path);
+    const otherPath = other.id !== node.id && runsBeside(node, other) ? parsePath(String(other.path ?? '')) : undefined;
+    return otherPath !== undefined && normalisePath(otherPath) === normalisePath(path);
   });
 }
 
@@ -118,8 +118,10 @@ function prepareAddress(): void {
 /** Formats the full callback URL as the runtime does. Environment variables are not replaced. */
 function formatAddress(publicUrl: string, path: string, token: string): string {
   const root = String(RED.settings.httpNodeRoot || '');
-  const parsed = parsePath(path) ?? '';
-  const url = isEnv(path) ? joinCallbackUrl(publicUrl, root, '') + parsed : joinCallbackUrl(publicUrl, root, parsed);
+  const parsedPath = parsePath(path) ?? '';
+  const url = isEnv(path)
+    ? joinCallbackUrl(publicUrl, root, '') + parsedPath
+    : joinCallbackUrl(publicUrl, root, parsedPath);
   if (token === '') return url;
   return isEnv(token) || token === '…' ? `${url}?token=${token}` : addToken(url, token);
 }

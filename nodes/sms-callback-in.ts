@@ -20,7 +20,7 @@ import {
 import { type CallbackAnswer, mountCallbackRoute } from './runtime/callback-route';
 import { raiseToCatch, showAndRaise, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
-import { createDeliveredMessage, takeAcknowledgements } from './runtime/messages';
+import { acceptAcknowledgements, createDeliveredMessage } from './runtime/messages';
 import { createReceiver, type ReceivingConfig } from './runtime/polling-node';
 import { translateError } from './runtime/texts';
 
@@ -97,7 +97,7 @@ export = (RED: NodeAPI) => {
       return accept(event, query);
     };
 
-    const open = () => {
+    const mount = () => {
       if (path === undefined) return;
       problem = undefined;
       try {
@@ -105,8 +105,8 @@ export = (RED: NodeAPI) => {
         this.status(badges.at(path));
       } catch (error) {
         // Refuses every request, because the node could not read its token.
-        const keepOut = async () => notNow('The token of this callback is not known.');
-        unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
+        const refuse = async () => notNow('The token of this callback is not known.');
+        unmount = mountCallbackRoute(RED, { path, token: undefined, handle: refuse });
         problem = asSmsError(error);
         this.status(badges.error(problem));
       }
@@ -114,8 +114,8 @@ export = (RED: NodeAPI) => {
 
     try {
       path = parseCallbackPath(config.path);
-      paths.claim(path, this.id, open);
-      open();
+      paths.claim(path, this.id, mount);
+      mount();
     } catch (error) {
       problem = asSmsError(error);
       this.status(badges.error(problem));
@@ -126,7 +126,7 @@ export = (RED: NodeAPI) => {
       subscription = subscribe();
     });
 
-    takeAcknowledgements(this, () => subscription);
+    acceptAcknowledgements(this, () => subscription);
 
     this.on('close', (done: () => void) => {
       cancelStart();

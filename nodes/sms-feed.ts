@@ -24,9 +24,9 @@ export = (RED: NodeAPI) => {
   function SmsFeed(this: Node, config: FeedConfig) {
     RED.nodes.createNode(this, config);
     const stop = new AbortController();
-    let loop: PollLoop | undefined;
+    let pollLoop: PollLoop | undefined;
 
-    /** Parses all settings. Each read does this too, so that it does not replace the badge of a configuration error. */
+    /** Parses all settings. Each read parses them first, so that the badge of a configuration error stays. */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
       messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),
@@ -76,7 +76,7 @@ export = (RED: NodeAPI) => {
     const cancelStart = startWithFlows(RED, this, () => {
       getAccount(RED, config.account);
       const { intervalMs } = parseSettings();
-      if (intervalMs > 0) loop = startLoop(intervalMs);
+      if (intervalMs > 0) pollLoop = startLoop(intervalMs);
     });
 
     const startLoop = (intervalMs: number): PollLoop => {
@@ -90,18 +90,21 @@ export = (RED: NodeAPI) => {
           throw error;
         }
       };
-      const started = new PollLoop({ poll, pauseMs: () => intervalMs, parallelPolls: () => 1 }, (state, previous) => {
-        if (previous.name === 'failing' && state.name !== 'failing') this.log(translate(RED, 'log.recovered'));
-        if (state.name === 'failing' && previous.name !== 'failing') raiseToCatch(RED, this, state.error);
-      });
-      started.start();
-      return started;
+      const newLoop = new PollLoop(
+        { poll, pauseMs: () => intervalMs, parallelPolls: () => 1 },
+        (state, previousState) => {
+          if (previousState.name === 'failing' && state.name !== 'failing') this.log(translate(RED, 'log.recovered'));
+          if (state.name === 'failing' && previousState.name !== 'failing') raiseToCatch(RED, this, state.error);
+        },
+      );
+      newLoop.start();
+      return newLoop;
     };
 
     this.on('close', () => {
       cancelStart();
       endBadge(this);
-      loop?.stop();
+      pollLoop?.stop();
       stop.abort();
     });
   }

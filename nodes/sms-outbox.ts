@@ -24,9 +24,9 @@ export = (RED: NodeAPI) => {
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
     /** Resolves when the last requested poll has ended. The next poll starts then. */
-    let last: Promise<unknown> = Promise.resolve();
+    let lastPoll: Promise<unknown> = Promise.resolve();
     /** The poll that has not started, and the inputs that share it. */
-    let waiting: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
+    let nextPoll: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
     const stop = new AbortController();
     /** Number of records of the last poll. */
     let count = 0;
@@ -46,8 +46,8 @@ export = (RED: NodeAPI) => {
       showCount(count);
       if (output === 'list') return sender.send(() => [triggers.map((trigger) => createList(RED, records, trigger))]);
       const group = slice ? `${this.id}.${slice.group}` : RED.util.generateId();
-      const createCopies = (trigger: SmsMessage, place: number) =>
-        createEach(RED, records, trigger, { id: `${group}.${place}`, count, index });
+      const createCopies = (trigger: SmsMessage, position: number) =>
+        createEach(RED, records, trigger, { id: `${group}.${position}`, count, index });
       return sender.send(() => [triggers.flatMap(createCopies)]);
     };
 
@@ -79,24 +79,26 @@ export = (RED: NodeAPI) => {
      * Polls after the current poll has ended. Inputs that arrive before this poll starts share it and get its records.
      */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
-      if (waiting) {
-        waiting.inputs.push(message);
-        return waiting.poll;
+      if (nextPoll) {
+        nextPoll.inputs.push(message);
+        return nextPoll.poll;
       }
       const inputs = [message];
       const start = () => {
-        waiting = undefined;
+        nextPoll = undefined;
         if (stop.signal.aborted) throw new SmsError('closedRead');
         subscription ??= subscribe();
         return subscription.poll(inputs);
       };
-      const poll = last.then(() => getAccount(RED, config.account).membership.read(async () => start(), stop.signal));
-      last = poll
+      const poll = lastPoll.then(() =>
+        getAccount(RED, config.account).membership.read(async () => start(), stop.signal),
+      );
+      lastPoll = poll
         .catch(() => {})
         .finally(() => {
-          if (waiting?.poll === poll) waiting = undefined;
+          if (nextPoll?.poll === poll) nextPoll = undefined;
         });
-      waiting = { inputs, poll };
+      nextPoll = { inputs, poll };
       return poll;
     };
 
@@ -140,19 +142,19 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return { ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) };
 }
 
-/** @param first `msg.parts` values of the first of these records */
+/** @param firstParts `msg.parts` values of the first of these records */
 function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],
   trigger: SmsMessage,
-  first: { id: string; count: number; index: number },
+  firstParts: { id: string; count: number; index: number },
 ): SmsMessage[] {
   return records.map((record, offset) => {
     const copy = copyMessage(RED, trigger, ['payload', 'topic', 'sms']);
-    const { sms, ...received } = createReceivedMessage({ kind: 'outbox', record });
-    return Object.assign(copy, received, {
+    const { sms, ...fields } = createReceivedMessage({ kind: 'outbox', record });
+    return Object.assign(copy, fields, {
       sms: withAckId(trigger, sms as object),
-      parts: createParts(copy, { ...first, index: first.index + offset }),
+      parts: createParts(copy, { ...firstParts, index: firstParts.index + offset }),
     });
   });
 }

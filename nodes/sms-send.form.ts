@@ -1,5 +1,5 @@
 import { checkReference, saveCallbacks } from './forms/callbacks';
-import { checkGivenNumber } from './forms/rules';
+import { checkRequiredNumber } from './forms/rules';
 import { choice, field, fixed, prepareSending, unit, validate } from './forms/sending';
 import { chooseOnlyAccount, fillDefaults, fromFlow, numberIn, prepare, text, typed } from './forms/shared';
 import { limits } from './limits';
@@ -48,7 +48,7 @@ RED.nodes.registerType('sms-send', {
     replaceType: { value: 'none' },
     remember: { value: '', validate: typed('remember') },
     rememberType: { value: 'none' },
-    report: { value: '', validate: fixed('report', 'num', (value) => checkGivenNumber(value, report)) },
+    report: { value: '', validate: fixed('report', 'num', (value) => checkRequiredNumber(value, report)) },
     reportType: { value: 'none' },
     at: { value: '', validate: validate.at },
     atType: { value: 'none' },

@@ -50,19 +50,20 @@ function removeTags(template: string): string {
 }
 
 /** Describes the number of characters and parts of a body. For a template, counts only the fixed characters. */
-function describe(node: EditorNode, written: string, isTemplate: boolean): string {
-  if (isEnv(written)) return text('sms-send.measure.later');
-  const body = isTemplate ? removeTags(written) : written;
+function describe(node: EditorNode, content: string, isTemplate: boolean): string {
+  if (isEnv(content)) return text('sms-send.measure.later');
+  const body = isTemplate ? removeTags(content) : content;
   const type = typeIn(node, 'contentType');
   const isUtf16 = type === 'str' && /utf-16/i.test(String(valueIn(node, 'contentType')));
   const noLimits = { fragmentationLimit: undefined, maxLength: undefined };
   const sent = type === 'gsm' ? planEncoding(body, 'gsm', noLimits).body : body;
   const counts = count(body, isUtf16 ? 'UCS-2' : undefined);
   const words = [sent === body ? counts : `${counts} → ${count(sent)}`];
-  if (body !== written) words.push(text('sms-send.measure.variables'));
-  const outside = charactersOutside(sent, maxNamed + 1).map(nameCharacter);
-  if (outside.length > maxNamed) outside.splice(maxNamed, 1, '…');
-  if (outside.length > 0) words.push(text('sms-send.measure.outside', { characters: outside.join(', ') }));
+  if (body !== content) words.push(text('sms-send.measure.variables'));
+  const foreignCharacters = charactersOutside(sent, maxNamed + 1).map(nameCharacter);
+  if (foreignCharacters.length > maxNamed) foreignCharacters.splice(maxNamed, 1, '…');
+  if (foreignCharacters.length > 0)
+    words.push(text('sms-send.measure.outside', { characters: foreignCharacters.join(', ') }));
   return words.join(' · ');
 }
 

@@ -37,11 +37,11 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
 
 /** Checks a number. A blank value is valid, because it means a default or no limit. */
 export function checkNumber(value: unknown, range: Range): Verdict {
-  return isBlank(value) ? undefined : checkGivenNumber(value, range);
+  return isBlank(value) ? undefined : checkRequiredNumber(value, range);
 }
 
 /** Checks a number that cannot be blank. */
-export function checkGivenNumber(value: unknown, range: Range): Verdict {
+export function checkRequiredNumber(value: unknown, range: Range): Verdict {
   if (isEnv(value) || isInRange(value, range)) return undefined;
   const kind = range.whole ? 'whole' : 'number';
   const { min, max } = range;
@@ -52,8 +52,8 @@ export const checkRedisUrl = judgeBy(parseRedisUrl);
 export const checkPrefixes = judgeBy(parsePrefixes);
 export const checkTimeZone = judgeBy(parseTimeZone);
 export const checkRecipients = judgeBy(parseRecipients);
-export const checkMessageId = judgeGivenBy(parseMessageId);
-export const checkFragmentationLimit = judgeGivenBy(parseFragmentationLimit);
+export const checkMessageId = judgeOptionalBy(parseMessageId);
+export const checkFragmentationLimit = judgeOptionalBy(parseFragmentationLimit);
 
 export function checkKey(field: 'once' | 'replace', value: unknown): Verdict {
   return judge(value, (text) => parseKey(field, text));
@@ -87,9 +87,9 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
  * them.
  */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
-  const own = judge(value, (text) => parseTimeOfDay(setting, text));
+  const ownVerdict = judge(value, (text) => parseTimeOfDay(setting, text));
   const isOtherKnown = !isEnv(other) && attempt(() => parseTimeOfDay(setting, other)) === undefined;
-  return own ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
+  return ownVerdict ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
 }
 
 /**
@@ -162,7 +162,7 @@ function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict
 }
 
 /** Like {@link judgeBy}, for values that the runtime ignores if they are blank. */
-function judgeGivenBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
+function judgeOptionalBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
   return (value) => (isBlank(value) ? undefined : judge(value, parse));
 }
 

@@ -101,15 +101,15 @@ const stringIcon = 'red/images/typedInput/az.svg';
  * @param ownTypes types of the TypedInputs that only this form has, by property
  */
 export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<string, Types>>): void {
-  const written = { value: 'str', label: RED._('common.type.string'), icon: stringIcon, hasValue: false };
+  const fixedText = { value: 'str', label: RED._('common.type.string'), icon: stringIcon, hasValue: false };
   const time: TypedInputType = { value: 'str', label: text('sms-send.type.time'), icon: 'fa fa-clock-o' };
-  const [message = 'msg', ...elsewhere] = fromFlow;
+  const [message = 'msg', ...otherSources] = fromFlow;
   const template = choice('template', 'sms-send.type.template', 'fa fa-file-text-o');
   const types: Record<string, Types> = {
-    to: [message, 'str', ...elsewhere],
+    to: [message, 'str', ...otherSources],
     // Has a separate text area, because a body can have several lines, which the single line of a TypedInput would
     // lose.
-    body: [message, template, written, ...elsewhere],
+    body: [message, template, fixedText, ...otherSources],
     from: ['str', ...fromFlow],
     messageId: [
       choice('none', 'sms-send.type.none', 'fa fa-cloud'),
@@ -119,11 +119,11 @@ export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<strin
     ],
     ...callbackTypes(),
     fragmentationLimit: ['num', ...fromFlow],
-    once: [choice('none', 'sms-send.type.noKey'), message, 'str', ...elsewhere],
-    replace: [choice('none', 'sms-send.type.noKey'), message, 'str', ...elsewhere],
+    once: [choice('none', 'sms-send.type.noKey'), message, 'str', ...otherSources],
+    replace: [choice('none', 'sms-send.type.noKey'), message, 'str', ...otherSources],
     remember: [choice('none', 'sms-send.type.nothing'), 'str', 'num', 'bool', 'json', ...fromFlow],
     expire: [unit('minutes'), ...fromFlow],
-    at: [choice('none', 'sms-send.type.now'), message, time, ...elsewhere],
+    at: [choice('none', 'sms-send.type.now'), message, time, ...otherSources],
     priority: ['num', ...fromFlow],
     contentType: [
       choice('auto', 'sms-send.type.auto', 'fa fa-magic'),
@@ -148,7 +148,7 @@ export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<strin
       typeField: `#node-input-${property}Type`,
       types: ofProperty.map((type) => (type === 'msg' ? msg : type)),
     });
-    if (property !== 'contentType' && ofProperty.some(isWritten)) keepApart(node, property);
+    if (property !== 'contentType' && ofProperty.some(isFixed)) keepApart(node, property);
   }
   prepareBody(node);
   prepareCallbacks(node);
@@ -179,7 +179,7 @@ function updateRows(node: EditorNode): void {
 }
 
 /** Whether a type is text or a number, so that the user types its value into the field. */
-function isWritten(type: string | TypedInputType): boolean {
+function isFixed(type: string | TypedInputType): boolean {
   const name = typeof type === 'string' ? type : type.value;
   return name === 'num' || name === 'str';
 }
@@ -200,10 +200,10 @@ function keepApart(node: EditorNode, property: string): void {
   const values = { text: '', name: isNameByDefault ? String(defaults[property]?.value) : (usualNames[property] ?? '') };
   let kind = kindOf(String(field(`${property}Type`).val()));
   field(property).on('typedinputtypechange', (_event, type: string) => {
-    const next = kindOf(type);
-    if (next !== kind) {
+    const newKind = kindOf(type);
+    if (newKind !== kind) {
       values[kind] = field(property).typedInput('value');
-      kind = next;
+      kind = newKind;
       field(property).typedInput('value', values[kind]);
     }
     const usual = usualNumbers[property];

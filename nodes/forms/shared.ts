@@ -10,7 +10,7 @@ const catalogs = '@messaging-service/node-red-sms/';
 export const fromFlow = ['msg', 'flow', 'global', 'env', 'jsonata'];
 
 /** The value of a configuration node property if *Add new* is chosen. */
-const toBeAdded = '_ADD_';
+const addNewValue = '_ADD_';
 
 /** Returns the text of a catalog key such as `sms-send.label.to`, whose first part names the catalog. */
 export function text(key: string, params?: TextParams): string {
@@ -211,8 +211,8 @@ function prepareField(
   }
   const field = input.closest('.sms-field');
   const line = $('<div class="sms-error" role="status"></div>').attr('id', `${id}-error`).hide();
-  const next = field.children('.sms-hint, .sms-warning, .sms-check').first();
-  if (next.length > 0) line.insertBefore(next);
+  const nextElement = field.children('.sms-hint, .sms-warning, .sms-check').first();
+  if (nextElement.length > 0) line.insertBefore(nextElement);
   else line.appendTo(field);
   const isNumber = input.hasClass('sms-number') && visible.attr('placeholder') === undefined;
   const byDefault = isNumber && 'value' in definition ? String(definition.value) : undefined;
@@ -245,7 +245,7 @@ function isShown(this: HTMLElement): boolean {
 function explain(node: EditorNode, definition: PropertyDefinition | CredentialDefinition, value: unknown): string {
   const { required, type, validate } = definition;
   if (required && type) {
-    if (isBlank(value) || value === toBeAdded) return text('sms-account.form.accountMissing');
+    if (isBlank(value) || value === addNewValue) return text('sms-account.form.accountMissing');
     const config = RED.nodes.node(String(value));
     if (!config) return isEnv(value) ? '' : text('sms-account.form.accountMissing');
     if (config.d) return text('sms-editor.disabled');

@@ -122,8 +122,8 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     answerOfEntries(async ({ membership }, { query }) => {
       const state = oneOf(entryStates, query.state);
       if (!state) return 400;
-      const { entries, ...rest } = membership.entries(state, parseQuery(query));
-      return { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest } satisfies EntriesReport;
+      const { entries, ...pageInfo } = membership.entries(state, parseQuery(query));
+      return { entries: entries.map((entry) => formatEntry(RED, entry)), ...pageInfo } satisfies EntriesReport;
     }),
   );
 
@@ -134,8 +134,8 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     answerOfEntries(async ({ membership }, { query }) => {
       const list = oneOf(waitingLists, query.list);
       if (!list) return 400;
-      const { items, ...rest } = await membership.waiting(list, parseQuery(query));
-      return { entries: items.map(formatWaiting), ...rest } satisfies WaitingReport;
+      const { items, ...pageInfo } = await membership.waiting(list, parseQuery(query));
+      return { entries: items.map(formatWaiting), ...pageInfo } satisfies WaitingReport;
     }),
   );
 
@@ -157,9 +157,9 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     json,
     answerOfEntries(async ({ membership }, { body }) => {
       const [state, action] = [oneOf(entryStates, Object(body).state), oneOf(entryActions, Object(body).action)];
-      const decided = state && action && (await membership.actOnAll(state, action));
-      if (!decided) return 400;
-      return decided === 'unfit' ? 409 : (decided satisfies DecidedReport);
+      const result = state && action && (await membership.actOnAll(state, action));
+      if (!result) return 400;
+      return result === 'unfit' ? 409 : (result satisfies DecidedReport);
     }),
   );
 
@@ -288,12 +288,12 @@ async function readOptOuts(membership: Membership, request: Request, response: R
     ...(typeof next === 'string' && next !== '' ? { after: next } : undefined),
   };
   const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';
-  const { optouts, ...rest } = await membership.optOuts({
+  const { optouts, ...pageInfo } = await membership.optOuts({
     ...query,
     ...(isCsv && { limit: Number.POSITIVE_INFINITY }),
   });
   const reports = optouts.map(formatOptOut);
-  if (!isCsv) return { optouts: reports, ...rest } satisfies OptOutsReport;
+  if (!isCsv) return { optouts: reports, ...pageInfo } satisfies OptOutsReport;
   const lines = reports.map((report) => `${Object.values(report).join(',')}\r\n`);
   response.type('text/csv').end(['msisdn,at,via\r\n', ...lines].join(''));
   return undefined;
@@ -303,7 +303,7 @@ async function changeOptOuts(membership: Membership, body: unknown): Promise<num
   const { msisdns, action } = Object(body) as Record<string, unknown>;
   const change = oneOf(consentChanges, action);
   if (!change || !Array.isArray(msisdns) || msisdns.length > maxNumbers) return 400;
-  const numbers = msisdns.flatMap((one: unknown) => (isNumberLike(one) && parseMsisdn(String(one))) || []);
+  const numbers = msisdns.flatMap((value: unknown) => (isNumberLike(value) && parseMsisdn(String(value))) || []);
   if (numbers.length !== msisdns.length) return 400;
   return { changed: await membership.changeOptOuts(numbers, change) };
 }
@@ -312,8 +312,8 @@ async function changeOptOuts(membership: Membership, body: unknown): Promise<num
  * Whether a value is text or a positive whole number. Other numbers are refused, because parsing would ignore their
  * sign or decimal point as formatting.
  */
-function isNumberLike(one: unknown): boolean {
-  return typeof one === 'string' || (Number.isInteger(one) && Number(one) > 0);
+function isNumberLike(value: unknown): boolean {
+  return typeof value === 'string' || (Number.isInteger(value) && Number(value) > 0);
 }
 
 function formatOptOut({ msisdn, at, via }: OptOut): OptOutsReport['optouts'][number] {
@@ -328,10 +328,10 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   // Reports only the first node whose settings do not apply, because the sidebar shows one card for all nodes of the
   // account.
   const [connection] = ids.flatMap((id) => {
-    const one = nodes.get(id);
-    return (one && isUsable(one) && formatConnection(nodes, one)) || [];
+    const node = nodes.get(id);
+    return (node && isUsable(node) && formatConnection(nodes, node)) || [];
   });
-  const failing = state.polls.flatMap(({ kind, error }) => (error ? [[kind, formatError(RED, error).message]] : []));
+  const failures = state.polls.flatMap(({ kind, error }) => (error ? [[kind, formatError(RED, error).message]] : []));
   return {
     ids,
     name,
@@ -339,7 +339,7 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
     state: { ...formatState(RED, state), ...(connection && { connection }) },
     today: membership.countsToday(),
     todaySince: formatTime(startedToday()),
-    failures: Object.fromEntries(failing),
+    failures: Object.fromEntries(failures),
     optOut,
   };
 }
@@ -358,8 +358,8 @@ function formatNode(RED: NodeAPI, nodes: RunningNodes, node: UsableNode): StateR
 /** Returns the settings of a node that do not apply, because another node of the account was deployed first. */
 function formatConnection(nodes: RunningNodes, { membership }: UsableNode): StateReport['connection'] {
   const { connection } = membership;
-  const first = connection && nodes.get(connection.id);
-  return first && { name: nameOf(first) || first.id, settings: connection.settings };
+  const connectionNode = connection && nodes.get(connection.id);
+  return connectionNode && { name: nameOf(connectionNode) || connectionNode.id, settings: connection.settings };
 }
 
 function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts }: AccountState): StateReport {

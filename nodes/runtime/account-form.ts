@@ -59,8 +59,8 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
 }
 
 /** Returns the connection settings in which two account nodes differ. */
-function findDiffering(form: AccountConnection, other: AccountConnection = {}): ('proxy' | 'tls')[] {
-  return (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(form[name], other[name]));
+function findDiffering(form: AccountConnection, otherConnection: AccountConnection = {}): ('proxy' | 'tls')[] {
+  return (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(form[name], otherConnection[name]));
 }
 
 /** Reads one entry of the feed and returns the account details. This marks nothing as read. */
@@ -112,20 +112,21 @@ function chooseCredentials(
   RED: NodeAPI,
   form: ConnectionForm,
   { baseUrl, authType }: ConnectionConfig,
-  saved: SavedAccount | undefined,
+  savedAccount: SavedAccount | undefined,
 ): AccountCredentials {
-  const savedCredentials: AccountCredentials = (saved && RED.nodes.getCredentials(saved.id)) || {};
+  const savedCredentials: AccountCredentials = (savedAccount && RED.nodes.getCredentials(savedAccount.id)) || {};
   const origin = originOf(baseUrl);
-  const isElsewhere = origin !== originOf(saved && resolveVariable(RED, saved.baseUrl, saved.id));
-  const needed: readonly string[] = authType === 'basic' || authType === 'form' ? ['userId', 'password'] : ['apiKey'];
+  const isElsewhere = origin !== originOf(savedAccount && resolveVariable(RED, savedAccount.baseUrl, savedAccount.id));
+  const neededFields: readonly string[] =
+    authType === 'basic' || authType === 'form' ? ['userId', 'password'] : ['apiKey'];
   const credentials: AccountCredentials = {};
   for (const field of credentialFields) {
     const formValue = form[field];
     const isSaved = formValue === undefined || formValue === savedPassword;
-    const value = resolveVariable(RED, isSaved ? savedCredentials[field] : formValue, saved?.id);
+    const value = resolveVariable(RED, isSaved ? savedCredentials[field] : formValue, savedAccount?.id);
     if (isBlank(value)) continue;
     // Ignores an invalid address here, because a later check refuses it.
-    if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
+    if (isSaved && isElsewhere && origin !== undefined && neededFields.includes(field)) {
       throw new SmsError('credentialElsewhere', { field, params: { field } });
     }
     credentials[field] = value;
@@ -159,10 +160,10 @@ const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
  */
 function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): unknown {
   if (typeof value !== 'string' || !isEnv(value)) return value;
-  const running = id ? RED.nodes.getNode(id) : null;
-  const declaration = id && !running ? findDeclaration(RED, id, value.slice(2, -1)) : undefined;
-  const resolved = declaration ? evaluateDeclared(RED, declaration) : evaluate(RED, value, 'env', running);
-  return isBlank(resolved) ? value : resolved;
+  const runningNode = id ? RED.nodes.getNode(id) : null;
+  const declaration = id && !runningNode ? findDeclaration(RED, id, value.slice(2, -1)) : undefined;
+  const resolvedValue = declaration ? evaluateDeclared(RED, declaration) : evaluate(RED, value, 'env', runningNode);
+  return isBlank(resolvedValue) ? value : resolvedValue;
 }
 
 /** If a subflow declares a missing variable, returns an error that explains this. */
@@ -188,8 +189,8 @@ function evaluate(RED: NodeAPI, value: string, type: string, node: Node | null =
 }
 
 function findDeclaration(RED: NodeAPI, id: string, name: unknown): Declaration | undefined {
-  const place = findNode(RED, (node) => node.id === id)?.z;
-  const subflow = findNode(RED, (node) => node.id === place && node.type === 'subflow');
+  const containerId = findNode(RED, (node) => node.id === id)?.z;
+  const subflow = findNode(RED, (node) => node.id === containerId && node.type === 'subflow');
   const { env = [] } = (subflow ?? {}) as { env?: Omit<Declaration, 'id'>[] };
   const declaration = env.find((variable) => variable.name === name);
   return subflow && declaration && { ...declaration, id: subflow.id };

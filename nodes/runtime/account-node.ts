@@ -22,7 +22,7 @@ export interface AccountNode extends Node<AccountCredentials> {
   /** IANA name, for times without a zone. */
   timeZone: string;
   /** Tasks of the account's nodes that must finish before the account node closes. */
-  awaited: Set<Promise<void>>;
+  pendingTasks: Set<Promise<void>>;
 }
 
 /** An account that can be used. */
@@ -45,9 +45,9 @@ export function getAccount(RED: NodeAPI, id: string | undefined): UsableAccount 
 export class AccountNodes {
   readonly #flows: Flows;
   /** Nodes by id. The value is undefined while a node is closed and might be deployed again. */
-  readonly #places = new Map<string, AccountNode | undefined>();
+  readonly #nodesById = new Map<string, AccountNode | undefined>();
   readonly #forgetClosed = () => {
-    for (const [id, node] of this.#places) if (!node) this.#places.delete(id);
+    for (const [id, node] of this.#nodesById) if (!node) this.#nodesById.delete(id);
   };
 
   constructor(RED: Pick<NodeAPI, 'events' | 'nodes'>) {
@@ -55,15 +55,15 @@ export class AccountNodes {
   }
 
   get(id: string): AccountNode | undefined {
-    return this.#places.get(id);
+    return this.#nodesById.get(id);
   }
 
   *values(): Iterable<AccountNode> {
-    for (const node of this.#places.values()) if (node) yield node;
+    for (const node of this.#nodesById.values()) if (node) yield node;
   }
 
   add(node: AccountNode): void {
-    this.#places.set(node.id, node);
+    this.#nodesById.set(node.id, node);
   }
 
   /**
@@ -71,12 +71,12 @@ export class AccountNodes {
    * removal waits for that time because Node-RED does not report whether a node in a subflow was removed.
    */
   remove(node: AccountNode): void {
-    if (this.#places.get(node.id) === node) this.#places.set(node.id, undefined);
+    if (this.#nodesById.get(node.id) === node) this.#nodesById.set(node.id, undefined);
     this.#flows.onNextStart(this.#forgetClosed);
   }
 }
 
-/** Changes within this time are reported together. */
+/** Changes within this time, in ms, are reported together. */
 const gatherMs = 100;
 const pauseMs = 1_000;
 
@@ -84,7 +84,7 @@ const pauseMs = 1_000;
  * Notifies the editors at most once a second that an account has changed. The event has no content, because every user
  * who can see badges receives it. The sidebar reads the details with a separate permission.
  */
-export class AccountNews {
+export class ChangeNotifier {
   readonly #RED: Pick<NodeAPI, 'comms'>;
   readonly #clock: Clock;
   #isDue = false;
@@ -95,8 +95,8 @@ export class AccountNews {
     this.#clock = clock;
   }
 
-  /** Records that an account might have changed. Returns immediately if an event is already due. */
-  readonly changed = (): void => {
+  /** Sends an event soon, because an account might have changed. Does nothing if an event is already due. */
+  readonly notify = (): void => {
     if (this.#isDue) return;
     this.#isDue = true;
     const delayMs = Math.max(gatherMs, this.#lastAt + pauseMs - this.#clock.elapsed());

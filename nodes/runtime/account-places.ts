@@ -14,11 +14,11 @@ import { translate, translateError } from './texts';
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
 /** End of a place whose store is in memory. */
-const inMemory = ' memory';
+const memorySuffix = ' memory';
 
 /** Separates a former place (see {@link AccountPlaces}) from the id of its import. */
-const importing = ' import ';
-const placeOf = (noted: string) => noted.split(importing)[0] ?? '';
+const importSeparator = ' import ';
+const placeOf = (notedPlace: string) => notedPlace.split(importSeparator)[0] ?? '';
 
 /**
  * Remembers the places where account nodes kept their data. A place is the key of a login and the name of a store
@@ -37,18 +37,20 @@ export class AccountPlaces {
    * @param file file that keeps the places across restarts
    */
   enter(node: string, place: string, file: string | undefined): string[] {
-    const formerPlaces = this.#of(node, file)
-      .filter((other) => placeOf(other) !== place)
-      .map((other) => (other.includes(importing) ? other : `${other}${importing}${randomUUID()}`));
-    this.#set(node, [...formerPlaces, place], file);
+    const formerPlaces = this.#placesOf(node, file)
+      .filter((otherPlace) => placeOf(otherPlace) !== place)
+      .map((otherPlace) =>
+        otherPlace.includes(importSeparator) ? otherPlace : `${otherPlace}${importSeparator}${randomUUID()}`,
+      );
+    this.#setPlaces(node, [...formerPlaces, place], file);
     return formerPlaces;
   }
 
   /** Removes a former place that was imported or will not be imported. */
   forgetFormer(node: string, formerPlace: string, file: string | undefined): void {
-    const places = this.#of(node, file);
-    const remaining = places.filter((place) => place !== formerPlace);
-    this.#set(node, remaining, file);
+    const places = this.#placesOf(node, file);
+    const remainingPlaces = places.filter((place) => place !== formerPlace);
+    this.#setPlaces(node, remainingPlaces, file);
   }
 
   noteStore(place: string, store: StoreChoice): void {
@@ -63,19 +65,19 @@ export class AccountPlaces {
    * Returns the places of a node: first those that only the file has, then those in memory. Memory lacks some if the
    * file was unreadable when a place was noted.
    */
-  #of(node: string, file: string | undefined): string[] {
+  #placesOf(node: string, file: string | undefined): string[] {
     const placesInMemory = this.#places.get(node) ?? [];
     return [
-      ...(read(file)?.[node] ?? []).filter(
-        (place) => !placesInMemory.some((other) => placeOf(other) === placeOf(place)),
+      ...(readPlaces(file)?.[node] ?? []).filter(
+        (place) => !placesInMemory.some((otherPlace) => placeOf(otherPlace) === placeOf(place)),
       ),
       ...placesInMemory,
     ];
   }
 
-  #set(node: string, places: readonly string[], file: string | undefined): void {
+  #setPlaces(node: string, places: readonly string[], file: string | undefined): void {
     this.#places.set(node, places);
-    if (file !== undefined) write(file, node, places);
+    if (file !== undefined) writePlaces(file, node, places);
   }
 }
 
@@ -98,11 +100,11 @@ export function importFromFormerPlaces(
   const formerPlaces = places.enter(node.id, `${membership.key} ${place}`, placesFile);
   if (formerPlaces.length === 0) return () => {};
   let cancelStart = () => {};
-  const started = new Promise<void>((resolve) => {
+  const whenStarted = new Promise<void>((resolve) => {
     cancelStart = startWithFlows(RED, node, resolve);
   });
-  const formers = formerPlaces.map((former) => {
-    const [place = '', id = ''] = former.split(importing);
+  const sources = formerPlaces.map((formerPlace) => {
+    const [place = '', id = ''] = formerPlace.split(importSeparator);
     const [key = '', kind = ''] = place.split(' ');
     const storePlace = place.slice(key.length + 1);
     let hasFailed = false;
@@ -112,7 +114,7 @@ export function importFromFormerPlaces(
       kind,
       store: storeAt(storePlace) ?? places.storeAt(storePlace),
       onDone(how: 'imported' | 'skipped' | 'forgotten') {
-        places.forgetFormer(node.id, former, placesFile);
+        places.forgetFormer(node.id, formerPlace, placesFile);
         if (how === 'forgotten') node.warn(translate(RED, 'log.formerForgotten', { former: kind }));
         if (how === 'imported' && hasFailed) node.log(translate(RED, 'log.formerImported', { former: kind }));
       },
@@ -122,12 +124,12 @@ export function importFromFormerPlaces(
       },
     };
   });
-  membership.importFrom(formers, started);
+  membership.importFrom(sources, whenStarted);
   return cancelStart;
 }
 
 /** Reads the places by node. Returns `undefined` if the file cannot be read now. */
-function read(file: string | undefined): Record<string, string[]> | undefined {
+function readPlaces(file: string | undefined): Record<string, string[]> | undefined {
   try {
     const content: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
     if (typeof content !== 'object' || content === null) return {};
@@ -137,22 +139,22 @@ function read(file: string | undefined): Record<string, string[]> | undefined {
       Object.entries(content).filter((entry): entry is [string, string[]] => isPlaces(entry[1])),
     );
   } catch (error) {
-    // A damaged file counts as empty: only the former places are lost.
+    // Treats a damaged file as empty, which loses only the former places.
     return error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT' ? {} : undefined;
   }
 }
 
-function write(file: string, nodeId: string, places: readonly string[]): void {
-  const placesByNode = read(file);
-  // If the file could not be read, writing it would lose the places of the other nodes.
+function writePlaces(file: string, nodeId: string, places: readonly string[]): void {
+  const placesByNode = readPlaces(file);
+  // Writes nothing if the file could not be read, because the places of the other nodes would be lost.
   if (!placesByNode) return;
-  const lasting = places.filter((place) => !placeOf(place).endsWith(inMemory));
-  if (String(placesByNode[nodeId] ?? []) === String(lasting)) return;
+  const lastingPlaces = places.filter((place) => !placeOf(place).endsWith(memorySuffix));
+  if (String(placesByNode[nodeId] ?? []) === String(lastingPlaces)) return;
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.new`, JSON.stringify({ ...placesByNode, [nodeId]: lasting }), { mode: 0o600 });
+    writeFileSync(`${file}.new`, JSON.stringify({ ...placesByNode, [nodeId]: lastingPlaces }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
-    // Ignored: the store is on the same disk and reports the failure.
+    // Ignores the failure, because the store is on the same disk and reports it.
   }
 }

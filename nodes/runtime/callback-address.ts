@@ -77,10 +77,10 @@ export class CallbackPaths {
   readonly #claims = new Map<string, Claim[]>();
   readonly #moveUp = () => {
     for (const [path, claims] of this.#claims) {
-      const open = claims.filter(({ mount }) => mount);
-      if (open.length > 0) this.#claims.set(path, open);
+      const mountedClaims = claims.filter(({ mount }) => mount);
+      if (mountedClaims.length > 0) this.#claims.set(path, mountedClaims);
       else this.#claims.delete(path);
-      if (open[0] !== claims[0]) open[0]?.mount?.();
+      if (mountedClaims[0] !== claims[0]) mountedClaims[0]?.mount?.();
     }
   };
 
@@ -101,16 +101,16 @@ export class CallbackPaths {
     const name = normalisePath(path);
     const claims = this.#claims.get(name) ?? [];
     this.#claims.set(name, claims);
-    const own = claims.find((claim) => claim.id === id);
-    if (own) own.mount = mount;
+    const ownClaim = claims.find((claim) => claim.id === id);
+    if (ownClaim) ownClaim.mount = mount;
     else claims.push({ id, mount });
     if (claims[0]?.id !== id) throw new SmsError('callbackPathTaken', { params: { path } });
   }
 
   /** Notes that a node is closed. If it is deployed again before the flows have started, it keeps its position. */
   release(path: string | undefined, id: string): void {
-    const own = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
-    if (own) own.mount = undefined;
+    const ownClaim = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
+    if (ownClaim) ownClaim.mount = undefined;
     Flows.of(this.#RED).onNextStart(this.#moveUp);
   }
 }

@@ -1,7 +1,7 @@
 /** Returns a path with one leading slash, or `undefined` if it is blank. */
 export function parsePath(path: string | undefined): string | undefined {
-  const trimmed = path?.trim();
-  return trimmed ? `/${trimmed.replace(/^\/+/, '')}` : undefined;
+  const trimmedPath = path?.trim();
+  return trimmedPath ? `/${trimmedPath.replace(/^\/+/, '')}` : undefined;
 }
 
 /** Says whether a path is usable: it has no query and no fragment. */
@@ -36,8 +36,8 @@ export function isPublicUrl(publicUrl: string): boolean {
  * @param path with a leading slash
  */
 export function joinCallbackUrl(publicUrl: string, root: string, path: string): string {
-  const below = trimSlashes(root);
-  return `${trimEnd(publicUrl.trim())}${below && `/${below}`}${encodePath(path)}`;
+  const rootPath = trimSlashes(root);
+  return `${trimEnd(publicUrl.trim())}${rootPath && `/${rootPath}`}${encodePath(path)}`;
 }
 
 /** Adds the token to an address. A lone surrogate becomes U+FFFD, as in the comparison of tokens. */

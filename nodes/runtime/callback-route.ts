@@ -40,12 +40,12 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
     httpNodeMiddleware?: RequestHandler | RequestHandler[];
     httpNodeCors?: CorsOptions;
   };
-  const before: RequestHandler[] = [httpNodeMiddleware ?? []].flat();
-  if (httpNodeCors) before.push(cors(httpNodeCors));
+  const earlierHandlers: RequestHandler[] = [httpNodeMiddleware ?? []].flat();
+  if (httpNodeCors) earlierHandlers.push(cors(httpNodeCors));
   const path = normalisePath(options.path);
   const layer: RequestHandler = (request, response, next) => {
     if (normalisePath(request.path) !== path) next();
-    else runInTurn([...before, (req, res) => void answer(options, req, res)], request, response, next);
+    else runInTurn([...earlierHandlers, (req, res) => void answerRequest(options, req, res)], request, response, next);
   };
   RED.httpNode.use(layer);
   return () => removeLayer(RED, layer);
@@ -70,7 +70,7 @@ function runInTurn(handlers: RequestHandler[], request: Request, response: Respo
   run(0);
 }
 
-async function answer(options: CallbackRouteOptions, request: Request, response: Response): Promise<void> {
+async function answerRequest(options: CallbackRouteOptions, request: Request, response: Response): Promise<void> {
   const { status, text } = await respond(options, request, response);
   if (response.headersSent || response.destroyed) return;
   // Closes the connection, because the unread rest of the body would be parsed as the next request.
@@ -105,10 +105,10 @@ function isSameText(sent: string, expected: string): boolean {
 function toObject(query: URLSearchParams): Record<string, string | string[]> {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of query) {
-    const former = values.get(name);
-    if (former === undefined) values.set(name, value);
-    else if (typeof former === 'string') values.set(name, [former, value]);
-    else former.push(value);
+    const earlierValue = values.get(name);
+    if (earlierValue === undefined) values.set(name, value);
+    else if (typeof earlierValue === 'string') values.set(name, [earlierValue, value]);
+    else earlierValue.push(value);
   }
   const isData = ([name]: [string, unknown]) => name !== 'token' && !isUnsafeKey(name);
   return Object.fromEntries([...values].filter(isData));

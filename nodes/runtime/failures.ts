@@ -42,29 +42,32 @@ export function raise(node: Node, error: Error, message: SmsMessage, input?: Pic
 export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
   const { node, message } = input;
   node.status(badges.error(error));
-  const translated = putError(RED, node, message, { error });
-  Flows.of(RED).onceHeard(node, () => raise(node, translated, message, input));
+  const translatedError = setError(RED, node, message, { error });
+  Flows.of(RED).onceCatchable(node, () => raise(node, translatedError, message, input));
 }
 
 /** Sets `msg.sms.error`. Returns the error to raise. */
-export function putError(
+export function setError(
   RED: NodeAPI,
   node: Node,
   message: SmsMessage,
   { error, redelivered = false }: { error: unknown; redelivered?: boolean },
 ): SmsError {
-  const translated = translateError(RED, error);
-  logCause(RED, node, translated);
-  const record = { error: translated.toJSON() satisfies PlainSmsError, ...(redelivered ? { redelivered } : undefined) };
+  const translatedError = translateError(RED, error);
+  logCause(RED, node, translatedError);
+  const record = {
+    error: translatedError.toJSON() satisfies PlainSmsError,
+    ...(redelivered ? { redelivered } : undefined),
+  };
   message.sms = withAckId(message, record);
-  return translated;
+  return translatedError;
 }
 
 /** Reports a failure that no input caused, such as a failed poll, to the Catch node. */
 export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
   const message: SmsMessage = {};
-  const translated = putError(RED, node, message, { error });
-  Flows.of(RED).onceHeard(node, () => node.error(translated, message));
+  const translatedError = setError(RED, node, message, { error });
+  Flows.of(RED).onceCatchable(node, () => node.error(translatedError, message));
 }
 
 /** Reports why a node cannot work, with the badge and the Catch node. */

@@ -15,7 +15,7 @@ interface Batch {
    */
   readonly messages: (() => Outputs)[];
   /** Whether the batch waits for the flows to start. Later batches then wait too. */
-  isHeld: boolean;
+  isWaiting: boolean;
   /** Number of times that Node-RED had stopped nodes when the batch was sent. `undefined` during such a stop. */
   stops: number | undefined;
   arrival: Promise<boolean>;
@@ -32,14 +32,14 @@ export class FlowSender {
   readonly #node: WiredNode;
   readonly #flows: Flows;
   readonly #unwatch: () => void;
-  /** The next nodes when Node-RED last stopped nodes. */
+  /** The nodes to which this node was wired when Node-RED last stopped nodes. */
   #nextAtStop: Node[] = [];
   #stops = 0;
   #batch: Batch | undefined;
   /** Number of waiting batches. */
-  #heldBatches = 0;
+  #waitingBatches = 0;
   /** Resolves when the last waiting batch can be sent. */
-  #flowsSettled = Promise.resolve();
+  #whenFlowsAreStable = Promise.resolve();
   #resume: (() => void) | undefined;
   #isClosed = false;
 
@@ -58,9 +58,9 @@ export class FlowSender {
    */
   send(create: () => Outputs): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
-    this.#batch ??= this.#open();
+    this.#batch ??= this.#createBatch();
     const batch = this.#batch;
-    if (this.#heldBatches > 0 || (this.#flows.isChanging && !this.#areNextAlive)) this.#markHeld(batch);
+    if (this.#waitingBatches > 0 || (this.#flows.isChanging && !this.#areNextAlive)) this.#markWaiting(batch);
     else this.#node.send(create() as NodeMessage[]);
     batch.messages.push(create);
     return batch.arrival;
@@ -85,7 +85,7 @@ export class FlowSender {
   async raise(raise: () => void): Promise<boolean> {
     let stops: number | undefined;
     do {
-      await new Promise<void>((resolve) => this.#flows.onceHeard(this.#node, resolve));
+      await new Promise<void>((resolve) => this.#flows.onceCatchable(this.#node, resolve));
       if (this.#isStopped) return false;
       stops = this.#stopsNow;
       raise();
@@ -106,11 +106,11 @@ export class FlowSender {
     const ids = (this.#node.wires ?? []).flat();
     this.#nextAtStop = ids
       .map((id) => this.#RED.nodes.getNode(id))
-      .filter((next) => next !== null && next !== undefined);
+      .filter((nextNode) => nextNode !== null && nextNode !== undefined);
   }
 
-  #open(): Batch {
-    const batch: Batch = { messages: [], isHeld: false, stops: this.#stopsNow, arrival: Promise.resolve(false) };
+  #createBatch(): Batch {
+    const batch: Batch = { messages: [], isWaiting: false, stops: this.#stopsNow, arrival: Promise.resolve(false) };
     batch.arrival = this.#deliver(batch);
     return batch;
   }
@@ -120,8 +120,8 @@ export class FlowSender {
     // only once.
     await undefined;
     this.#batch = undefined;
-    if (!batch.isHeld && (await this.#hasArrived(batch))) return true;
-    this.#markHeld(batch);
+    if (!batch.isWaiting && (await this.#hasArrived(batch))) return true;
+    this.#markWaiting(batch);
     try {
       do {
         if (this.#isStopped) return false;
@@ -132,13 +132,13 @@ export class FlowSender {
       } while (!(await this.#hasArrived(batch)));
       return true;
     } finally {
-      this.#heldBatches--;
+      this.#waitingBatches--;
     }
   }
 
-  #markHeld(batch: Batch): void {
-    if (!batch.isHeld) this.#heldBatches++;
-    batch.isHeld = true;
+  #markWaiting(batch: Batch): void {
+    if (!batch.isWaiting) this.#waitingBatches++;
+    batch.isWaiting = true;
   }
 
   async #hasArrived({ stops }: Batch): Promise<boolean> {
@@ -152,7 +152,7 @@ export class FlowSender {
   }
 
   get #areNextAlive(): boolean {
-    return this.#nextAtStop.every((next) => this.#flows.isAlive(next));
+    return this.#nextAtStop.every((nextNode) => this.#flows.isAlive(nextNode));
   }
 
   get #isStopped(): boolean {
@@ -161,13 +161,13 @@ export class FlowSender {
 
   /** Resolves when a change of the flows has ended or this node is closed. Resolves in the order of the calls. */
   #waitForFlows(): Promise<void> {
-    this.#flowsSettled = this.#flowsSettled.then(async () => {
+    this.#whenFlowsAreStable = this.#whenFlowsAreStable.then(async () => {
       if (this.#isClosed) return;
       await new Promise<void>((resolve) => {
         this.#resume = resolve;
-        this.#flows.onceSettled(resolve);
+        this.#flows.afterChange(resolve);
       });
     });
-    return this.#flowsSettled;
+    return this.#whenFlowsAreStable;
   }
 }

@@ -12,9 +12,9 @@ type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;
 export class Flows {
   static readonly #byEvents = new WeakMap<NodeAPI['events'], Flows>();
   /** Callbacks for the next start of the flows. */
-  readonly #turns = new Set<() => void>();
+  readonly #startCallbacks = new Set<() => void>();
   /** Callbacks for the end of a change of the flows. */
-  readonly #waiting = new Set<() => void>();
+  readonly #changeEndCallbacks = new Set<() => void>();
   readonly #onStopping = new Set<() => void>();
   readonly #nodes: NodeAPI['nodes'];
   #timer: NodeJS.Timeout | undefined;
@@ -34,7 +34,7 @@ export class Flows {
     events.on('flows:started', () => {
       this.#endChange();
       // A callback that is removed during this loop is not called. A callback that is added waits for the next start.
-      for (const turn of [...this.#turns]) if (this.#turns.delete(turn)) turn();
+      for (const callback of [...this.#startCallbacks]) if (this.#startCallbacks.delete(callback)) callback();
     });
   }
 
@@ -61,13 +61,13 @@ export class Flows {
   onceStarted(callback: () => void): () => void {
     // Wraps the function, so that it is called for each caller if several callers pass the same one.
     const uniqueCallback = () => callback();
-    this.#turns.add(uniqueCallback);
-    return () => this.#turns.delete(uniqueCallback);
+    this.#startCallbacks.add(uniqueCallback);
+    return () => this.#startCallbacks.delete(uniqueCallback);
   }
 
   /** Calls back at the next start of the flows. A function that is passed several times is called once. */
   onNextStart(callback: () => void): void {
-    this.#turns.add(callback);
+    this.#startCallbacks.add(callback);
   }
 
   /**
@@ -80,8 +80,8 @@ export class Flows {
   }
 
   /** Calls back once: immediately, or after the current change of the flows. */
-  onceSettled(callback: () => void): void {
-    if (this.#isChanging) this.#waiting.add(callback);
+  afterChange(callback: () => void): void {
+    if (this.#isChanging) this.#changeEndCallbacks.add(callback);
     else callback();
   }
 
@@ -89,17 +89,17 @@ export class Flows {
    * Calls back when Catch nodes can receive errors of `node`: after the current change of the flows or, if `node`
    * itself is being stopped, immediately.
    */
-  onceHeard(node: Node, callback: () => void): void {
-    if (this.isAlive(node)) this.onceSettled(callback);
+  onceCatchable(node: Node, callback: () => void): void {
+    if (this.isAlive(node)) this.afterChange(callback);
     else callback();
   }
 
   #endChange(): void {
     clearTimeout(this.#timer);
     this.#isChanging = false;
-    for (const resume of this.#waiting) {
-      this.#waiting.delete(resume);
-      resume();
+    for (const callback of this.#changeEndCallbacks) {
+      this.#changeEndCallbacks.delete(callback);
+      callback();
     }
   }
 }

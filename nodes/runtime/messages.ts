@@ -40,9 +40,9 @@ export function withAckId<Sms extends object>(message: SmsMessage, record: Sms):
  * Reads acknowledgements from the input of a receiving node. If `msg.error` is not blank, the flow reports a failure
  * instead.
  */
-export function takeAcknowledgements(
+export function acceptAcknowledgements(
   node: Node,
-  subscription: () => { acknowledge(ackId: string, failed: boolean): boolean } | undefined,
+  subscription: () => { acknowledge(ackId: string, hasFailed: boolean): boolean } | undefined,
 ): void {
   node.on('input', (message: SmsMessage, _send, done) => {
     const ackId = ackIdOf(message);

@@ -32,8 +32,8 @@ const pollStates: readonly AccountState['polls'][number]['state'][] = [
 
 const seconds = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1_000);
 
-function gauge(name: string, help: string, read: (state: AccountState) => number | undefined): Metric {
-  return { name, type: 'gauge', help, samples: (state) => [[{}, read(state)]] };
+function gauge(name: string, help: string, readValue: (state: AccountState) => number | undefined): Metric {
+  return { name, type: 'gauge', help, samples: (state) => [[{}, readValue(state)]] };
 }
 
 function counter(name: string, help: string, count: keyof AccountState['counts']): Metric {
@@ -44,35 +44,41 @@ const metrics: readonly Metric[] = [
   {
     name: 'poll_state',
     type: 'gauge',
-    help: 'Where the poll of an endpoint stands: 1 for its state, 0 for the others.',
+    help: 'State of the poll of an endpoint: 1 for the current state, 0 for all other states.',
     samples: ({ polls }) =>
       polls.flatMap(({ kind, state }) =>
-        pollStates.map((one) => [{ kind, state: one }, one === state ? 1 : 0] as const),
+        pollStates.map((pollState) => [{ kind, state: pollState }, pollState === state ? 1 : 0] as const),
       ),
   },
   {
     name: 'poll_state_since_timestamp_seconds',
     type: 'gauge',
-    help: 'When the poll of an endpoint came to its state.',
+    help: 'Time at which the poll of an endpoint reached its state.',
     samples: ({ polls }) => polls.map(({ kind, since }) => [{ kind }, seconds(since)]),
   },
   {
     name: 'poll_last_answer_timestamp_seconds',
     type: 'gauge',
-    help: 'When the service last answered the poll of an endpoint.',
+    help: 'Time at which the service last answered the poll of an endpoint.',
     samples: ({ polls }) => polls.map(({ kind, lastAnswerAt }) => [{ kind }, seconds(lastAnswerAt)]),
   },
-  gauge('inbox_undelivered_messages', 'Messages that the flow has not taken yet.', ({ inbox }) => inbox.undelivered),
-  gauge('inbox_oldest_timestamp_seconds', 'When the oldest undelivered message came.', ({ inbox }) =>
+  gauge(
+    'inbox_undelivered_messages',
+    'Messages that no flow has received or acknowledged yet.',
+    ({ inbox }) => inbox.undelivered,
+  ),
+  gauge('inbox_oldest_timestamp_seconds', 'Time at which the oldest undelivered message arrived.', ({ inbox }) =>
     seconds(inbox.oldestAt),
   ),
   gauge('inbox_unhandled_messages', 'Unhandled messages and statuses.', ({ inbox }) => inbox.unhandled),
   gauge('sends_in_flight', 'Messages on their way to the service.', ({ sends }) => sends.inFlight),
-  gauge('sends_waiting', 'Messages that wait, with the stored messages.', ({ sends }) => sends.waiting),
+  gauge('sends_waiting', 'Messages that wait, including stored messages.', ({ sends }) => sends.waiting),
   gauge('sends_kept', 'Stored messages.', ({ sends }) => sends.kept),
-  gauge('sends_scheduled', 'Stored messages that cannot leave yet.', ({ sends }) => sends.scheduled),
-  gauge('sends_oldest_kept_timestamp_seconds', 'When the oldest stored message came.', ({ sends }) =>
-    seconds(sends.oldestKeptAt),
+  gauge('sends_scheduled', 'Stored messages that cannot be sent yet.', ({ sends }) => sends.scheduled),
+  gauge(
+    'sends_oldest_kept_timestamp_seconds',
+    'Time at which the node received the oldest stored message.',
+    ({ sends }) => seconds(sends.oldestKeptAt),
   ),
   gauge('sends_failing', 'Whether stored messages wait for a service that cannot be reached.', ({ sends }) =>
     sends.failing ? 1 : 0,
@@ -91,7 +97,7 @@ const metrics: readonly Metric[] = [
   counter('failed_recipients', 'Recipients that the service refused.', 'failed'),
   counter('opted_out_recipients', 'Opted-out recipients that were not sent to.', 'optedOut'),
   counter('not_allowed_recipients', 'Recipients outside the prefixes of the account.', 'notAllowed'),
-  counter('limited_recipients', 'Recipients that a limit of the account held back.', 'limited'),
+  counter('limited_recipients', 'Recipients that were not sent to because of a limit of the account.', 'limited'),
   counter('quiet_messages', 'Messages that were not sent because of quiet hours.', 'quiet'),
   counter('refused_messages', 'Messages that were not sent.', 'refused'),
   counter('uncertain_messages', 'Messages whose outcome became unknown.', 'uncertain'),
@@ -102,8 +108,12 @@ const metrics: readonly Metric[] = [
   counter('received_messages', 'Incoming messages.', 'received'),
   counter('received_statuses', 'Delivery statuses.', 'statuses'),
   counter('duplicate_messages', 'Messages and statuses that had been received before.', 'duplicates'),
-  counter('redelivered_messages', 'Messages and statuses that were given to the flow again.', 'redelivered'),
-  counter('unhandled_messages', 'Messages and statuses that a flow did not take, or no node.', 'unhandled'),
+  counter('redelivered_messages', 'Messages and statuses that entered the flow again.', 'redelivered'),
+  counter(
+    'unhandled_messages',
+    'Messages and statuses that no flow acknowledged, or that no node received.',
+    'unhandled',
+  ),
 ];
 
 /**

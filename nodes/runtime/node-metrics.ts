@@ -5,11 +5,11 @@ import type { SmsMessage } from './messages';
  * Starts to measure a send or a read. The returned function writes the duration and the number of received messages to
  * the log of Node-RED. Like core nodes, it does so only if `logging` in `settings.js` asks for metrics.
  */
-export function startMeasuring(node: Node, message: SmsMessage): (received?: number) => void {
+export function startMeasuring(node: Node, message: SmsMessage): (messageCount?: number) => void {
   const startedAt = performance.now();
-  return (received) => {
+  return (messageCount) => {
     if (!node.metric()) return;
     node.metric('duration.millis', message, Number((performance.now() - startedAt).toFixed(3)));
-    if (received !== undefined) node.metric('size.messages', message, received);
+    if (messageCount !== undefined) node.metric('size.messages', message, messageCount);
   };
 }

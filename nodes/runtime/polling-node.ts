@@ -6,7 +6,7 @@ import { badges, endBadge, showPollState } from './badges';
 import { raiseToCatch, startWithFlows } from './failures';
 import { FlowSender } from './flow-sender';
 import { Flows } from './flows';
-import { createDeliveredMessage, createReceivedMessage, takeAcknowledgements } from './messages';
+import { acceptAcknowledgements, createDeliveredMessage, createReceivedMessage } from './messages';
 import { parseChoice, parseNumber } from './settings';
 import { translate, translateError } from './texts';
 
@@ -44,7 +44,7 @@ export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig
     onUndelivered: (event: RecordOfKind, attempts: number) => {
       const message = createReceivedMessage(event, { redelivered: true });
       const error = translateError(RED, new SmsError('undelivered', { params: { attempts } }));
-      Flows.of(RED).onceHeard(node, () => node.error(error, message));
+      Flows.of(RED).onceCatchable(node, () => node.error(error, message));
     },
   };
 }
@@ -75,7 +75,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
   node.status(badges.connecting());
   const cancelStart = startWithFlows(RED, node, subscribe);
 
-  takeAcknowledgements(node, () => subscription);
+  acceptAcknowledgements(node, () => subscription);
 
   node.on('close', (done: () => void) => {
     cancelStart();

@@ -2,17 +2,17 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * Maximum wait, in ms, of a stop for inputs whose properties are being read, and of an input for earlier inputs. After
- * this wait of a stop, requests in flight get another 10 s, because Node-RED waits at most 15 s for a stop.
+ * Maximum time, in ms, for which a stop waits for inputs whose properties are being read, and an input waits for earlier
+ * inputs. A stop then gives requests in flight another 10 s, because Node-RED waits at most 15 s for a stop.
  */
-const patienceMs = 4_000;
+const maxWaitMs = 4_000;
 
 /** Keeps inputs in order while their properties are read, which can take long with a slow context store. */
 export class Readings {
   readonly #stops = new Set<() => void>();
   #onRead = () => {};
   /** Settles when the last reading and all earlier ones have ended. */
-  #last: Promise<void> | undefined;
+  #lastReading: Promise<void> | undefined;
   #isClosed = false;
 
   /**
@@ -20,15 +20,16 @@ export class Readings {
    * with `SMS_CLOSED` if the node stops and the reading takes more than 4 s longer.
    */
   run<T>(reading: Promise<T>): Promise<T> {
-    const turn = this.#stops.size > 0 && Promise.race([this.#last, sleep(patienceMs, undefined, { ref: false })]);
-    const ended = Promise.allSettled([reading, turn]).then(() => {});
-    this.#last = ended;
+    const earlierReadings =
+      this.#stops.size > 0 && Promise.race([this.#lastReading, sleep(maxWaitMs, undefined, { ref: false })]);
+    const whenEnded = Promise.allSettled([reading, earlierReadings]).then(() => {});
+    this.#lastReading = whenEnded;
     return new Promise((resolve, reject) => {
       const stop = () => reject(new SmsError('closed'));
       if (this.#isClosed) stop();
       this.#stops.add(stop);
-      const read = ended.then(() => reading);
-      read.then(resolve, reject).finally(() => {
+      const result = whenEnded.then(() => reading);
+      result.then(resolve, reject).finally(() => {
         this.#stops.delete(stop);
         if (this.#stops.size === 0) this.#onRead();
       });
@@ -38,10 +39,10 @@ export class Readings {
   /** Resolves when all properties are read, also those of inputs that Node-RED is delivering, or after 4 s. */
   async close(): Promise<void> {
     await nextTurn();
-    const read = new Promise<void>((resolve) => {
+    const whenRead = new Promise<void>((resolve) => {
       this.#onRead = resolve;
     });
-    if (this.#stops.size > 0) await Promise.race([read, sleep(patienceMs, undefined, { ref: false })]);
+    if (this.#stops.size > 0) await Promise.race([whenRead, sleep(maxWaitMs, undefined, { ref: false })]);
     this.#isClosed = true;
     for (const stop of this.#stops) stop();
   }

@@ -19,7 +19,7 @@ export class SendBadge {
   #isFailure = false;
   /** Whether the outcome has not been shown yet. */
   #isNew = false;
-  #shown: NodeStatus | undefined;
+  #shownBadge: NodeStatus | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Timer that runs while no message is in flight and the node has not reported the last outcome. */
   #idleTimer: NodeJS.Timeout | undefined;
@@ -52,19 +52,19 @@ export class SendBadge {
   /** Shows a failure immediately if no message is in flight, so that the next message does not hide it. */
   #showNext(): void {
     const show = () => this.#show();
-    if (!this.#current && !this.#isNew) {
+    if (!this.#createCurrentBadge && !this.#isNew) {
       this.#cancel();
       this.#idleTimer = setTimeout(show, outcomeFollowsMs);
-    } else if (this.#current || !this.#isFailure) {
+    } else if (this.#createCurrentBadge || !this.#isFailure) {
       this.#timer ??= setTimeout(show, badgeIntervalMs);
     } else show();
   }
 
   #show(): void {
     this.#cancel();
-    const current = this.#current?.();
-    if (!current) this.#isNew = false;
-    this.#set(current ?? this.#outcome?.() ?? {});
+    const currentBadge = this.#createCurrentBadge?.();
+    if (!currentBadge) this.#isNew = false;
+    this.#setBadge(currentBadge ?? this.#outcome?.() ?? {});
   }
 
   #cancel(): void {
@@ -74,7 +74,7 @@ export class SendBadge {
   }
 
   /** Returns a function that creates the badge of the current activity, if any. */
-  get #current(): (() => NodeStatus) | undefined {
+  get #createCurrentBadge(): (() => NodeStatus) | undefined {
     const { outage, sending, waiting, nextAt, awaitingReply } = this.#state;
     if (outage) return () => badges.outage(outage, waiting);
     if (sending > 0) return () => badges.sending(sending);
@@ -83,11 +83,11 @@ export class SendBadge {
     return awaitingReply > 0 ? () => badges.awaitingReply(awaitingReply) : undefined;
   }
 
-  #set(badge: NodeStatus): void {
+  #setBadge(badge: NodeStatus): void {
     const { fill, shape, text } = badge;
-    const shown = this.#shown;
-    if (shown?.fill === fill && shown?.shape === shape && shown?.text === text) return;
-    this.#shown = badge;
+    const shownBadge = this.#shownBadge;
+    if (shownBadge?.fill === fill && shownBadge?.shape === shape && shownBadge?.text === text) return;
+    this.#shownBadge = badge;
     this.#node.status(badge);
   }
 }

@@ -49,7 +49,7 @@ const defaultsOf: Readonly<Record<SenderType, Defaults>> = {
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
 /** Settings that are the same for every message. */
-type Plain =
+type PlainSetting =
   | 'retries'
   | 'retryUncertain'
   | 'resolve'
@@ -62,7 +62,7 @@ type Plain =
   | `${'expire' | 'priority'}${'' | 'Type'}`;
 
 /** The configuration of `sms-send` or `sms-ask`. */
-export type SendConfig = NodeDef & { account?: string } & { [Key in Field | `${Field}Type` | Plain]?: unknown };
+export type SendConfig = NodeDef & { account?: string } & { [Key in Field | `${Field}Type` | PlainSetting]?: unknown };
 
 /** Settings that do not depend on the input. */
 interface FixedSettings
@@ -104,12 +104,12 @@ export class SendFields {
   readonly #constants: Values = { to: undefined, body: undefined };
   /** Fields whose values can differ for each message. */
   readonly #variables: readonly TypedInput<Field>[];
-  readonly #typed: ReadonlySet<Field>;
+  readonly #usedFields: ReadonlySet<Field>;
   /**
    * A field whose fixed text is `${NAME}` although the variable is not set. Each input then fails, because `${NAME}`
    * must not be sent as text or used as a key.
    */
-  readonly #unset: TypedInput<Field> | undefined;
+  readonly #unsetField: TypedInput<Field> | undefined;
   readonly #isAutomatic: boolean;
   #settings: FixedSettings | undefined;
 
@@ -122,9 +122,9 @@ export class SendFields {
     const inputs = defaults.map(([field, byDefault]) => readField(config, field, byDefault));
     this.#variables = inputs.filter((input) => !isConstant(input));
     for (const input of inputs) if (isConstant(input)) this.#constants[input.field] = constantOf(input);
-    this.#unset = inputs.find(({ type, value }) => (type === 'str' || type === 'template') && isEnv(value));
+    this.#unsetField = inputs.find(({ type, value }) => (type === 'str' || type === 'template') && isEnv(value));
     this.#isAutomatic = inputs.some(({ field, type }) => field === 'contentType' && /^(?:auto|gsm)$/.test(type));
-    this.#typed = new Set(inputs.filter(({ type }) => type !== 'none').map(({ field }) => field));
+    this.#usedFields = new Set(inputs.filter(({ type }) => type !== 'none').map(({ field }) => field));
   }
 
   /**
@@ -135,7 +135,7 @@ export class SendFields {
   get usesStore(): boolean {
     const { isKept } = this.parseSettings();
     if (isKept || this.#type === 'sms-ask') return true;
-    return (['once', 'remember', 'report', 'at'] as const).some((field) => this.#typed.has(field));
+    return (['once', 'remember', 'report', 'at'] as const).some((field) => this.#usedFields.has(field));
   }
 
   /**
@@ -165,7 +165,7 @@ export class SendFields {
    */
   async read(message: SmsMessage, { maxLength, timeZone }: AccountFacts): Promise<SendOrder> {
     const { isKept, isEssential, retries, retryUncertain, resolveMs, unlimited, answers } = this.parseSettings();
-    if (this.#unset) parseText(this.#unset.field, this.#unset.value);
+    if (this.#unsetField) parseText(this.#unsetField.field, this.#unsetField.value);
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
       values[input.field] = await this.#evaluate(input, message);
@@ -180,16 +180,16 @@ export class SendFields {
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isEssential) options.essential = true;
     const { once, replace, remember, report } = values;
-    const at = this.#typed.has('at') ? parseAt(values.at, timeZone, Date.now()) : undefined;
+    const at = this.#usedFields.has('at') ? parseAt(values.at, timeZone, Date.now()) : undefined;
     if (isKept || at !== undefined) {
       const minutes = await this.#number('expire', message);
       const keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
       if (isKept) options.keep = keep;
       if (at !== undefined) options.at = { time: at, keep };
     }
-    if (this.#typed.has('once')) options.once = parseKey('once', once);
-    if (this.#typed.has('replace')) options.replaceKey = parseKey('replace', replace);
-    if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
+    if (this.#usedFields.has('once')) options.once = parseKey('once', once);
+    if (this.#usedFields.has('replace')) options.replaceKey = parseKey('replace', replace);
+    if (this.#usedFields.has('remember')) options.remember = { value: parseRemembered(remember) };
     if (!isBlank(report)) options.reportMs = parseInput('report', report, limits['sms-send'].report) * 60 * minuteMs;
     if (answers) {
       const { waitMs, again } = this.#readAsk(values, maxLength);
@@ -201,7 +201,7 @@ export class SendFields {
 
   /** Whether an input withdraws a stored message instead of sending one. */
   isReset(message: SmsMessage): boolean {
-    return this.#typed.has('replace') && Object.hasOwn(message, 'reset');
+    return this.#usedFields.has('replace') && Object.hasOwn(message, 'reset');
   }
 
   /**
@@ -210,7 +210,7 @@ export class SendFields {
    * @throws SmsError `SMS_INPUT` with the field `replace`
    */
   async readReplaceKey(message: SmsMessage): Promise<string> {
-    if (this.#unset?.field === 'replace') parseText('replace', this.#unset.value);
+    if (this.#unsetField?.field === 'replace') parseText('replace', this.#unsetField.value);
     const input = this.#variables.find(({ field }) => field === 'replace');
     return parseKey('replace', input ? await this.#evaluate(input, message) : this.#constants.replace);
   }
@@ -293,12 +293,12 @@ function readField(
 
 function parseMailto(field: string, value: unknown): object | undefined {
   if (isBlank(value)) return undefined;
-  let parsed = value;
+  let mail = value;
   try {
-    if (typeof value === 'string') parsed = JSON.parse(value);
+    if (typeof value === 'string') mail = JSON.parse(value);
   } catch {}
-  if (typeof parsed !== 'object' || parsed === null) throw new SmsError('mailto', { field, params: { field } });
-  return parsed;
+  if (typeof mail !== 'object' || mail === null) throw new SmsError('mailto', { field, params: { field } });
+  return mail;
 }
 
 /** Returns a copy of a value with the parts that JSON can represent. */

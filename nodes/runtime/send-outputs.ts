@@ -51,8 +51,8 @@ function createRecord({ encoding, parts, replacements, ...event }: SentEvent, ou
 
 /** Returns a record without absent fields, and with the flags `redelivered` and `duplicate` of the event. */
 function withMarks(record: object, { redelivered, duplicate }: { redelivered: boolean; duplicate?: boolean }): object {
-  const marked = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
-  return Object.fromEntries(Object.entries(marked).filter(([, value]) => value !== undefined));
+  const markedRecord = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
+  return Object.fromEntries(Object.entries(markedRecord).filter(([, value]) => value !== undefined));
 }
 
 /** Prepares a copy of the current input for each failed recipient. A `join` node can combine the copies. */
@@ -63,13 +63,13 @@ function prepareFailures(
   failed: Sent['failed'],
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
-  const { sms: before } = message;
+  const { sms: inputSms } = message;
   // Copies the input first, because a node after output 1 can change it before the last copy is created.
-  const { parts, ...whole } = copyMessage(RED, message, perCopy);
+  const { parts, ...inputCopy } = copyMessage(RED, message, perCopy);
   return failed.map((result, index) => () => {
-    const copy = copyMessage(RED, whole);
+    const copy = copyMessage(RED, inputCopy);
     copy.topic = result.msisdn;
-    copy.sms = withAckId({ sms: before }, withMarks({ messageId: event.outcome.messageId, ...result }, event));
+    copy.sms = withAckId({ sms: inputSms }, withMarks({ messageId: event.outcome.messageId, ...result }, event));
     copy.parts = createParts({ parts }, { id, count: failed.length, index });
     return copy;
   });
@@ -79,7 +79,7 @@ function prepareFailures(
 function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.withheld?.length) return sent;
   const messageByMsisdn = new Map(
-    sent.withheld.map((one) => [one.msisdn, translateError(RED, explainWithheld(one)).message]),
+    sent.withheld.map((refusal) => [refusal.msisdn, translateError(RED, explainWithheld(refusal)).message]),
   );
   const translate = <Result extends { msisdn: string }>(result: Result): Result => {
     const errorMessage = messageByMsisdn.get(result.msisdn);
@@ -90,7 +90,7 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
 
 /**
  * Creates a copy of the flow message: at output 1 with the answer, or at output 2 with the reason why there is no
- * answer (§4b).
+ * answer.
  */
 export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, event: AnswerEvent): SendOutputs {
   const { result, recipient, messageId } = event;
@@ -109,7 +109,7 @@ export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, event: An
   return [null, [copy]];
 }
 
-/** Creates a copy of the flow message at output 3 with the report (§4a). */
+/** Creates a copy of the flow message at output 3 with the report. */
 export function createReportOutputs(RED: NodeAPI, message: SmsMessage, event: ReportEvent): SendOutputs {
   const { result, ...handsets } = event.report;
   const copy = copyMessage(RED, message, ['sms']);

@@ -3,7 +3,7 @@ import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { type AnswerEvent, type OutcomeEvent, type ReportEvent, type SendingNode, SmsError } from '../../src';
 import { getAccount, type UsableAccount } from './account-node';
 import { badges } from './badges';
-import { putError, raise, raiseToCatch, startWithFlows } from './failures';
+import { raise, raiseToCatch, setError, startWithFlows } from './failures';
 import { FlowSender } from './flow-sender';
 import { Flows } from './flows';
 import { copyMessage, type Input, type SmsMessage } from './messages';
@@ -28,7 +28,7 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
     const sender = new Sender(RED, this, config, type);
     const cancelStart = startWithFlows(RED, this, () => sender.start());
     this.on('input', (message: SmsMessage, _send, done) => {
-      void sender.take({ node: this, message, done: callOnce(done) });
+      void sender.handleInput({ node: this, message, done: callOnce(done) });
     });
     this.on('close', (done: () => void) => {
       cancelStart();
@@ -60,7 +60,7 @@ class Sender {
   readonly #fields: SendFields;
   readonly #badge: SendBadge;
   readonly #output: FlowSender;
-  readonly #stored: StoredFlowMessage<SmsMessage>;
+  readonly #storedFlowMessage: StoredFlowMessage<SmsMessage>;
   readonly #readings = new Readings();
   /**
    * Errors while the node is being stopped, with their counts. They are logged, because the Catch node might already be
@@ -78,7 +78,7 @@ class Sender {
     this.#fields = new SendFields(RED, node, config, type);
     this.#badge = new SendBadge(node);
     this.#output = new FlowSender(RED, node);
-    this.#stored = new StoredFlowMessage((flowMessage) => this.#restore(flowMessage));
+    this.#storedFlowMessage = new StoredFlowMessage((flowMessage) => this.#restore(flowMessage));
     if (!config.account) this.#showError(new SmsError('noAccount'));
   }
 
@@ -94,7 +94,7 @@ class Sender {
   }
 
   /** Sends the message for an input, or raises the reason why it cannot be sent. Never rejects. */
-  async take(input: Input): Promise<void> {
+  async handleInput(input: Input): Promise<void> {
     const { message } = input;
     try {
       const { account, sending } = this.#attach();
@@ -116,10 +116,10 @@ class Sender {
   async close(): Promise<void> {
     this.#lateErrors = new Map();
     this.#badge.close();
-    const read = this.#readings.close();
-    this.#account?.awaited.add(read);
-    await read;
-    this.#account?.awaited.delete(read);
+    const whenRead = this.#readings.close();
+    this.#account?.pendingTasks.add(whenRead);
+    await whenRead;
+    this.#account?.pendingTasks.delete(whenRead);
     this.#logLateErrors();
     await this.#sending?.close();
     this.#output.close();
@@ -159,11 +159,11 @@ class Sender {
   }
 
   #refuse(input: Input, error: unknown): void {
-    const translated = putError(this.#RED, this.#node, input.message, { error });
+    const translated = setError(this.#RED, this.#node, input.message, { error });
     this.#sending?.countRefused();
     this.#countLate(translated);
     this.#showError(translated);
-    Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, translated, input.message, input));
+    Flows.of(this.#RED).onceCatchable(this.#node, () => raise(this.#node, translated, input.message, input));
   }
 
   /** Resolves with whether the outcome entered the flow. */
@@ -175,7 +175,7 @@ class Sender {
   async #onError(event: OutcomeEvent, outcome: SmsError): Promise<boolean> {
     this.#showError(outcome);
     if (!event.origin || event.isKept) return this.#output.raise(() => this.#raise(event, outcome));
-    await new Promise<void>((resolve) => Flows.of(this.#RED).onceHeard(this.#node, resolve));
+    await new Promise<void>((resolve) => Flows.of(this.#RED).onceCatchable(this.#node, resolve));
     this.#raise(event, outcome);
     return true;
   }
@@ -209,7 +209,7 @@ class Sender {
       if (!isRaised) this.#raise(event, outcome);
       return;
     }
-    Flows.of(this.#RED).onceSettled(async () => {
+    Flows.of(this.#RED).afterChange(async () => {
       for (const create of unsent) {
         this.#RED.nodes.getNode(this.#node.id)?.send(create() as NodeMessage[]);
         await nextTurn();
@@ -232,13 +232,13 @@ class Sender {
   #raise(event: OutcomeEvent, outcome: SmsError): void {
     const origin = event.origin as Origin | undefined;
     const message = this.#messageOf(event);
-    const isAgain = origin?.isRaised ?? false;
-    const redelivered = event.redelivered || isAgain;
-    const error = putError(this.#RED, this.#node, message, { error: outcome, redelivered });
+    const wasRaised = origin?.isRaised ?? false;
+    const redelivered = event.redelivered || wasRaised;
+    const error = setError(this.#RED, this.#node, message, { error: outcome, redelivered });
     this.#countLate(error);
     if (origin) origin.isRaised = true;
     // Does not end the input again, because the first error has already ended it.
-    raise(this.#node, error, message, isAgain ? undefined : origin);
+    raise(this.#node, error, message, wasRaised ? undefined : origin);
   }
 
   #messageOf({ origin, flowMessage }: OutcomeEvent): SmsMessage {
@@ -247,7 +247,7 @@ class Sender {
 
   #followUpMessageOf({ origin, flowMessage }: Pick<ReportEvent, 'origin' | 'flowMessage'>): SmsMessage {
     const knownOrigin = origin as Origin | undefined;
-    return knownOrigin ? (knownOrigin.copy ?? knownOrigin.message) : this.#stored.read(flowMessage);
+    return knownOrigin ? (knownOrigin.copy ?? knownOrigin.message) : this.#storedFlowMessage.read(flowMessage);
   }
 
   #restore(flowMessage: string | undefined): SmsMessage {

@@ -110,12 +110,12 @@ const quotedProperties = ['value', 'value2', 'exp'];
 /** Returns the reason in one line. Omits quoted values, because the reason is logged. */
 function describeFailure(error: unknown): string | undefined {
   // Some context stores report an error as a string instead of an Error.
-  const { message, code, ...rest }: Record<string, unknown> =
+  const { message, code, ...details }: Record<string, unknown> =
     typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;
   // A syntax error quotes only the expression, not the flow message.
-  const values = /^S/.test(String(code)) ? [] : quotedProperties.map((name) => quote(rest[name]));
-  const text = values.reduce<string>((left, value) => (value ? left.replaceAll(value, '…') : left), message);
+  const values = /^S/.test(String(code)) ? [] : quotedProperties.map((name) => quote(details[name]));
+  const text = values.reduce<string>((result, value) => (value ? result.replaceAll(value, '…') : result), message);
   const line = text.replace(/\s+/g, ' ').trim().slice(0, maxReasonLength).replace(/\.$/, '');
   return line || undefined;
 }

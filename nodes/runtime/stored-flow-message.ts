@@ -9,10 +9,10 @@ const maxBytes = 256 * 1024;
  * Property name that identifies a Buffer or a Date in JSON. A property of the flow message with this name is stored
  * with one more `$` in front.
  */
-const mark = '$sms';
+const typeProperty = '$sms';
 
 /** Properties of open connections, which are not stored. */
-const unkept = new Set(['req', 'res']);
+const unstoredProperties = new Set(['req', 'res']);
 
 /**
  * Formats a flow message as JSON that a later process can read. Includes each property that JSON can represent, and
@@ -40,18 +40,18 @@ function format(message: object, limitBytes: number): string | undefined {
     else if (original !== undefined) minBytes++;
     if (minBytes > limitBytes) throw new RangeError('too large');
     if (original instanceof StoredBuffer) return value;
-    if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
+    if (original instanceof Date) return { [typeProperty]: 'Date', value: value as string | null } satisfies TypedValue;
     if (Array.isArray(value)) return value.some(Buffer.isBuffer) ? value.map(wrapBuffer) : value;
     return rename(value, /^\$+sms$/, escapeName, wrapBuffer);
   };
   const properties = Object.entries(message).flatMap(([name, value]) => {
-    const before = minBytes;
+    const earlierMinBytes = minBytes;
     try {
-      const text = unkept.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
+      const text = unstoredProperties.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
       // Omits a property that JSON cannot represent. If the property is too large, the whole flow message is too large.
-      if (minBytes <= limitBytes) minBytes = before;
+      if (minBytes <= limitBytes) minBytes = earlierMinBytes;
       return [];
     }
   });
@@ -83,25 +83,25 @@ export function parseFlowMessage(text: string | undefined, onUnreadable: () => v
  */
 export class StoredFlowMessage<Message> {
   readonly #parse: (text: string | undefined) => Message;
-  #last: { text: string | undefined; message: Message } | undefined;
+  #lastResult: { text: string | undefined; message: Message } | undefined;
 
   constructor(parse: (text: string | undefined) => Message) {
     this.#parse = parse;
   }
 
   read(text: string | undefined): Message {
-    if (!this.#last) {
+    if (!this.#lastResult) {
       setImmediate(() => {
-        this.#last = undefined;
+        this.#lastResult = undefined;
       });
     }
-    if (!this.#last || this.#last.text !== text) this.#last = { text, message: this.#parse(text) };
-    return this.#last.message;
+    if (!this.#lastResult || this.#lastResult.text !== text) this.#lastResult = { text, message: this.#parse(text) };
+    return this.#lastResult.message;
   }
 }
 
-interface Marked {
-  [mark]: 'Buffer' | 'Date';
+interface TypedValue {
+  [typeProperty]: 'Buffer' | 'Date';
   value: string | null;
 }
 
@@ -109,8 +109,8 @@ interface Marked {
 class StoredBuffer {
   constructor(readonly buffer: Buffer) {}
 
-  toJSON(): Marked {
-    return { [mark]: 'Buffer', value: this.buffer.toString('base64') };
+  toJSON(): TypedValue {
+    return { [typeProperty]: 'Buffer', value: this.buffer.toString('base64') };
   }
 }
 
@@ -124,10 +124,10 @@ function escapeName(name: string): string {
 
 /** Restores a Buffer, a Date or a changed property name in parsed JSON. JSON.parse calls it for inner values first. */
 function restore(_name: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, mark)) {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, typeProperty)) {
     return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
   }
-  const { [mark]: type, value: text } = value as Marked;
+  const { [typeProperty]: type, value: text } = value as TypedValue;
   // In JSON, null stands for an invalid Date.
   return type === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
 }

@@ -8,7 +8,7 @@ const catalogs = '@messaging-service/node-red-sms/';
 const catalog = `${catalogs}sms-account:sms-account.`;
 
 /** Node types whose catalogs contain the labels of properties. */
-const labelling = ['sms-account', 'sms-send', 'sms-ask', 'sms-feed', 'sms-callback-in'];
+const labelledTypes = ['sms-account', 'sms-send', 'sms-ask', 'sms-feed', 'sms-callback-in'];
 
 type Params = Readonly<Record<string, string | number>>;
 
@@ -29,15 +29,15 @@ export function translateError(RED: NodeAPI, error: unknown): SmsError {
 
 /** Replaces property names by the labels of the form, and ISO 8601 times by local times with their zone. */
 function formatParams(RED: NodeAPI, params: Params): Params {
-  const places = Object.entries(params).map(([place, value]) => {
-    if (place === 'field' || place === 'setting') return [place, labelOf(RED, String(value))];
-    return [place, place === 'until' ? formatInZone(nextMinute(Date.parse(String(value)))) : value];
+  const formattedParams = Object.entries(params).map(([name, value]) => {
+    if (name === 'field' || name === 'setting') return [name, labelOf(RED, String(value))];
+    return [name, name === 'until' ? formatInZone(nextMinute(Date.parse(String(value)))) : value];
   });
-  return Object.fromEntries(places);
+  return Object.fromEntries(formattedParams);
 }
 
 function labelOf(RED: NodeAPI, property: string): string {
-  for (const type of labelling) {
+  for (const type of labelledTypes) {
     const key = `${type}.label.${property}`;
     const label = RED._(`${catalogs}${type}:${key}`);
     if (!label.endsWith(key)) return label;

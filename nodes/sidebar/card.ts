@@ -14,7 +14,7 @@ export interface ShownAccount {
   id: string;
   label: string;
   /** Labels of the other nodes of the same account. */
-  others: readonly string[];
+  otherLabels: readonly string[];
   /** Id of the node that the edit button (pencil) opens. */
   editable?: string;
   /** Absent if the account is not deployed. */
@@ -54,16 +54,16 @@ export class Card {
   readonly #edit: HTMLButtonElement;
   readonly #note = element('p', { class: 'sms-note' });
   readonly #alarms = element('ul', { class: 'sms-lines' });
-  readonly #former = new Choices<'forget'>(
+  readonly #formerChoices = new Choices<'forget'>(
     [{ name: 'forget', label: say('former.forget'), question: say('former.question') }],
     () => void this.#forgetFormer(),
   );
   readonly #refusal = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
   readonly #lines = element('ul', { class: 'sms-lines' });
-  readonly #shown = new Map<string, HTMLElement>();
+  readonly #lineItems = new Map<string, HTMLElement>();
   readonly #facts = element('dl', { class: 'sms-facts' });
   readonly #shelves: Readonly<Record<ShelfName, Shelf>>;
-  readonly #counted = element('h4', {});
+  readonly #countsHeading = element('h4', {});
   readonly #counts = element('dl', { class: 'sms-facts' });
   readonly #details: HTMLElement;
   readonly #now: () => number;
@@ -97,14 +97,14 @@ export class Card {
       'div',
       {},
       this.#alarms,
-      this.#former.element,
+      this.#formerChoices.element,
       this.#refusal,
       ...[uncertain, unhandled].flatMap(partsOf),
       this.#lines,
       ...[kept, undelivered, awaitingReply].flatMap(partsOf),
       this.#facts,
       ...partsOf(optOuts),
-      this.#counted,
+      this.#countsHeading,
       this.#counts,
     );
     this.element = element(
@@ -128,12 +128,12 @@ export class Card {
     setText(this.#note, this.#explain());
     show(this.#note, this.#note.textContent !== '');
     show(this.#details, running?.state !== undefined);
-    const before = this.#shelves.optOuts.total;
+    const earlierTotal = this.#shelves.optOuts.total;
     this.tick();
     for (const [name, shelf] of Object.entries(this.#shelves)) {
       if (!running?.state || shelf.heading.hidden) close(shelf);
       // Reading the opted-out numbers triggers a change event, so this list is reloaded only if its count changed.
-      else if (name !== 'optOuts' || shelf.total !== before) void shelf.list?.refresh();
+      else if (name !== 'optOuts' || shelf.total !== earlierTotal) void shelf.list?.refresh();
     }
   }
 
@@ -155,7 +155,7 @@ export class Card {
       this.#lines,
       lines.filter(({ level }) => level === 'good'),
     );
-    show(this.#former.element, state.store.former !== undefined);
+    show(this.#formerChoices.element, state.store.former !== undefined);
     show(this.#refusal, state.store.former !== undefined && this.#refusal.textContent !== '');
     this.#showShelves(state);
     for (const { list } of Object.values(this.#shelves)) list?.tick();
@@ -163,7 +163,7 @@ export class Card {
     const counts = countNames.flatMap((name) => countFact(`count.${name}`, running.today?.[name]));
     const { todaySince } = running;
     const heading = todaySince ? say('todaySince', { time: formatMoment(todaySince, this.#now()) }) : say('today');
-    setText(this.#counted, heading);
+    setText(this.#countsHeading, heading);
     showFacts(this.#counts, counts.length > 0 ? counts : [[say('nothingYet'), '']]);
     const isToDecide = state.sends.uncertain > 0 || state.inbox.unhandled > 0;
     const isBad = alarms.some(({ level }) => level === 'bad');
@@ -174,12 +174,12 @@ export class Card {
   }
 
   #explain(): string {
-    const { running, isDisabled, others } = this.#account;
+    const { running, isDisabled, otherLabels } = this.#account;
     if (running?.error) return running.error.message;
     if (running) {
       const connection = running.state?.connection;
       return [
-        ...(others.length > 0 ? [text('sms-account.hint.sameLogin', { names: listNames(others) })] : []),
+        ...(otherLabels.length > 0 ? [text('sms-account.hint.sameLogin', { names: listNames(otherLabels) })] : []),
         ...(connection ? [explainConnection(connection)] : []),
       ].join(' ');
     }
@@ -197,18 +197,18 @@ export class Card {
     }
     if (sends.failing) {
       const { code, message, since, nextTryAt } = sends.failing;
-      const next = nextTryAt ? keepTogether(say('nextTry', { time: formatAhead(nextTryAt, now) })) : say('trying');
+      const nextTry = nextTryAt ? keepTogether(say('nextTry', { time: formatAhead(nextTryAt, now) })) : say('trying');
       const words = say('line', { name: say('kind.sending'), words: say('poll.failing', { error: message }) });
-      lines.push({ name: 'sending', level: 'bad', words, code, times: [sinceWhen(since), next] });
+      lines.push({ name: 'sending', level: 'bad', words, code, times: [sinceWhen(since), nextTry] });
     }
     for (const { kind, state, since, lastAnswerAt } of polls) {
       const level = state === 'failing' ? 'bad' : state === 'paused' ? 'warning' : 'good';
-      const answer = lastAnswerAt
+      const lastAnswer = lastAnswerAt
         ? keepTogether(say('lastAnswer', { age: formatAge(lastAnswerAt, now) }))
         : say('noAnswer');
       const stateText = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
       const words = say('line', { name: say(`kind.${kind}`), words: stateText });
-      lines.push({ name: kind, level, words, times: [sinceWhen(since), answer] });
+      lines.push({ name: kind, level, words, times: [sinceWhen(since), lastAnswer] });
     }
     if (polls.length === 0) lines.push({ name: 'noPolls', level: 'good', words: say('noPolls') });
     const pollsAlone = optOut === true && polls.some(({ kind }) => kind === 'incoming') && !isUsedBy('sms-in', ids);
@@ -219,9 +219,9 @@ export class Card {
   }
 
   async #forgetFormer(): Promise<void> {
-    this.#former.setBusy(true);
+    this.#formerChoices.setBusy(true);
     const answer = await forgetFormer(this.#account.id);
-    this.#former.setBusy(false);
+    this.#formerChoices.setBusy(false);
     setText(
       this.#refusal,
       'refusal' in answer ? explainRefusal(answer, { denied: 'deniedEntries', missing: 'gone' }) : '',
@@ -232,9 +232,9 @@ export class Card {
   #showLines(list: HTMLElement, lines: readonly Line[]): void {
     const items = lines.map(({ name, level, words, code, times = [] }) => {
       const item =
-        this.#shown.get(name) ??
+        this.#lineItems.get(name) ??
         element('li', {}, element('div', {}), element('div', { class: 'sms-muted' }), element('div', {}));
-      this.#shown.set(name, item);
+      this.#lineItems.set(name, item);
       item.dataset.level = level;
       const [said, when, help] = item.children as unknown as HTMLElement[];
       if (said) setText(said, words);
@@ -266,8 +266,8 @@ export class Card {
       awaitingReply: sends.awaitingReply,
       optOuts: consent.optedOut,
     };
-    const isAsked = this.#account.running?.optOut === true;
-    const oldest = new Map([
+    const usesOptOut = this.#account.running?.optOut === true;
+    const oldestTimes = new Map([
       ['kept', sends.oldestKeptAt],
       ['undelivered', inbox.oldestAt],
     ]);
@@ -279,9 +279,9 @@ export class Card {
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
       // An open list stays visible and shows that it is empty.
-      show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && isAsked));
-      const oldestAt = oldest.get(name);
-      if (name === 'optOuts' && !isAsked) setText(age, say('optOuts.off'));
+      show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && usesOptOut));
+      const oldestAt = oldestTimes.get(name);
+      if (name === 'optOuts' && !usesOptOut) setText(age, say('optOuts.off'));
       else setText(age, oldestAt ? say('oldest', { age: keepTogether(formatAge(oldestAt, this.#now())) }) : '');
     }
   }

@@ -42,7 +42,7 @@ export class Choices<Name extends string> {
     this.#isBusy = isBusy;
     this.element.setAttribute('aria-busy', String(isBusy));
     // Sets `aria-disabled` instead of `disabled`, because a disabled button would lose the focus.
-    for (const one of this.element.querySelectorAll('button')) one.setAttribute('aria-disabled', String(isBusy));
+    for (const item of this.element.querySelectorAll('button')) item.setAttribute('aria-disabled', String(isBusy));
     if (isBusy || !this.element.dataset.asks) return;
     const hadFocus = this.element.contains(document.activeElement);
     this.#show();

@@ -9,13 +9,13 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   attributes: Attributes = {},
   ...children: (Node | string)[]
 ): HTMLElementTagNameMap[Tag] {
-  const made = document.createElement(tag);
+  const newElement = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === 'function') made.addEventListener(name, value);
-    else made.setAttribute(name, value);
+    if (typeof value === 'function') newElement.addEventListener(name, value);
+    else newElement.setAttribute(name, value);
   }
-  made.append(...children);
-  return made;
+  newElement.append(...children);
+  return newElement;
 }
 
 /** Creates an icon that screen readers skip. */
@@ -33,22 +33,22 @@ export function button(label: string, onClick: () => void, attributes: Attribute
 }
 
 /** Sets a text only if it has changed, so that screen readers do not announce it again. */
-export function setText(on: HTMLElement, text: string): void {
-  if (on.textContent !== text) on.textContent = text;
+export function setText(target: HTMLElement, text: string): void {
+  if (target.textContent !== text) target.textContent = text;
 }
 
 /** Shows or hides an element. */
-export function show(shown: HTMLElement, isShown: boolean): void {
-  shown.hidden = !isShown;
+export function show(target: HTMLElement, isShown: boolean): void {
+  target.hidden = !isShown;
 }
 
 /** Puts children in order. Does not move a child that is already in place, so the child keeps the focus. */
 export function arrange(parent: HTMLElement, children: readonly HTMLElement[]): void {
-  const wanted = new Set<Element>(children);
-  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  const newChildren = new Set<Element>(children);
+  for (const child of [...parent.children]) if (!newChildren.has(child)) child.remove();
   for (const [index, child] of children.entries()) {
-    const there = parent.children[index];
-    if (there !== child) parent.insertBefore(child, there ?? null);
+    const currentChild = parent.children[index];
+    if (currentChild !== child) parent.insertBefore(child, currentChild ?? null);
   }
 }
 

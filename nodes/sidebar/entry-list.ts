@@ -35,7 +35,7 @@ export function listEntries(account: string, name: ListName, now: () => number):
     () => void list.restart(),
   );
   const searchBar = element('div', { class: 'sms-search' }, search.element);
-  const all = new Choices<EntryActionName>([], (action) => void takeAll(action));
+  const allChoices = new Choices<EntryActionName>([], (action) => void actOnAll(action));
   const list = new PagedList<Entries>({
     denied: say('refusal.deniedEntries'),
     empty: () => say(search.value === '' ? `empty.${name}` : 'notFound'),
@@ -43,11 +43,11 @@ export function listEntries(account: string, name: ListName, now: () => number):
     draw({ entries, total }) {
       show(searchBar, total > 1 || search.value !== '');
       // Hides the actions on all entries during a search, because the search shows only some of them.
-      all.offer(total > 1 && search.value === '' ? choicesFor(name, total) : []);
+      allChoices.offer(total > 1 && search.value === '' ? choicesFor(name, total) : []);
       const formerRows = rows;
       rows = new Map();
       for (const entry of entries) {
-        const row = formerRows.get(entry.id) ?? new EntryRow(name, (action) => void take(entry.id, action));
+        const row = formerRows.get(entry.id) ?? new EntryRow(name, (action) => void act(entry.id, action));
         row.update(entry, now());
         rows.set(entry.id, row);
       }
@@ -58,20 +58,20 @@ export function listEntries(account: string, name: ListName, now: () => number):
     },
   });
 
-  async function takeAll(action: EntryActionName): Promise<void> {
-    all.setBusy(true);
+  async function actOnAll(action: EntryActionName): Promise<void> {
+    allChoices.setBusy(true);
     const answer = await decideAll(account, name as EntryStateName, action);
-    all.setBusy(false);
+    allChoices.setBusy(false);
     if ('refusal' in answer) list.showNotice(explainRefusal(answer, { denied: 'deniedEntries' }));
     else {
       const { done, left } = answer.value;
-      const rest = left > 0 ? ` ${say('done.left', { left: formatNumber(left) })}` : '';
-      list.showNotice(`${say('done.all', { done: formatNumber(done) })}${rest}`);
+      const leftWords = left > 0 ? ` ${say('done.left', { left: formatNumber(left) })}` : '';
+      list.showNotice(`${say('done.all', { done: formatNumber(done) })}${leftWords}`);
     }
     await list.restart();
   }
 
-  async function take(id: string, action: EntryActionName): Promise<void> {
+  async function act(id: string, action: EntryActionName): Promise<void> {
     const choices = rows.get(id)?.choices;
     choices?.setBusy(true);
     const answer = await decide(account, id, action);
@@ -86,6 +86,6 @@ export function listEntries(account: string, name: ListName, now: () => number):
   }
 
   show(searchBar, false);
-  list.element.prepend(searchBar, all.element);
+  list.element.prepend(searchBar, allChoices.element);
   return list;
 }

@@ -36,13 +36,17 @@ const actions: Readonly<Record<ListName, readonly (readonly [action: EntryAction
 };
 
 /** Returns the actions on one entry of a list, or on all entries. Actions on all entries always need confirmation. */
-export function choicesFor(state: ListName, all?: number): Choice<EntryActionName>[] {
-  return actions[state].map(([name, isAsked]) => {
+export function choicesFor(state: ListName, entryCount?: number): Choice<EntryActionName>[] {
+  return actions[state].map(([name, needsConfirmation]) => {
     const key = state === 'uncertain' && name === 'send' ? 'sendAgain' : name;
-    if (all === undefined) {
-      return { name, label: say(`action.${key}`), ...(isAsked && { question: say(`question.${state}.${name}`) }) };
+    if (entryCount === undefined) {
+      return {
+        name,
+        label: say(`action.${key}`),
+        ...(needsConfirmation && { question: say(`question.${state}.${name}`) }),
+      };
     }
-    const question = say(`questionAll.${state}.${name}`, { count: formatNumber(all) });
+    const question = say(`questionAll.${state}.${name}`, { count: formatNumber(entryCount) });
     return { name, label: say(`actionAll.${key}`), question };
   });
 }
@@ -121,7 +125,7 @@ function describeEnd(endsAt: string, now: number): string {
 
 /** Names the sender or the recipients. */
 function describeParties({ to = [], from }: ListedEntry): string {
-  const listed = to.slice(0, maxRecipients).join(', ');
-  const more = to.length > maxRecipients ? ` +${to.length - maxRecipients}` : '';
-  return [from, `${listed}${more}`].filter((part) => part).join(' → ');
+  const recipients = to.slice(0, maxRecipients).join(', ');
+  const moreRecipients = to.length > maxRecipients ? ` +${to.length - maxRecipients}` : '';
+  return [from, `${recipients}${moreRecipients}`].filter((part) => part).join(' → ');
 }

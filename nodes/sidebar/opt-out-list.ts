@@ -40,7 +40,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
     read: (after) => readOptOuts(account, search.value, after),
     draw({ optouts }) {
       const formerRows = rows;
-      rows = new Map(optouts.map((one) => [one.msisdn, formerRows.get(one.msisdn) ?? createRow(one)]));
+      rows = new Map(optouts.map((optOut) => [optOut.msisdn, formerRows.get(optOut.msisdn) ?? createRow(optOut)]));
       return [...rows.values()];
     },
   });
@@ -66,25 +66,27 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
     const numbers = [...new Set(items.flatMap((item) => parseMsisdn(item) ?? []))];
     const skipped = items.filter((item) => parseMsisdn(item) === undefined);
     const words: string[] = [];
-    let added = 0;
-    for (let from = 0; from < numbers.length; from += maxNumbers) {
-      const answer = await changeOptOuts(account, numbers.slice(from, from + maxNumbers), 'out');
-      if ('value' in answer) added += answer.value.changed;
+    let addedCount = 0;
+    for (let start = 0; start < numbers.length; start += maxNumbers) {
+      const answer = await changeOptOuts(account, numbers.slice(start, start + maxNumbers), 'out');
+      if ('value' in answer) addedCount += answer.value.changed;
       else {
         words.push(explain(answer));
         break;
       }
     }
     if (words.length === 0 && numbers.length > 0) {
-      words.push(say('optOuts.added', { added: formatNumber(added), known: formatNumber(numbers.length - added) }));
+      words.push(
+        say('optOuts.added', { added: formatNumber(addedCount), known: formatNumber(numbers.length - addedCount) }),
+      );
     }
     if (skipped.length > 0) {
       const items = skipped.slice(0, maxSkipped).map((item) => item.slice(0, maxSkippedLength));
-      const more = skipped.length > maxSkipped ? ` +${formatNumber(skipped.length - maxSkipped)}` : '';
-      words.push(say('optOuts.skipped', { items: `${items.join(', ')}${more}` }));
+      const moreItems = skipped.length > maxSkipped ? ` +${formatNumber(skipped.length - maxSkipped)}` : '';
+      words.push(say('optOuts.skipped', { items: `${items.join(', ')}${moreItems}` }));
     } else if (numbers.length === 0) words.push(say('optOuts.nothing'));
-    // An earlier search could hide the new numbers, so it is cleared.
-    if (added > 0) field.value = '';
+    // Clears the search, because it could hide the new numbers.
+    if (addedCount > 0) field.value = '';
     await list.restart();
     list.showNotice(words.join(' '));
   }

@@ -26,35 +26,35 @@ interface ListContent<Part extends Page> {
 export const pageLength = 200;
 
 /** Delay between requests while the store is being opened. */
-const askAgainMs = 1_000;
+const retryMs = 1_000;
 
 /** A list that shows one page at a time. */
 export class PagedList<Part extends Page = Page> {
   readonly element = element('div', { class: 'sms-entries' });
-  readonly #said = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
+  readonly #notice = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
   readonly #empty = element('p', { class: 'sms-note' });
   readonly #list = element('ol', {});
   readonly #range = element('span', {});
-  readonly #back = button(say('page.back'), () => this.#turn(-1));
-  readonly #forward = button(say('page.forward'), () => this.#turn(1));
-  readonly #pages = element('div', { class: 'sms-pages' }, this.#back, this.#range, this.#forward);
+  readonly #backButton = button(say('page.back'), () => this.#turnPage(-1));
+  readonly #forwardButton = button(say('page.forward'), () => this.#turnPage(1));
+  readonly #pages = element('div', { class: 'sms-pages' }, this.#backButton, this.#range, this.#forwardButton);
   readonly #content: ListContent<Part>;
   /** Values of `after` for the pages up to this one. */
-  #begins: (string | undefined)[] = [undefined];
-  #next: string | undefined;
+  #pageStarts: (string | undefined)[] = [undefined];
+  #nextStart: string | undefined;
   #isReading = false;
   #isStale = false;
 
   constructor(content: ListContent<Part>) {
     this.#content = content;
-    this.element.append(this.#said, this.#empty, this.#list, this.#pages);
+    this.element.append(this.#notice, this.#empty, this.#list, this.#pages);
     show(this.#empty, false);
     show(this.#pages, false);
   }
 
   /** Shows a message. Removes the space after a Chinese or Japanese sentence. */
   showNotice(words: string): void {
-    setText(this.#said, words.replaceAll('。 ', '。'));
+    setText(this.#notice, words.replaceAll('。 ', '。'));
   }
 
   /** Updates the times in the rows. */
@@ -64,7 +64,7 @@ export class PagedList<Part extends Page = Page> {
 
   /** Shows the first page. */
   restart(): Promise<void> {
-    this.#begins = [undefined];
+    this.#pageStarts = [undefined];
     return this.refresh();
   }
 
@@ -75,70 +75,71 @@ export class PagedList<Part extends Page = Page> {
     this.#isReading = true;
     while (this.#isStale) {
       this.#isStale = false;
-      const after = this.#begins.at(-1);
+      const after = this.#pageStarts.at(-1);
       const answer = await this.#content.read(after);
       // If the user has turned to another page in the meantime, reads that page.
-      if (after !== this.#begins.at(-1)) this.#isStale = true;
-      else this.#take(answer);
+      if (after !== this.#pageStarts.at(-1)) this.#isStale = true;
+      else this.#handleAnswer(answer);
     }
     this.#isReading = false;
   }
 
-  #take(answer: Answer<Part>): void {
+  #handleAnswer(answer: Answer<Part>): void {
     if ('refusal' in answer && answer.refusal === 'opening') {
       this.showNotice(say('reading'));
-      setTimeout(() => this.element.isConnected && void this.refresh(), askAgainMs);
+      setTimeout(() => this.element.isConnected && void this.refresh(), retryMs);
       return;
     }
     if ('refusal' in answer) {
       const isDenied = answer.refusal === 'denied';
       this.showNotice(isDenied ? this.#content.denied : explainRefusal(answer));
       this.element.dataset.refused = answer.refusal;
-      // Without permission, the rows are removed.
+      // Removes the rows, because the user has no permission to see them.
       if (isDenied) this.#list.replaceChildren();
       show(this.#pages, !isDenied && !this.#pages.hidden);
       show(this.#empty, false);
       return;
     }
-    if (this.element.dataset.refused || this.#said.textContent === say('reading')) this.showNotice('');
+    if (this.element.dataset.refused || this.#notice.textContent === say('reading')) this.showNotice('');
     delete this.element.dataset.refused;
     this.#show(answer.value);
   }
 
   #show(part: Part): void {
-    const focused = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
+    const focusedIndex = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
     const rows = this.#content.draw(part);
-    if (rows.length === 0 && part.next === undefined && this.#begins.length > 1) {
-      // The last page is empty, so the page before is shown. The message stays.
-      this.#begins.pop();
+    if (rows.length === 0 && part.next === undefined && this.#pageStarts.length > 1) {
+      // Shows the page before, because this last page is empty. The message stays.
+      this.#pageStarts.pop();
       void this.refresh();
       return;
     }
     arrange(this.#list, rows);
-    this.#next = part.next;
-    const first = (this.#begins.length - 1) * pageLength + 1;
+    this.#nextStart = part.next;
+    const firstNumber = (this.#pageStarts.length - 1) * pageLength + 1;
     const params = {
-      first: formatNumber(first),
-      last: formatNumber(first + rows.length - 1),
+      first: formatNumber(firstNumber),
+      last: formatNumber(firstNumber + rows.length - 1),
       total: formatNumber(part.total),
     };
     setText(this.#range, say('page.range', params));
     setText(this.#empty, this.#content.empty());
     show(this.#empty, part.total === 0);
-    show(this.#pages, this.#begins.length > 1 || part.next !== undefined);
-    this.#back.disabled = this.#begins.length === 1;
-    this.#forward.disabled = part.next === undefined;
+    show(this.#pages, this.#pageStarts.length > 1 || part.next !== undefined);
+    this.#backButton.disabled = this.#pageStarts.length === 1;
+    this.#forwardButton.disabled = part.next === undefined;
     // If the focused row is gone, its neighbour gets the focus, so that keyboard users can continue.
-    if (focused >= 0 && !this.#list.contains(document.activeElement)) {
-      const neighbour = rows[Math.min(focused, rows.length - 1)]?.querySelector<HTMLElement>('.sms-actions button');
+    if (focusedIndex >= 0 && !this.#list.contains(document.activeElement)) {
+      const neighbour =
+        rows[Math.min(focusedIndex, rows.length - 1)]?.querySelector<HTMLElement>('.sms-actions button');
       (neighbour ?? this.element.parentElement?.querySelector<HTMLElement>('[aria-expanded]'))?.focus();
     }
   }
 
-  #turn(by: 1 | -1): void {
-    if (by === -1) this.#begins.pop();
-    else this.#begins.push(this.#next);
-    if (this.#begins.length === 0) this.#begins = [undefined];
+  #turnPage(by: 1 | -1): void {
+    if (by === -1) this.#pageStarts.pop();
+    else this.#pageStarts.push(this.#nextStart);
+    if (this.#pageStarts.length === 0) this.#pageStarts = [undefined];
     this.showNotice('');
     void this.refresh();
   }

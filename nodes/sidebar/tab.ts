@@ -18,9 +18,9 @@ const tickMs = 5_000;
 class Tab {
   readonly content = element('div', { class: 'sms-sidebar', lang: language() ?? '' });
   readonly #note = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
-  readonly #again = button(say('again'), () => void this.#refresh());
+  readonly #retryButton = button(say('again'), () => void this.#refresh());
   readonly #cards = element('div', { class: 'sms-cards' });
-  readonly #shown = new Map<string, Card>();
+  readonly #cardsById = new Map<string, Card>();
   readonly #visibility = new IntersectionObserver((entries) => {
     this.#isOnScreen = entries.at(-1)?.isIntersecting === true;
     this.#checkVisibility();
@@ -38,8 +38,8 @@ class Tab {
   #aheadMs = 0;
 
   start(): void {
-    show(this.#again, false);
-    this.content.append(this.#note, this.#again, this.#cards);
+    show(this.#retryButton, false);
+    this.content.append(this.#note, this.#retryButton, this.#cards);
     this.#visibility.observe(this.content);
     const onNews = () => this.#invalidate();
     const onLook = () => this.#checkVisibility();
@@ -76,7 +76,7 @@ class Tab {
 
   readonly #now = (): number => Date.now() + this.#aheadMs;
 
-  get #isLookedAt(): boolean {
+  get #isVisible(): boolean {
     return this.#isOnScreen && document.visibilityState === 'visible';
   }
 
@@ -91,18 +91,18 @@ class Tab {
   }
 
   #checkVisibility(): void {
-    if (this.#isLookedAt && this.#isStale) void this.#refresh();
+    if (this.#isVisible && this.#isStale) void this.#refresh();
   }
 
   #tick(): void {
-    if (this.#isLookedAt) for (const card of this.#shown.values()) card.tick();
+    if (this.#isVisible) for (const card of this.#cardsById.values()) card.tick();
   }
 
   async #refresh(): Promise<void> {
     this.#isStale = true;
     if (this.#isReading) return;
     this.#isReading = true;
-    while (this.#isStale && this.#isLookedAt) {
+    while (this.#isStale && this.#isVisible) {
       this.#isStale = false;
       const answer = await readAccounts();
       this.#refusal = 'refusal' in answer ? answer.refusal : undefined;
@@ -130,18 +130,18 @@ class Tab {
     const accounts = isDenied ? [] : listAccounts(this.#report?.accounts);
     setText(this.#note, this.#explain(accounts.length));
     show(this.#note, this.#note.textContent !== '');
-    show(this.#again, this.#refusal !== undefined && !isDenied);
+    show(this.#retryButton, this.#refusal !== undefined && !isDenied);
     this.content.classList.toggle('sms-stale', this.#refusal !== undefined);
-    const gone = new Set(this.#shown.keys());
+    const removedIds = new Set(this.#cardsById.keys());
     const cards = accounts.map((account) => {
-      gone.delete(account.id);
-      const card = this.#shown.get(account.id) ?? new Card(account, this.#now);
-      this.#shown.set(account.id, card);
+      removedIds.delete(account.id);
+      const card = this.#cardsById.get(account.id) ?? new Card(account, this.#now);
+      this.#cardsById.set(account.id, card);
       card.update(account, this.#isEditing);
       return card;
     });
-    cards.sort((one, other) => Number(other.isFailing) - Number(one.isFailing));
-    for (const id of gone) this.#shown.delete(id);
+    cards.sort((a, b) => Number(b.isFailing) - Number(a.isFailing));
+    for (const id of removedIds) this.#cardsById.delete(id);
     arrange(
       this.#cards,
       cards.map((card) => card.element),
@@ -158,45 +158,45 @@ class Tab {
 /**
  * Lists the accounts of the editor, then running accounts that the editor does not know, such as copies in subflows.
  */
-function listAccounts(running: readonly RunningAccount[] | undefined): ShownAccount[] {
-  if (!running) return [];
-  const byId = new Map(running.flatMap((account) => account.ids.map((id) => [id, account] as const)));
-  const listed = new Map<string, ShownAccount & { others: string[] }>();
+function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): ShownAccount[] {
+  if (!runningAccounts) return [];
+  const byId = new Map(runningAccounts.flatMap((account) => account.ids.map((id) => [id, account] as const)));
+  const accountsById = new Map<string, ShownAccount & { otherLabels: string[] }>();
   const list = (node: EditorNode | undefined, account: RunningAccount | undefined) => {
     const id = account?.ids[0] ?? node?.id ?? '';
     const label = node ? RED.utils.getNodeLabel(node, node.id) : account?.name || say('account');
-    const sameAccount = listed.get(id);
+    const sameAccount = accountsById.get(id);
     if (sameAccount) {
-      sameAccount.others.push(label);
+      sameAccount.otherLabels.push(label);
       return;
     }
     const isDisabled = node !== undefined && (node.d === true || RED.nodes.workspace(node.z)?.disabled === true);
-    listed.set(id, {
+    accountsById.set(id, {
       id,
       label,
-      others: [],
+      otherLabels: [],
       isDisabled,
       ...(node && { editable: node.id }),
       ...(account && { running: account }),
     });
   };
-  const heldIds = new Set<string>();
+  const editorIds = new Set<string>();
   RED.nodes.eachConfig((node) => {
     if (node.type !== 'sms-account') return;
     // Skips a node in a subflow template, because only its copies run.
     if (RED.nodes.subflow(node.z)) return;
-    heldIds.add(node.id);
+    editorIds.add(node.id);
     list(node, byId.get(node.id));
   });
-  for (const account of running) if (!account.ids.some((id) => heldIds.has(id))) list(undefined, account);
+  for (const account of runningAccounts) if (!account.ids.some((id) => editorIds.has(id))) list(undefined, account);
   // A copy in a subflow gets a separate card only if no other node has its login.
-  for (const { running: account, editable, others } of listed.values()) {
+  for (const { running: account, editable, otherLabels } of accountsById.values()) {
     account?.ids.forEach((id, index) => {
-      if (!heldIds.has(id) && (editable !== undefined || index > 0))
-        others.push(account.names[index] || say('account'));
+      if (!editorIds.has(id) && (editable !== undefined || index > 0))
+        otherLabels.push(account.names[index] || say('account'));
     });
   }
-  return [...listed.values()];
+  return [...accountsById.values()];
 }
 
 let tab: Tab | undefined;

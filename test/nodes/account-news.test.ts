@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
-import { AccountNews } from '../../nodes/runtime/account-node';
+import { ChangeNotifier } from '../../nodes/runtime/account-node';
 import { VirtualClock } from '../virtual-clock';
 
 describe('the event that the server sends to editors about accounts', () => {
   let clock: VirtualClock;
-  let news: AccountNews;
+  let news: ChangeNotifier;
   let told: unknown[][];
 
   beforeEach(() => {
     clock = new VirtualClock();
     told = [];
     const comms = { publish: (...news: unknown[]) => told.push(news) } as unknown as NodeAPI['comms'];
-    news = new AccountNews({ comms }, clock);
+    news = new ChangeNotifier({ comms }, clock);
   });
 
   it('reports only that something changed, because all users receive it', async () => {
-    news.changed();
+    news.notify();
     await clock.advance(100);
     assert.deepEqual(told, [['sms-account/changed', {}, false]]);
   });
 
   it('is sent at most once per second, and always after the last change', async () => {
     for (let ms = 0; ms < 10_000; ms++) {
-      news.changed();
+      news.notify();
       await clock.advance(1);
     }
     assert.equal(told.length, 10);

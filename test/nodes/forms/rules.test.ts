@@ -6,7 +6,6 @@ import {
   checkBaseUrl,
   checkCallbackUrl,
   checkFragmentationLimit,
-  checkGivenNumber,
   checkKey,
   checkMail,
   checkMessageId,
@@ -16,6 +15,7 @@ import {
   checkQuietTime,
   checkRecipients,
   checkRedisUrl,
+  checkRequiredNumber,
   checkText,
   checkTimeZone,
   type Mail,
@@ -301,9 +301,9 @@ describe('the rules of the forms', () => {
 
   it('refuse a blank number if no default replaces it', () => {
     const { wait } = limits['sms-ask'];
-    assert.deepEqual(checkGivenNumber(' ', wait), checkNumber('none', wait));
+    assert.deepEqual(checkRequiredNumber(' ', wait), checkNumber('none', wait));
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-    for (const right of ['30', '${MINUTES}']) assert.equal(checkGivenNumber(right, wait), undefined);
+    for (const right of ['30', '${MINUTES}']) assert.equal(checkRequiredNumber(right, wait), undefined);
   });
 
   it('accept values with environment variables', () => {
