@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { createAccounts } from '../../../src/account/accounts';
-import type { OutboxSubscriber } from '../../../src/account/membership';
 import type { AccountSettings, ConnectionSettings } from '../../../src/account/settings';
 import type { SmsError } from '../../../src/errors';
 import { type Connections, createConnections } from '../../../src/http/connections';
 import type { Entry } from '../../../src/inbox/entries';
-import type { OutboxRecord } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
@@ -311,18 +309,6 @@ describe('an account', () => {
       assert.deepEqual([a.bodies, a.failures.length, a.recoveries], [['1', '2'], 1, 1]);
     });
 
-    it('closes a durable store when its last member leaves', async () => {
-      const { changes } = onDisk();
-      const seen = new Set<unknown>();
-      for (let index = 0; index < 3; index++) {
-        const member = joining.accounts.join(joining.settings(changes));
-        seen.add(member.inbox);
-        await member.inbox.journal.ready();
-        await member.leave();
-      }
-      assert.equal(seen.size, 3);
-    });
-
     it('keeps data in memory while it has no members, but not across processes', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
       const join = (from = process) => from.join(joining.settings({ clock }));
@@ -414,66 +400,5 @@ describe('an account', () => {
     settle();
     assert.equal(await send(), 'to 6421555001');
     await node.node.close();
-  });
-
-  describe('an account with subscribers of the outbox', () => {
-    const message = { to: ['6421555123'], body: 'x' };
-
-    class Taker extends Listener {
-      readonly ids: unknown[] = [];
-      readonly contexts: unknown[] = [];
-
-      /** Subscribes to the outbox, either at an interval or on demand. */
-      subscriber(intervalMs?: number): OutboxSubscriber {
-        return {
-          id: this.id,
-          onState: (state) => this.onState(state),
-          onFailing: (error) => this.onFailing(error),
-          onRecovered: () => this.onRecovered(),
-          ...(intervalMs === undefined ? undefined : { intervalMs }),
-          send: ({ records, context }) => this.take(records, context),
-        };
-      }
-
-      take(records: readonly OutboxRecord[], context: unknown): Promise<boolean> {
-        for (const { messageId } of records) {
-          this.ids.push(messageId);
-          this.contexts.push(context);
-        }
-        return Promise.resolve(true);
-      }
-    }
-
-    it('delivers the records of a poll once, to the input that requested it', async () => {
-      const one = enter();
-      const taker = new Taker('asker');
-      const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());
-      await one.client.send({ ...message, messageId: '1' });
-      await one.client.send({ ...message, messageId: '2' });
-      const found = await Promise.all([outbox.poll('first'), outbox.poll('second')]);
-      assert.deepEqual(found, [2, 0]);
-      assert.deepEqual(
-        [taker.ids, taker.contexts],
-        [
-          ['1', '2'],
-          ['first', 'first'],
-        ],
-      );
-      joining.simulator.fault('outbox', { status: 500 }, 1);
-      await assert.rejects(outbox.poll(undefined), { code: 'SMS_SERVICE' });
-      assert.equal(await outbox.poll(undefined), 0);
-    });
-
-    it('shares one poll at the shortest interval, also below a second', async () => {
-      const one = enter();
-      const [a, b] = [new Taker('a'), new Taker('b')];
-      closing.add(one.subscribe('outbox', a.subscriber(600_000)), (it) => it.close());
-      await until(() => a.stateNames.includes('waiting'));
-      const quick = one.subscribe('outbox', b.subscriber(10));
-      await one.client.send({ ...message, messageId: '1' });
-      await until(() => a.ids.length === 1);
-      assert.deepEqual(b.ids, ['1']);
-      quick.close();
-    });
   });
 });

@@ -87,17 +87,7 @@ export function onDisk(disk = new FakeDisk()) {
 /** Attaches a sending node that records its events. */
 export function attachSender(membership: JoinedMembership, id = 'send', usesStore = true): AttachedNode {
   const handler = new FakeNode(id, membership.client, usesStore);
-  const node = membership.attachSender({
-    id,
-    usesStore,
-    onOutcome: (news) => handler.onOutcome(news),
-    onAnswer: (news) => handler.onAnswer(news),
-    onReport: (news) => handler.onReport(news),
-    onDiscarded: (origin) => handler.onDiscarded(origin),
-    onOutage: (error) => handler.onOutage(error),
-    onRecovered: (what) => handler.onRecovered(what),
-    onState: (state) => handler.onState(state),
-  });
+  const node = membership.attachSender(handler);
   return Object.assign(handler, { node });
 }
 

@@ -154,38 +154,21 @@ export class FakeNode implements SendHandler {
     readonly usesStore = true,
   ) {}
 
-  async onOutcome(news: OutcomeEvent): Promise<boolean> {
-    if (this.fault) throw this.fault;
-    if (this.isFlowing) this.outcomes.push(news);
-    return this.isFlowing;
-  }
-
-  async onAnswer(news: AnswerEvent): Promise<boolean> {
-    if (this.fault) throw this.fault;
-    if (this.isFlowing) this.answers.push(news);
-    return this.isFlowing;
-  }
-
-  async onReport(news: ReportEvent): Promise<boolean> {
-    if (this.fault) throw this.fault;
-    if (this.isFlowing) this.reports.push(news);
-    return this.isFlowing;
-  }
-
-  onDiscarded(origin: unknown): void {
-    this.discarded.push(origin);
-  }
-
-  onOutage(error: SmsError): void {
-    this.outages.push(error);
-  }
-
-  onRecovered(what: string): void {
-    this.recoveries.push(what);
-  }
-
-  onState(state: SendHandlerState): void {
+  // The handlers are properties, because an account copies them.
+  onOutcome = (news: OutcomeEvent) => this.#record(this.outcomes, news);
+  onAnswer = (news: AnswerEvent) => this.#record(this.answers, news);
+  onReport = (news: ReportEvent) => this.#record(this.reports, news);
+  onDiscarded = (origin: unknown) => void this.discarded.push(origin);
+  onOutage = (error: SmsError) => void this.outages.push(error);
+  onRecovered = (what: string) => void this.recoveries.push(what);
+  onState = (state: SendHandlerState) => {
     this.state = state;
+  };
+
+  async #record<News>(records: News[], news: News): Promise<boolean> {
+    if (this.fault) throw this.fault;
+    if (this.isFlowing) records.push(news);
+    return this.isFlowing;
   }
 
   /** Result of each reply request: the reply, or the reason for its absence. */

@@ -325,6 +325,16 @@ describe('stored messages', () => {
     assert.equal(side.service.tries, 3);
   });
 
+  it('are dropped from memory if another instance claims them', async () => {
+    const { side, node } = await strand();
+    const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
+    side.outbox.forget(entry?.id ?? '');
+    assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
+    side.service.otherwise = { takes: true };
+    await side.pass(120_000);
+    assert.deepEqual([node.ends, side.service.bodies], [[], []]);
+  });
+
   it('show why they wait, since when, and when the next attempt is due', async () => {
     const { side, node } = beginSending();
     const failing = () => side.outbox.admin.state.failing;
