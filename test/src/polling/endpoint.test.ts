@@ -29,6 +29,8 @@ class Diary implements Watcher {
   }
 }
 
+const unreachable = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
+
 describe('Endpoint', () => {
   let clock: VirtualClock;
   let storeFailure: SmsError | undefined;
@@ -80,7 +82,7 @@ describe('Endpoint', () => {
 
   it('reports failures of store and service once each, and one recovery', async () => {
     const diary = new Diary();
-    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
+    serviceFailure = unreachable;
     const stop = endpoint.watch(member, diary);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
@@ -105,7 +107,7 @@ describe('Endpoint', () => {
     failStore();
     const stop = endpoint.watch(member, diary);
     assert.deepEqual(diary.read(), ['failing SMS_STORE', '! SMS_STORE']);
-    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
+    serviceFailure = unreachable;
     mendStore();
     await clock.advance(10);
     assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
@@ -115,7 +117,7 @@ describe('Endpoint', () => {
   it('does not report a recovery while polling is paused', async () => {
     const diary = new Diary();
     const receiver = { unacknowledgedCount: 100, room: 0 };
-    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
+    serviceFailure = unreachable;
     const stop = endpoint.watch(member, diary, receiver);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['paused']);
@@ -167,7 +169,7 @@ describe('Endpoint', () => {
     const stop = endpoint.watch(member, new Diary());
     await clock.advance(10);
     assert.equal(endpoint.answers, 1);
-    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
+    serviceFailure = unreachable;
     await clock.advance(30_000);
     assert.deepEqual([polls, endpoint.answers], [2, 1]);
     clock.set(-7_200_000);

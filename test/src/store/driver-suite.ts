@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { addCount, type Count, isWithinLimits } from '../../../src/store/counts';
 import {
+  type Changes,
   countMessages,
   createChanges,
   dropItem,
@@ -24,7 +25,8 @@ export const events: StoreEvents = {
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 0, 1);
 
-function createItem(id: string, more: object = {}): Item {
+/** Creates an item of the inbox. */
+export function createItem(id: string, more: object = {}): Item {
   return { id, part: 'inbox', subscribers: ['incoming'], attempts: 0, ...more };
 }
 
@@ -55,29 +57,22 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     await store.open(events);
   });
 
-  async function keep(...items: Item[]): Promise<void> {
+  async function commit(change: (changes: Changes) => void, recalled = new Map()): Promise<void> {
     const changes = createChanges();
-    for (const item of items) keepItem(changes, item);
-    await store.commit(changes, new Map());
+    change(changes);
+    await store.commit(changes, recalled);
   }
 
-  async function drop(...ids: string[]): Promise<void> {
-    const changes = createChanges();
-    for (const id of ids) dropItem(changes, id, 'inbox');
-    await store.commit(changes, new Map());
-  }
-
-  async function remember(key: string, value: Remembered | undefined, former?: Remembered): Promise<void> {
-    const changes = createChanges();
-    changes.remember.set(key, value);
-    await store.commit(changes, new Map([[key, former]]));
-  }
-
-  async function count(key: string, one: Count): Promise<void> {
-    const changes = createChanges();
-    countMessages(changes, key, one);
-    await store.commit(changes, new Map());
-  }
+  const keep = (...items: Item[]) =>
+    commit((changes) => {
+      for (const item of items) keepItem(changes, item);
+    });
+  const remember = (key: string, value: Remembered | undefined, formerValue?: Remembered) =>
+    commit(({ remember }) => remember.set(key, value), new Map([[key, formerValue]]));
+  const count = (key: string, ...counts: Count[]) =>
+    commit((changes) => {
+      for (const one of counts) countMessages(changes, key, one);
+    });
 
   async function valueUnder(key: string): Promise<string | undefined> {
     const [remembered] = await store.recall([key]);
@@ -92,7 +87,9 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   it('finds items in their last state after a reopening, and no dropped items', async () => {
     await keep(createItem('1'), createItem('2'), createItem('3'));
     await keep(createItem('3', { attempts: 4 }));
-    await drop('1', 'never stored');
+    await commit((changes) => {
+      for (const id of ['1', 'never stored']) dropItem(changes, id, 'inbox');
+    });
     assert.deepEqual(await reopen(), [createItem('2'), createItem('3', { attempts: 4 })]);
   });
 
@@ -121,34 +118,30 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await store.recall(['a', 'b']), [undefined, b]);
   });
 
-  it('adds up the messages it counts, also after a reopening', async () => {
+  it('counts messages under a key, also after a reopening, and forgets a key without any', async () => {
     await count('day', createCount(startMs, 2));
     await count('day', createCount(startMs + 5, 1));
     await reopen();
     await count('day', createCount(startMs + 5, 1));
     assert.equal(await valueUnder('day'), `server ${startMs}:2 ${startMs + 5}:2`);
-    const [remembered] = await store.recall(['day']);
-    assert.ok(remembered && remembered.at === startMs + 5 && remembered.forMs > hourMs);
-  });
-
-  it('removes counted messages, and forgets a key without any', async () => {
-    await count('day', createCount(startMs, 2));
-    await count('day', createCount(startMs, -1));
-    assert.equal(await valueUnder('day'), `server ${startMs}:1`);
-    await count('day', createCount(startMs, -1));
-    assert.equal(await valueUnder('day'), undefined);
-    await count('day', createCount(startMs, -1));
+    for (const [at, number] of [
+      [startMs, -2],
+      [startMs + 5, -2],
+      [startMs + 5, -1],
+    ] as const)
+      await count('day', createCount(at, number));
     assert.equal(await valueUnder('day'), undefined);
   });
 
   it('commits nothing if a limit of a count is reached', async () => {
     await count('day', createCount(startMs, 2));
-    const changes = createChanges();
-    keepItem(changes, createItem('1'));
-    changes.remember.set('mark', createValue('mark'));
-    countMessages(changes, 'handset', createCount(startMs, 1));
-    countMessages(changes, 'day', createCount(startMs, 1, [{ since: startMs - hourMs, max: 1 }]));
-    await assert.rejects(store.commit(changes, new Map()), StoreConflict);
+    const refused = commit((changes) => {
+      keepItem(changes, createItem('1'));
+      changes.remember.set('mark', createValue('mark'));
+      countMessages(changes, 'handset', createCount(startMs, 1));
+      countMessages(changes, 'day', createCount(startMs, 1, [{ since: startMs - hourMs, max: 1 }]));
+    });
+    await assert.rejects(refused, StoreConflict);
     assert.deepEqual(await store.recall(['mark', 'handset']), [undefined, undefined]);
     assert.equal(await valueUnder('day'), `server ${startMs}:2`);
     assert.deepEqual(await reopen(), []);
@@ -157,12 +150,8 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   it('counts for several steps of a commit, each within its limit', async () => {
     await count('day', createCount(startMs, 1));
     const within = (max: number) => createCount(startMs + 1, 1, [{ since: startMs - hourMs, max }]);
-    const changes = createChanges();
-    for (const max of [2, 2, 1]) countMessages(changes, 'day', within(max));
-    await assert.rejects(store.commit(changes, new Map()), StoreConflict);
-    const fewer = createChanges();
-    for (const max of [2, 2]) countMessages(fewer, 'day', within(max));
-    await store.commit(fewer, new Map());
+    await assert.rejects(count('day', within(2), within(2), within(1)), StoreConflict);
+    await count('day', within(2), within(2));
     assert.equal(await valueUnder('day'), `server ${startMs}:1 ${startMs + 1}:2`);
   });
 
@@ -210,9 +199,9 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     const items = Array.from({ length: 1_200 }, (_, index) => createItem(String(1_000 + index)));
     const keys = Array.from({ length: 2_500 }, (_, index) => `once:${index}`);
     await keep(...items);
-    const changes = createChanges();
-    for (const key of keys) changes.remember.set(key, createValue(key));
-    await store.commit(changes, new Map());
+    await commit(({ remember }) => {
+      for (const key of keys) remember.set(key, createValue(key));
+    });
     const [pageItems, values]: [Item[], Map<string, string>] = [[], new Map()];
     for await (const page of store.pages()) {
       pageItems.push(...page.items);
@@ -235,10 +224,10 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   if (isSwept)
     it('drops outdated values within a few sweeps, and keeps everything else', async () => {
       const keys = Array.from({ length: 2_500 }, (_, index) => `id:${index}`);
-      const changes = createChanges();
-      keepItem(changes, createItem('1'));
-      for (const [index, key] of keys.entries()) changes.remember.set(key, { at: index % 2, forMs: 10, value: key });
-      await store.commit(changes, new Map());
+      await commit((changes) => {
+        keepItem(changes, createItem('1'));
+        for (const [index, key] of keys.entries()) changes.remember.set(key, { at: index % 2, forMs: 10, value: key });
+      });
       await remember('id:0', { at: 5, forMs: 10, value: 'again' });
       const sweep = async (now: number) => {
         for (let round = 0; round < 4; round++) {

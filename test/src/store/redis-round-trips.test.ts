@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Inbox } from '../../../src/inbox/inbox';
 import { RedisStore } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
-import { VirtualClock } from '../../virtual-clock';
+import { settle, VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
+import { RecordingSubscriber } from '../delivery/recording-subscriber';
 import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
 
@@ -34,7 +34,7 @@ class Commands {
   async take(): Promise<string[]> {
     const mark = `mark ${Math.random()}`;
     await this.#server.client.echo(mark);
-    while (!this.#names.includes(mark)) await new Promise((turn) => setImmediate(turn));
+    while (!this.#names.includes(mark)) await settle();
     return this.#names.splice(0).slice(0, -1);
   }
 }
@@ -45,29 +45,18 @@ describe('Redis', () => {
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
   let commands: Commands;
   let inbox: Inbox;
-  let taken: string[];
+  let node: RecordingSubscriber;
 
   beforeEach(async () => {
     const server = closing.add(await RedisServer.start(), (it) => it.stop());
     const store = new RedisStore({ url: server.url, key: '0123456789abcdef', clock });
-    const create = () => createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 60_000 });
-    inbox = closing.add(create(), (it) => it.journal.close());
-    taken = [];
-    const node: InboxSubscriber = {
-      id: 'node',
-      receive: (given) => {
-        const entries = given.map(({ entry }) => entry);
-        taken.push(...entries.map(({ record }) => record.messageId ?? ''));
-        // Acknowledges one turn after the delivery, as a node does.
-        setImmediate(() => {
-          for (const entry of entries) inbox.acknowledge(entry, node);
-        });
-      },
-    };
-    inbox.attach('incoming', node);
+    inbox = closing.add(createInboxOn({ store, clock, dedupeMs: () => 60_000 }), (it) => it.journal.close());
+    node = new RecordingSubscriber(inbox);
+    // Acknowledges one turn after the delivery, as a node does.
+    node.onReceive = (entries) => setImmediate(() => node.acknowledge(entries));
     await inbox.journal.ready();
     await inbox.accept(polled('first'));
-    await new Promise((turn) => setImmediate(turn));
+    await settle();
     await inbox.journal.flush();
     commands = await Commands.watch(server, closing);
   });
@@ -75,7 +64,7 @@ describe('Redis', () => {
 
   async function accept(...ids: string[]) {
     const accepted = await inbox.accept(polled(...ids));
-    await new Promise((turn) => setImmediate(turn));
+    await settle();
     return accepted;
   }
 
@@ -84,14 +73,14 @@ describe('Redis', () => {
     await inbox.journal.flush();
     const names = await commands.take();
     assert.deepEqual(names, Array.from({ length: messages }, () => ['mget', 'evalsha', 'evalsha']).flat());
-    assert.equal(taken.length, messages + 1);
+    assert.equal(node.received.length, messages + 1);
   });
 
   it('needs as many round trips for several messages together as for one', async () => {
     await accept(...Array.from({ length: messages }, (_, index) => `message ${index}`));
     await inbox.journal.flush();
     assert.deepEqual(await commands.take(), ['mget', 'evalsha', 'evalsha']);
-    assert.equal(taken.length, messages + 1);
+    assert.equal(node.received.length, messages + 1);
   });
 
   it('needs one round trip for a known message', async () => {
