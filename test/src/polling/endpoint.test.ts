@@ -40,9 +40,11 @@ describe('Endpoint', () => {
   let member: Member;
   let members: Set<Member>;
   let endpoint: Endpoint;
+  let diary: Diary;
 
   beforeEach(() => {
     clock = new VirtualClock();
+    diary = new Diary();
     storeFailure = undefined;
     serviceFailure = undefined;
     polls = 0;
@@ -71,6 +73,8 @@ describe('Endpoint', () => {
     endpoint = new Endpoint('incoming', host);
   });
 
+  const watch = (by = member, receiver?: Parameters<Endpoint['watch']>[2]) => endpoint.watch(by, diary, receiver);
+
   const failStore = () => {
     storeFailure = new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } });
     endpoint.pauseOrResume();
@@ -81,9 +85,8 @@ describe('Endpoint', () => {
   };
 
   it('reports failures of store and service once each, and one recovery', async () => {
-    const diary = new Diary();
     serviceFailure = unreachable;
-    const stop = endpoint.watch(member, diary);
+    watch();
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
     failStore();
@@ -99,26 +102,22 @@ describe('Endpoint', () => {
     serviceFailure = undefined;
     await clock.advance(75_000);
     assert.equal(diary.read().filter((line) => line === 'recovered').length, 1);
-    stop();
   });
 
   it('reports a failure of the service that began while the store failed', async () => {
-    const diary = new Diary();
     failStore();
-    const stop = endpoint.watch(member, diary);
+    watch();
     assert.deepEqual(diary.read(), ['failing SMS_STORE', '! SMS_STORE']);
     serviceFailure = unreachable;
     mendStore();
     await clock.advance(10);
     assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
-    stop();
   });
 
   it('does not report a recovery while polling is paused', async () => {
-    const diary = new Diary();
     const receiver = { unacknowledgedCount: 100, room: 0 };
     serviceFailure = unreachable;
-    const stop = endpoint.watch(member, diary, receiver);
+    watch(member, receiver);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['paused']);
     receiver.room = 1;
@@ -130,12 +129,11 @@ describe('Endpoint', () => {
     receiver.room = 1;
     endpoint.pauseOrResume();
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
-    stop();
   });
 
   it('keeps its back-off when the store recovers', async () => {
     serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
-    const stop = endpoint.watch(member, new Diary());
+    watch();
     await clock.advance(10);
     assert.equal(polls, 1);
     for (let second = 0; second < 25; second++) {
@@ -147,26 +145,23 @@ describe('Endpoint', () => {
     assert.equal(polls, 1);
     await clock.advance(30_000);
     assert.equal(polls, 2);
-    stop();
   });
 
   it('does not use the settings of a removed account node', async () => {
     const leaving = { ...member, settings: { ...member.settings, pauseMs: 600_000 } };
     members.add(leaving);
-    const stop = endpoint.watch(leaving, new Diary());
+    watch(leaving);
     await clock.advance(10);
     assert.equal(endpoint.settings, leaving.settings);
     members.delete(leaving);
-    const stopOther = endpoint.watch(member, new Diary());
+    watch();
     assert.equal(endpoint.settings, member.settings);
     await clock.advance(60_010);
     assert.equal(polls, 4);
-    stop();
-    stopOther();
   });
 
   it('counts only answers without errors', async () => {
-    const stop = endpoint.watch(member, new Diary());
+    watch();
     await clock.advance(10);
     assert.equal(endpoint.answers, 1);
     serviceFailure = unreachable;
@@ -176,6 +171,5 @@ describe('Endpoint', () => {
     serviceFailure = undefined;
     await clock.advance(10_000);
     assert.equal(endpoint.answers, 2);
-    stop();
   });
 });
