@@ -5,7 +5,7 @@ import { settle, TurningClock } from '../../virtual-clock';
 import { polled } from '../inbox/arrivals';
 import { Inboxes } from '../inbox/inbox-on';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { RecordingNode } from './recording-node';
+import { type Options, RecordingNode } from './recording-node';
 
 describe('PollSubscription', () => {
   let disk: FakeDisk;
@@ -25,6 +25,13 @@ describe('PollSubscription', () => {
   async function receive(...ids: string[]): Promise<void> {
     await inbox.accept(polled(...ids));
     await settle(20);
+  }
+
+  /** Attaches a node, and delivers message 1 to it. */
+  async function deliver(options: Options = {}): Promise<RecordingNode> {
+    const node = new RecordingNode(inbox, options);
+    await receive('1');
+    return node;
   }
 
   async function pass(ms: number): Promise<void> {
@@ -72,8 +79,7 @@ describe('PollSubscription', () => {
 
   describe('PollSubscription with acknowledge flow', () => {
     it('keeps a message until it is acknowledged', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       assert.deepEqual([await storedParts(), node.subscription.unacknowledgedCount], [['inbox'], 1]);
       assert.equal(node.acknowledge(), true);
       assert.deepEqual([await storedParts(), node.subscription.unacknowledgedCount], [[], 0]);
@@ -82,8 +88,7 @@ describe('PollSubscription', () => {
     });
 
     it('redelivers after ackTimeout, marked as redelivered, with another ackId', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       await pass(59_999);
       assert.equal(node.sent.length, 1);
       await pass(1);
@@ -113,8 +118,7 @@ describe('PollSubscription', () => {
     });
 
     it('redelivers a message after msg.error with a doubling delay', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       for (const [attempts, delayMs] of [
         [1, 250],
         [2, 500],
@@ -130,16 +134,14 @@ describe('PollSubscription', () => {
     });
 
     it('does not delay a redelivery beyond ackTimeout', async () => {
-      const node = new RecordingNode(inbox, { ackTimeoutMs: 100 });
-      await receive('1');
+      const node = await deliver({ ackTimeoutMs: 100 });
       node.fail();
       await pass(100);
       assert.equal(node.sent.length, 2);
     });
 
     it('counts the same failure once', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       const ackId = node.lastAckId;
       node.fail();
       node.fail();
@@ -169,8 +171,7 @@ describe('PollSubscription', () => {
     });
 
     it('accepts a late acknowledgement, but ignores a late failure', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       const early = node.lastAckId;
       await pass(60_000);
       assert.equal(node.fail(early), true);
@@ -183,8 +184,7 @@ describe('PollSubscription', () => {
     });
 
     it('accepts an acknowledgement before a redelivery', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       node.fail();
       node.acknowledge();
       await pass(600_000);
@@ -192,8 +192,7 @@ describe('PollSubscription', () => {
     });
 
     it('ignores unknown and repeated acknowledgements', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1');
+      const node = await deliver();
       const { lastAckId } = node;
       for (const unknown of ['', '.', 'x.1', lastAckId.slice(1), '__proto__', `${lastAckId.split('.')[0]}x`]) {
         assert.equal(node.acknowledge(unknown), false, unknown);
@@ -234,8 +233,7 @@ describe('PollSubscription', () => {
     });
 
     it('marks messages as redelivered for a node that is deployed later', async () => {
-      const before = new RecordingNode(inbox);
-      await receive('1');
+      const before = await deliver();
       before.detach();
       await restart();
       const other = new RecordingNode(inbox, { id: 'other' });
@@ -313,8 +311,7 @@ describe('PollSubscription', () => {
     }
 
     it('accepts an acknowledgement of a delivery before the redeploy', async () => {
-      const before = new RecordingNode(inbox);
-      await receive('1');
+      const before = await deliver();
       before.detach();
       const next = new RecordingNode(inbox);
       await settle(20);

@@ -7,7 +7,7 @@ import {
 import type { Channel } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 
-type Options = Partial<PollSubscriptionOptions> & { channel?: Channel; onRoom?: () => void };
+export type Options = Partial<PollSubscriptionOptions> & { channel?: Channel; onRoom?: () => void };
 
 /** A node that records the deliveries to its flow. */
 export class RecordingNode {

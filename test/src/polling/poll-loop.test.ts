@@ -105,6 +105,7 @@ describe('PollLoop', () => {
   beforeEach(() => {
     clock = new VirtualClock(1_000);
     bench = new Bench(clock);
+    bench.loop.start();
   });
   afterEach(async () => {
     bench.loop.stop();
@@ -114,7 +115,6 @@ describe('PollLoop', () => {
 
   describe('PollLoop, between two polls', () => {
     it('waits the pause after a 204 (§8)', async () => {
-      bench.loop.start();
       await bench.answer('empty');
       await bench.waits(30_000);
       await bench.answer('empty');
@@ -123,7 +123,6 @@ describe('PollLoop', () => {
 
     it('does not spin with a pause of 0 if 204 comes immediately', async () => {
       bench.pauseMs = 0;
-      bench.loop.start();
       for (const delayMs of [20, 60, 140, 250, 250]) {
         await bench.answer('empty');
         await bench.waits(delayMs);
@@ -132,14 +131,12 @@ describe('PollLoop', () => {
 
     it('polls immediately with a pause of 0 after a slow 204', async () => {
       bench.pauseMs = 0;
-      bench.loop.start();
       clock.stall(30_000);
       await bench.answer('empty');
       assert.equal(bench.polls, 2);
     });
 
     it('backs off after errors from 1 s, doubling to at most 60 s, with jitter', async () => {
-      bench.loop.start();
       for (const [random, delayMs] of [
         [0, 1_000],
         [0.8, 2_400],
@@ -158,7 +155,6 @@ describe('PollLoop', () => {
 
     for (const reason of ['unauthorized', 'forbidden'] as const) {
       it(`backs off after ${reason} from 30 s to at most 5 min`, async () => {
-        bench.loop.start();
         for (const delayMs of [33_750, 67_500, 135_000, 270_000, 270_000]) {
           await bench.fail(reason);
           await bench.waits(delayMs);
@@ -167,7 +163,6 @@ describe('PollLoop', () => {
     }
 
     it('backs off from 1 s again after a good answer', async () => {
-      bench.loop.start();
       for (let index = 0; index < 5; index++) {
         await bench.fail();
         await clock.advance(60_000);
@@ -178,7 +173,6 @@ describe('PollLoop', () => {
     });
 
     it('backs off from repeated duplicates until something new arrives', async () => {
-      bench.loop.start();
       await bench.answer('repeated');
       await bench.waits(1_125);
       await bench.answer('repeated');
@@ -195,7 +189,6 @@ describe('PollLoop', () => {
       [503, '86400', 3_600_000],
     ] as const) {
       it(`obeys Retry-After ${retryAfter} of a ${statusCode}, up to one hour`, async () => {
-        bench.loop.start();
         await bench.fail('serverError', { statusCode, retryAfter });
         assert.equal(bench.loop.state.name, 'failing');
         bench.loop.nudge();
@@ -206,13 +199,11 @@ describe('PollLoop', () => {
     }
 
     it('ignores Retry-After of a 500', async () => {
-      bench.loop.start();
       await bench.fail('serverError', { statusCode: 500, retryAfter: '90' });
       await bench.waits(1_125);
     });
 
     it('never ends on its own', async () => {
-      bench.loop.start();
       for (let index = 0; index < 500; index++) {
         await bench.fail(index % 3 === 0 ? 'unauthorized' : 'responseUnreadable');
         await clock.advance(300_000);
@@ -223,7 +214,6 @@ describe('PollLoop', () => {
 
   describe('the states that PollLoop reports', () => {
     it('are reported in order, each once', async () => {
-      bench.loop.start();
       await bench.answer('new', 'new', 'empty');
       await clock.advance(30_000);
       await bench.fail();
@@ -236,6 +226,7 @@ describe('PollLoop', () => {
     });
 
     it('become listening when the request has left', async () => {
+      bench = new Bench(clock);
       bench.isConnected = false;
       bench.loop.start();
       assert.deepEqual([bench.names, bench.loop.state.name], [[], 'connecting']);
@@ -250,7 +241,6 @@ describe('PollLoop', () => {
     });
 
     it('report another error of the same code', async () => {
-      bench.loop.start();
       await bench.fail('notFound');
       await clock.advance(2_000);
       await bench.fail('serverError');
@@ -265,7 +255,6 @@ describe('PollLoop', () => {
 
   describe('PollLoop when it is paused and resumed', () => {
     it('does not poll while it is paused, and polls when it is resumed', async () => {
-      bench.loop.start();
       bench.loop.pause({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
       await clock.advance(600_000);
@@ -279,7 +268,6 @@ describe('PollLoop', () => {
 
     it('stays paused for the same reason when the last poll ends', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
-        bench.loop.start();
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();
         assert.deepEqual(bench.loop.state, { name: 'paused', unacknowledged: 100 });
@@ -291,6 +279,7 @@ describe('PollLoop', () => {
 
     it('does not poll at the start if it was paused before', async () => {
       const error = createError('storeUnavailable');
+      bench = new Bench(clock);
       bench.loop.pause({ name: 'failing', error });
       bench.loop.start();
       await settle();
@@ -302,7 +291,6 @@ describe('PollLoop', () => {
     });
 
     it('does not shorten a back-off if it is resumed without a pause', async () => {
-      bench.loop.start();
       await bench.fail();
       bench.loop.resume();
       await settle();
@@ -312,7 +300,6 @@ describe('PollLoop', () => {
 
   describe('PollLoop when it is stopped and started', () => {
     it('ends its pause at a stop, and polls immediately when it is started', async () => {
-      bench.loop.start();
       await bench.answer('empty');
       bench.loop.stop();
       await settle();
@@ -323,7 +310,6 @@ describe('PollLoop', () => {
     });
 
     it('waits for a poll in flight instead of making another', async () => {
-      bench.loop.start();
       for (let index = 0; index < 5; index++) {
         bench.loop.stop();
         if (index % 2) await settle();
@@ -338,7 +324,6 @@ describe('PollLoop', () => {
     });
 
     it('continues if it is started when the last poll ends', async () => {
-      bench.loop.start();
       bench.loop.stop();
       bench.pending.shift()?.resolve('empty');
       for (let turn = 0; turn < 10; turn++) {
@@ -354,7 +339,6 @@ describe('PollLoop', () => {
     });
 
     it('forgets earlier failures', async () => {
-      bench.loop.start();
       for (let index = 0; index < 5; index++) {
         await bench.fail();
         await clock.advance(60_000);
@@ -370,7 +354,6 @@ describe('PollLoop', () => {
 
   describe('a nudge of PollLoop', () => {
     it('ends a pause, but not a back-off', async () => {
-      bench.loop.start();
       await bench.answer('empty');
       bench.loop.nudge();
       await settle();
@@ -384,7 +367,6 @@ describe('PollLoop', () => {
 
   describe('PollLoop while an answer waits to be delivered', () => {
     it('polls again, until the maximum number of answers wait', async () => {
-      bench.loop.start();
       await bench.hold(3);
       assert.equal(bench.polls, 4);
       await bench.hold();
@@ -396,7 +378,6 @@ describe('PollLoop', () => {
 
     it('starts further polls, until the maximum number of answers wait', async () => {
       bench.parallelPolls = 4;
-      bench.loop.start();
       for (let index = 0; index < 20 && bench.pending.length > 0; index++) await bench.hold();
       assert.deepEqual([bench.held.length, bench.maxAtOnce], [7, 4]);
       await bench.handOver('new', 'new', 'new', 'new', 'new', 'new', 'new');
@@ -405,7 +386,6 @@ describe('PollLoop', () => {
 
     it('does not poll while no node can receive more messages', async () => {
       bench.parallelPolls = 4;
-      bench.loop.start();
       await bench.hold();
       bench.ahead = -3;
       await bench.hold(2);
@@ -415,7 +395,6 @@ describe('PollLoop', () => {
     });
 
     it('backs off once for several duplicates', async () => {
-      bench.loop.start();
       await bench.hold(4);
       await bench.handOver('repeated', 'repeated', 'repeated', 'repeated');
       assert.equal(bench.polls, 4);
@@ -428,7 +407,6 @@ describe('PollLoop', () => {
     });
 
     it('does not back off if something new follows a duplicate', async () => {
-      bench.loop.start();
       await bench.hold(2);
       await bench.handOver('repeated', 'new');
       await bench.hold();
@@ -436,7 +414,6 @@ describe('PollLoop', () => {
     });
 
     it('is failing if an answer cannot be stored, and polls again', async () => {
-      bench.loop.start();
       await bench.hold();
       bench.held.shift()?.reject(createError('storeUnavailable'));
       await settle();
@@ -447,7 +424,6 @@ describe('PollLoop', () => {
     });
 
     it('reports the state of the last answer, not of a late one', async () => {
-      bench.loop.start();
       await bench.hold();
       await bench.answer('empty');
       await bench.handOver('new');
@@ -464,13 +440,11 @@ describe('PollLoop', () => {
   describe('PollLoop with parallelPolls', () => {
     async function startThree(): Promise<void> {
       bench.parallelPolls = 3;
-      bench.loop.start();
       await bench.answer('new', 'new', 'new');
     }
 
     it('starts a further poll with each 200, up to the number', async () => {
       bench.parallelPolls = 4;
-      bench.loop.start();
       await bench.answer('new');
       assert.equal(bench.pending.length, 2);
       await bench.answer('new');
