@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Channel } from '../../../src/inbox/entries';
-import { type Arrival, type Inbox, maxWaitingForCallback } from '../../../src/inbox/inbox';
+import { type Arrival, type Inbox, type InboxOptions, maxWaitingForCallback } from '../../../src/inbox/inbox';
 import type { IncomingRecord, Via } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
 import { formatRemembered, type Store } from '../../../src/store/store';
 import { settle as settleTurns, TurningClock } from '../../virtual-clock';
 import { RecordingSubscriber } from '../delivery/recording-subscriber';
-import { FailingStore, FakeDisk } from '../store/failing-store';
+import { FailingStore } from '../store/failing-store';
 import { calledBack, incoming, polled } from './arrivals';
 import { Inboxes } from './inbox-on';
 
@@ -19,17 +19,23 @@ describe('Inbox', () => {
   let clock: TurningClock;
   let dedupe: boolean;
   let storeStates: (string | undefined)[];
+  let store: FailingStore;
+  let inbox: Inbox;
   const inboxes = new Inboxes();
 
   beforeEach(() => {
     clock = new TurningClock(Date.UTC(2026, 2, 1, 10, 0, 5));
     dedupe = true;
     storeStates = [];
+    store = new FailingStore();
+    createInbox();
   });
   afterEach(() => inboxes.close());
 
-  function createInbox(store: Store = new FailingStore(), more: Partial<Parameters<Inboxes['create']>[0]> = {}): Inbox {
-    return inboxes.create({
+  /** Creates the inbox of this process, or of the next one on the same disk. */
+  function createInbox(more: Partial<InboxOptions & { store: Store }> = {}): void {
+    store = new FailingStore(store.disk);
+    inbox = inboxes.create({
       store,
       clock,
       dedupe: () => dedupe,
@@ -39,7 +45,8 @@ describe('Inbox', () => {
     });
   }
 
-  const attachCallback = (inbox: Inbox, id = 'callback', path = '/sms') =>
+  const attach = (id = 'node') => new RecordingSubscriber(inbox, id);
+  const attachCallback = (id = 'callback', path = '/sms') =>
     new RecordingSubscriber(inbox, id, { channel: 'callback', path });
 
   async function pass(ms: number): Promise<void> {
@@ -50,46 +57,36 @@ describe('Inbox', () => {
   }
 
   /** Writes all changes. Returns the number of stored items. */
-  async function countStored(inbox: Inbox, { disk }: FailingStore): Promise<number> {
+  async function countStored(): Promise<number> {
     await inbox.journal.flush();
-    return disk.entries.size;
+    return store.disk.entries.size;
   }
 
   describe('Inbox when it delivers records', () => {
     it('delivers each record to every node, in order, after it is stored', async () => {
-      const store = new FailingStore();
       store.turns = 1;
-      const inbox = createInbox(store);
       const wasStored: boolean[] = [];
-      const nodes = ['a', 'b'].map((id) => new RecordingSubscriber(inbox, id));
+      const nodes = ['a', 'b'].map((id) => attach(id));
       for (const node of nodes) node.onReceive = ([entry]) => wasStored.push(store.disk.entries.has(entry?.id ?? ''));
       await Promise.all(['1', '2', '3', '4'].map((id) => inbox.accept(polled(id))));
       for (const { bodies, attempts } of nodes) {
-        assert.deepEqual(
-          [bodies, attempts],
-          [
-            ['1', '2', '3', '4'],
-            [1, 1, 1, 1],
-          ],
-        );
+        assert.deepEqual(bodies, ['1', '2', '3', '4']);
+        assert.deepEqual(attempts, [1, 1, 1, 1]);
       }
       assert.ok(wasStored.every(Boolean));
     });
 
     it('forgets a record when the last node has acknowledged it', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const [a, b] = [new RecordingSubscriber(inbox, 'a'), new RecordingSubscriber(inbox, 'b')];
+      const [a, b] = [attach('a'), attach('b')];
       await inbox.accept(polled('1'));
       a.acknowledge();
       a.acknowledge();
-      assert.equal(await countStored(inbox, store), 1);
+      assert.equal(await countStored(), 1);
       b.acknowledge();
-      assert.equal(await countStored(inbox, store), 0);
+      assert.equal(await countStored(), 0);
     });
 
     it('does not deliver a status to nodes for messages', async () => {
-      const inbox = createInbox();
       const channels: Channel[] = ['incoming', 'status'];
       const nodes = channels.map((channel) => new RecordingSubscriber(inbox, 'same', { channel }));
       await settle();
@@ -103,30 +100,22 @@ describe('Inbox', () => {
     });
 
     it('stores the first attempt before it delivers to a node added later', async () => {
-      const store = new FailingStore();
       store.turns = 3;
-      const inbox = createInbox(store);
       await inbox.accept(polled('1', '2'));
       const storedAttempts: number[][] = [];
-      const node = new RecordingSubscriber(inbox);
+      const node = attach();
       node.onReceive = () => void storedAttempts.push(store.disk.items.map(({ attempts }) => attempts));
       await inbox.accept(polled('3'));
       await settle();
-      assert.deepEqual(
-        [node.bodies, node.attempts],
-        [
-          ['1', '2', '3'],
-          [1, 1, 1],
-        ],
-      );
+      assert.deepEqual(node.bodies, ['1', '2', '3']);
+      assert.deepEqual(node.attempts, [1, 1, 1]);
       assert.deepEqual(storedAttempts[0], [1, 1, 1]);
     });
   });
 
   describe('Inbox with dedupe on or off', () => {
     it('recognises a copy within one answer', async () => {
-      const inbox = createInbox();
-      const node = new RecordingSubscriber(inbox);
+      const node = attach();
       assert.deepEqual(await inbox.accept(polled('1', '1')), ['new', 'repeated']);
       assert.deepEqual(node.bodies, ['1']);
     });
@@ -136,8 +125,7 @@ describe('Inbox', () => {
       ['poll', 'callback'],
     ] as Via[][]) {
       it(`delivers a message once that comes by ${order.join(' and then by ')}, repeatedly`, async () => {
-        const inbox = createInbox();
-        const nodes = [attachCallback(inbox), new RecordingSubscriber(inbox)];
+        const nodes = [attachCallback(), attach()];
         const verdicts: string[] = [];
         for (const via of [...order, ...order]) {
           verdicts.push(...(await inbox.accept(via === 'poll' ? polled('1') : called({ body: '1' }))));
@@ -152,8 +140,7 @@ describe('Inbox', () => {
 
     it('delivers every copy if dedupe is off, and still reports repeated polls', async () => {
       dedupe = false;
-      const inbox = createInbox();
-      const node = new RecordingSubscriber(inbox);
+      const node = attach();
       await settle();
       await inbox.accept(polled('1'));
       assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
@@ -162,7 +149,6 @@ describe('Inbox', () => {
 
     it('delivers an outgoing message once even if dedupe is off', async () => {
       dedupe = false;
-      const inbox = createInbox();
       const node = new RecordingSubscriber(inbox, 'node', { channel: 'outbox' });
       const records = [{ messageId: '1', body: 'x', recipientsList: [] }];
       for (let index = 0; index < 3; index++) await inbox.accept({ kind: 'outbox', via: 'poll', records });
@@ -170,8 +156,7 @@ describe('Inbox', () => {
     });
 
     it('forgets an identifier after dedupeHours', async () => {
-      const inbox = createInbox();
-      const node = new RecordingSubscriber(inbox);
+      const node = attach();
       await settle();
       await inbox.accept(polled('1'));
       await clock.advance(dedupeMs);
@@ -182,8 +167,8 @@ describe('Inbox', () => {
     });
 
     it('remembers for dedupeHours although the clock is set forward', async () => {
-      const inbox = createInbox(new MemoryStore());
-      new RecordingSubscriber(inbox);
+      createInbox({ store: new MemoryStore() });
+      attach();
       await inbox.accept(polled('1'));
       clock.set(10 * dedupeMs);
       // A thousand messages make the inbox search for expired identifiers.
@@ -202,7 +187,6 @@ describe('Inbox', () => {
       new RecordingSubscriber(inbox, id, { channel: 'outbox', onDemand });
 
     it('delivers only requested records, with the context of the request', async () => {
-      const inbox = createInbox();
       const nodes = [attach(inbox, 'asker'), attach(inbox, 'idle'), attach(inbox, 'watcher', false)];
       await inbox.accept({ ...list, asker: 'asker', context: 'trigger' });
       await settle();
@@ -213,7 +197,6 @@ describe('Inbox', () => {
     });
 
     it('delivers records without a requesting node to one node, once', async () => {
-      const inbox = createInbox();
       await inbox.accept(list);
       const [node, other] = [attach(inbox, 'node'), attach(inbox, 'other')];
       await settle();
@@ -223,66 +206,37 @@ describe('Inbox', () => {
       await inbox.journal.flush();
       assert.equal(inbox.isSettled, true);
     });
-
-    it('does not deliver entries of another node to the requesting node', async () => {
-      const inbox = createInbox();
-      const watcher = attach(inbox, 'watcher', false);
-      await inbox.accept(list);
-      const asker = attach(inbox, 'asker');
-      await settle();
-      assert.deepEqual([watcher.bodies, asker.bodies], [['x'], []]);
-    });
   });
 
   describe('Inbox during a redeploy or a restart', () => {
     it('does not wait for a removed node if another has the record', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const [a, b] = [new RecordingSubscriber(inbox, 'a'), new RecordingSubscriber(inbox, 'b')];
+      const [a, b] = [attach('a'), attach('b')];
       await inbox.accept(polled('1'));
       a.detach();
-      const c = new RecordingSubscriber(inbox, 'c');
+      const c = attach('c');
       await settle();
-      assert.equal(await countStored(inbox, store), 1);
+      assert.equal(await countStored(), 1);
       b.acknowledge();
-      assert.equal(await countStored(inbox, store), 0);
+      assert.equal(await countStored(), 0);
       assert.deepEqual(c.bodies, []);
     });
 
     it('delivers a record only to the returned node if it is redeployed during the save', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const [before, other] = [new RecordingSubscriber(inbox), new RecordingSubscriber(inbox, 'other')];
+      const [before, other] = [attach(), attach('other')];
       await inbox.journal.ready();
       store.turns = 5;
       const accepted = inbox.accept(polled('1'));
       while (store.commits === 0) await settleTurns();
       before.detach();
-      const returned = new RecordingSubscriber(inbox);
+      const returned = attach();
       await accepted;
       await settle();
       assert.deepEqual([before.bodies, returned.bodies, other.bodies], [[], ['1'], ['1']]);
       assert.deepEqual(returned.attempts, [1]);
     });
 
-    it('ignores an acknowledgement by a removed node', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const removed = new RecordingSubscriber(inbox, 'removed');
-      await inbox.accept(polled('1'));
-      removed.detach();
-      const node = new RecordingSubscriber(inbox);
-      await settle();
-      removed.acknowledge();
-      assert.equal(await countStored(inbox, store), 1);
-      node.acknowledge();
-      assert.equal(await countStored(inbox, store), 0);
-    });
-
     it('refuses callbacks while it closes and afterwards, but stores polled answers', async () => {
-      const store = new FailingStore();
       store.turns = 2;
-      const inbox = createInbox(store);
       await inbox.journal.ready();
       const closing = inbox.journal.close();
       await settleTurns();
@@ -291,116 +245,83 @@ describe('Inbox', () => {
       await closing;
       await inbox.journal.close();
       await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
-      assert.deepEqual([await countStored(inbox, store), store.isOpen], [1, false]);
-    });
-
-    it('keeps records in memory across close and open', async () => {
-      const inbox = createInbox(new MemoryStore());
-      const before = new RecordingSubscriber(inbox);
-      await inbox.accept(polled('1'));
-      before.detach();
-      await inbox.journal.close();
-      const node = new RecordingSubscriber(inbox);
-      await settle();
-      assert.deepEqual([node.bodies, node.attempts], [['1'], [2]]);
-      assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
+      assert.deepEqual([await countStored(), store.isOpen], [1, false]);
     });
   });
 
   describe('a callback', () => {
     it('is stored before it is accepted, and delivered to its callback node', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const [node, other] = [attachCallback(inbox), attachCallback(inbox, 'other', '/other')];
-      const polling = new RecordingSubscriber(inbox);
+      const [node, other] = [attachCallback(), attachCallback('other', '/other')];
+      const polling = attach();
       await inbox.accept(called());
       assert.deepEqual([store.disk.entries.size, node.bodies], [1, ['hello']]);
       assert.deepEqual([other.bodies, polling.bodies], [[], []]);
       node.acknowledge();
-      assert.equal(await countStored(inbox, store), 0);
-    });
-
-    it('survives a crash', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      attachCallback(inbox);
-      await inbox.accept(called());
-      store.kill();
-      const after = createInbox(new FailingStore(store.disk));
-      const node = attachCallback(after);
-      await settle();
-      assert.deepEqual([node.bodies, node.attempts], [['hello'], [2]]);
-      assert.deepEqual(await after.accept(called()), ['duplicate']);
+      assert.equal(await countStored(), 0);
     });
 
     it('goes to the new node at its path if its node was removed', async () => {
-      const inbox = createInbox();
-      const removed = attachCallback(inbox);
+      const removed = attachCallback();
       await inbox.accept(called());
       removed.detach();
-      const elsewhere = attachCallback(inbox, 'elsewhere', '/other');
+      const elsewhere = attachCallback('elsewhere', '/other');
       await settle();
       assert.deepEqual(elsewhere.bodies, []);
-      const heir = attachCallback(inbox, 'heir');
+      const heir = attachCallback('heir');
       await settle();
       assert.deepEqual(heir.bodies, ['hello']);
     });
 
     it('is redelivered to its own node, not to another at its path', async () => {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      attachCallback(before);
-      await before.accept(called());
-      await before.journal.close();
-      const inbox = createInbox(new FailingStore(disk));
-      const [other, node] = [attachCallback(inbox, 'other'), attachCallback(inbox)];
+      attachCallback();
+      await inbox.accept(called());
+      await inbox.journal.close();
+      createInbox();
+      const [other, node] = [attachCallback('other'), attachCallback()];
       await settle();
       assert.deepEqual([other.bodies, node.bodies], [[], ['hello']]);
     });
 
     it('becomes unhandled 20 s after its node was removed', async () => {
-      const inbox = createInbox();
-      const removed = attachCallback(inbox);
+      const removed = attachCallback();
       await inbox.accept(called());
       removed.detach();
       await settle();
       assert.equal(inbox.state.unhandled, 0);
       await pass(20_000);
       assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled], [0, 1]);
-      const node = attachCallback(inbox);
+      const node = attachCallback();
       await settle();
       assert.deepEqual([node.bodies, node.attempts, inbox.state.unhandled], [['hello'], [2], 0]);
     });
 
     it('goes to a polling node if its own node was removed', async () => {
-      const inbox = createInbox();
-      attachCallback(inbox).detach();
+      attachCallback().detach();
       await inbox.accept(called());
       await pass(20_000);
-      const polling = new RecordingSubscriber(inbox);
+      const polling = attach();
       await settle();
       assert.deepEqual(polling.bodies, ['hello']);
     });
 
     it('is stored once if it arrives while its polled copy becomes unhandled', async () => {
       for (let turns = 0; turns <= 10; turns++) {
-        const store = new FailingStore();
+        store = new FailingStore();
+        createInbox();
         store.turns = 3;
-        const inbox = createInbox(store);
-        const node = attachCallback(inbox);
+        const node = attachCallback();
         const accepted = inbox.accept(polled(incoming('1', { body: 'hello' })));
         await settleTurns(turns);
         await Promise.all([accepted, inbox.accept(called())]);
         await settle();
         assert.deepEqual([turns, node.bodies, store.disk.entries.size], [turns, ['hello'], 1]);
         node.acknowledge();
-        assert.equal(await countStored(inbox, store), 0);
+        assert.equal(await countStored(), 0);
       }
     });
 
     it('is refused while too many records wait for the flow', async () => {
-      const inbox = createInbox();
-      const [polling, node] = [new RecordingSubscriber(inbox), attachCallback(inbox)];
+      const [polling, node] = [attach(), attachCallback()];
       await inbox.accept(polled(...Array.from({ length: maxWaitingForCallback }, (_, index) => `${index}`)));
       const refused = inbox.accept(called({ body: 'x' }));
       await assert.rejects(refused, { code: 'SMS_BUSY', params: { limit: maxWaitingForCallback } });
@@ -414,12 +335,14 @@ describe('Inbox', () => {
     let settleOutcome: () => void;
     let isReply: boolean;
 
-    function createMatching(store = new FailingStore()): Inbox {
+    beforeEach(createMatching);
+
+    function createMatching(): void {
       const outcome = new Promise<void>((resolve) => {
         settleOutcome = resolve;
       });
       isReply = true;
-      return createInbox(store, {
+      createInbox({
         correlator: ({ record }) => ({
           mayAnswer: true,
           keys: [],
@@ -431,9 +354,7 @@ describe('Inbox', () => {
 
     for (const via of ['poll', 'callback'] as const) {
       it(`is stored (${via}), and delivered when the outcome is known`, async () => {
-        const store = new FailingStore();
-        const inbox = createMatching(store);
-        const node = via === 'poll' ? new RecordingSubscriber(inbox) : attachCallback(inbox);
+        const node = via === 'poll' ? attach() : attachCallback();
         const arrival = via === 'poll' ? polled('1') : called();
         assert.deepEqual(await inbox.accept(arrival), ['new']);
         await settle();
@@ -446,20 +367,17 @@ describe('Inbox', () => {
     }
 
     it('is dropped if it is a reply that no node receives', async () => {
-      const store = new FailingStore();
-      const inbox = createMatching(store);
       await inbox.accept(polled('1'));
       settleOutcome();
       await settle();
       assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled, store.disk.entries.size], [0, 0, 0]);
-      const node = attachCallback(inbox);
+      const node = attachCallback();
       await inbox.accept(called({ body: '1' }));
       assert.equal(node.last.record.awaited, true);
     });
 
     it('goes to the callback node if a callback comes before the outcome', async () => {
-      const inbox = createMatching();
-      const node = attachCallback(inbox);
+      const node = attachCallback();
       await inbox.accept(polled('1'));
       await inbox.accept(called({ body: '1' }));
       settleOutcome();
@@ -468,10 +386,10 @@ describe('Inbox', () => {
     });
 
     it('is delivered after a crash', async () => {
-      const store = new FailingStore();
-      await createMatching(store).accept(polled('1'));
+      await inbox.accept(polled('1'));
       store.kill();
-      const node = new RecordingSubscriber(createMatching(new FailingStore(store.disk)));
+      createMatching();
+      const node = attach();
       await settle();
       assert.deepEqual(node.bodies, []);
       isReply = false;
@@ -484,9 +402,7 @@ describe('Inbox', () => {
   describe('Inbox if the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
       it(`delivers polled records, refuses callbacks, and recovers (${step} fails)`, async () => {
-        const store = new FailingStore();
-        const inbox = createInbox(store);
-        const [node, calledNode] = [new RecordingSubscriber(inbox), attachCallback(inbox)];
+        const [node, calledNode] = [attach(), attachCallback()];
         if (step !== 'open') await inbox.journal.ready();
         store.failing.add(step);
         await inbox.accept(polled('1'));
@@ -511,24 +427,8 @@ describe('Inbox', () => {
       });
     }
 
-    it('delivers once if a commit only seemed to fail', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const node = new RecordingSubscriber(inbox);
-      await inbox.journal.ready();
-      store.failsAfterwards = true;
-      store.failing.add('commit');
-      await inbox.accept(polled('1'));
-      node.acknowledge();
-      store.failing.clear();
-      await pass(5_000);
-      assert.deepEqual([node.attempts, await countStored(inbox, store)], [[1], 0]);
-    });
-
     it('does not redeliver records that were delivered during the failure', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const node = new RecordingSubscriber(inbox);
+      const node = attach();
       await settle();
       await inbox.accept(polled('1'));
       store.failing.add('commit');
@@ -539,34 +439,16 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, store.disk.entries.size], [['1', '2'], 0]);
     });
 
-    it('closes the store and keeps unwritten records', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
-      const before = new RecordingSubscriber(inbox);
-      await inbox.journal.ready();
-      store.failing.add('commit');
-      await inbox.accept(polled('1'));
-      before.detach();
-      await inbox.journal.close();
-      assert.deepEqual([store.isOpen, inbox.isSettled], [false, false]);
-      store.failing.clear();
-      const node = new RecordingSubscriber(inbox);
-      await settle();
-      assert.deepEqual([node.bodies, node.attempts, store.disk.entries.size], [['1'], [2], 1]);
-    });
-
     describe('Inbox with a possible reply while the store fails', () => {
       /** Bodies of the messages that were matched with a sent message, in order. */
       let matchedBodies: unknown[];
-      let store: FailingStore;
       let node: RecordingSubscriber;
 
       beforeEach(async () => {
         matchedBodies = [];
-        store = new FailingStore();
         const sent = { at: clock.now(), forMs: 3_600_000, value: '' };
         store.disk.remembered.set('sent', formatRemembered(sent));
-        const inbox = createInbox(store, {
+        createInbox({
           correlator: ({ record }) => ({
             mayAnswer: true,
             keys: ['sent'],
@@ -579,7 +461,7 @@ describe('Inbox', () => {
                 : { record, effect() {} },
           }),
         });
-        node = new RecordingSubscriber(inbox);
+        node = attach();
         await inbox.journal.ready();
         for (const step of ['recall', 'open'] as const) store.failing.add(step);
         void inbox.accept(polled('1'));
@@ -608,21 +490,18 @@ describe('Inbox', () => {
   });
 
   describe('Inbox after a crash', () => {
-    const saveAhead = (disk: FakeDisk, id: string) =>
-      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming(id)] }));
+    const saveAhead = (id: string) => store.disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming(id)] }));
 
     it('delivers a polled record that was not committed', async () => {
-      const store = new FailingStore();
-      const inbox = createInbox(store);
       await inbox.journal.ready();
       store.turns = 1_000_000;
       void inbox.accept(polled('1'));
       store.kill();
-      const after = createInbox(new FailingStore(store.disk));
-      const node = new RecordingSubscriber(after);
+      createInbox();
+      const node = attach();
       await settle();
       assert.deepEqual([node.bodies, node.attempts, store.disk.pendingWrites.size], [['1'], [1], 0]);
-      assert.deepEqual(await after.accept(polled('1')), ['repeated']);
+      assert.deepEqual(await inbox.accept(polled('1')), ['repeated']);
     });
 
     for (const [title, downMs] of [
@@ -630,36 +509,33 @@ describe('Inbox', () => {
       ['recognises a saved poll answer whose identifier has expired', dedupeMs + 1],
     ] as const) {
       it(title, async () => {
-        const disk = new FakeDisk();
-        const inbox = createInbox(new FailingStore(disk));
-        const before = new RecordingSubscriber(inbox);
+        const before = attach();
         await inbox.accept(polled('1'));
         before.acknowledge();
         await inbox.journal.close();
-        saveAhead(disk, '1');
+        saveAhead('1');
         await clock.advance(downMs);
-        const node = new RecordingSubscriber(createInbox(new FailingStore(disk)));
+        createInbox();
+        const node = attach();
         await settle();
-        assert.deepEqual([node.bodies, disk.pendingWrites.size], [[], 0]);
+        assert.deepEqual([node.bodies, store.disk.pendingWrites.size], [[], 0]);
       });
     }
 
     it('delivers records of saved poll answers only if it can read the store', async () => {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      await before.accept(polled('1'));
-      await before.journal.close();
-      for (const id of ['1', '2']) saveAhead(disk, id);
-      const store = new FailingStore(disk);
+      await inbox.accept(polled('1'));
+      await inbox.journal.close();
+      for (const id of ['1', '2']) saveAhead(id);
+      createInbox();
       store.failing.add('recall');
-      const node = new RecordingSubscriber(createInbox(store));
+      const node = attach();
       await settle();
       node.acknowledge();
       await pass(15_000);
-      assert.deepEqual([node.bodies, disk.pendingWrites.size], [['1'], 2]);
+      assert.deepEqual([node.bodies, store.disk.pendingWrites.size], [['1'], 2]);
       store.failing.clear();
       await pass(5_000);
-      assert.deepEqual([node.bodies, node.attempts.at(-1), disk.pendingWrites.size], [['1', '2'], 1, 0]);
+      assert.deepEqual([node.bodies, node.attempts.at(-1), store.disk.pendingWrites.size], [['1', '2'], 1, 0]);
     });
   });
 });
