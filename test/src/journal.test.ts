@@ -86,6 +86,9 @@ describe('Journal', () => {
   let states: (string | undefined)[];
   let unreadable: string[];
   let journals: Journal[];
+  let journal: Journal;
+  /** The participant of the journal. */
+  let notes: Notes;
 
   beforeEach(() => {
     clock = new VirtualClock();
@@ -93,32 +96,35 @@ describe('Journal', () => {
     states = [];
     unreadable = [];
     journals = [];
+    notes = new Notes();
+    create();
   });
   afterEach(async () => {
     for (const journal of journals) await journal.close();
   });
 
-  function create(keptIn: Store = store, participants: Partial<Record<ItemKind, Participant>> = {}): Journal {
-    const journal = new Journal({
+  /** Creates the journal of this process, or of the next one. */
+  function create(keptIn: Store = store, participants: Partial<Record<ItemKind, Participant>> = {}): void {
+    journal = new Journal({
       store: keptIn,
       clock,
       onStore: (error: SmsError | undefined) => states.push(error?.code),
       onDamaged: ({ params }) => unreadable.push(String(params.place)),
     });
-    for (const [part, participant] of Object.entries(participants)) journal.join(part as ItemKind, participant);
+    for (const [part, participant] of Object.entries({ outgoing: notes, ...participants })) {
+      journal.join(part as ItemKind, participant);
+    }
     journals.push(journal);
-    return journal;
   }
 
   const kept = () => [...store.disk.entries.keys()].sort();
 
   describe('Journal with a shared store whose connection is cut', () => {
     let server: FailingServer;
-    let journal: Journal;
 
     beforeEach(async () => {
       server = new FailingServer();
-      journal = create(server);
+      create(server);
       await journal.ready();
     });
 
@@ -157,7 +163,6 @@ describe('Journal', () => {
 
   describe('a step', () => {
     it('runs its effects when it is written, and resolves with their result', async () => {
-      const journal = create();
       const result = await journal.run({
         ...keep('1'),
         decide: (_, changes) => {
@@ -169,7 +174,6 @@ describe('Journal', () => {
     });
 
     it('shares a commit with the other steps of its turn, and sees their values', async () => {
-      const journal = create();
       await journal.ready();
       await Promise.all([journal.run(append('key')), journal.run(append('key')), journal.run(append('key'))]);
       await journal.run(append('key'));
@@ -178,7 +182,6 @@ describe('Journal', () => {
     });
 
     it('rejects if its effects throw, and does not report a store failure', async () => {
-      const journal = create();
       const fault = new TypeError('a fault');
       const faulty = keep('2');
       const decide: Step<void>['decide'] = (...call) => {
@@ -195,7 +198,6 @@ describe('Journal', () => {
 
     it('rejects if it cannot decide, and changes nothing', async () => {
       for (const failing of [false, true]) {
-        const journal = create();
         await journal.ready();
         if (failing) store.failing.add('commit');
         const fault = new RangeError('a fault');
@@ -213,7 +215,6 @@ describe('Journal', () => {
     });
 
     it('can throw before its keys are read', async () => {
-      const journal = create();
       await journal.ready();
       await journal.run(append('key'));
       const fault = new RangeError('no value');
@@ -228,7 +229,6 @@ describe('Journal', () => {
     });
 
     it('gives the event loop a turn after each commit of the maximum size', async () => {
-      const journal = create();
       await journal.ready();
       const all = Promise.all(Array.from({ length: 1_000 }, (_, index) => journal.run(keep(String(index)))));
       let turns = 0;
@@ -243,7 +243,6 @@ describe('Journal', () => {
     });
 
     it('shares a commit of limited size', async () => {
-      const journal = create();
       await journal.ready();
       const steps = Array.from({ length: 20 }, (_, index) => keep(String(index), { bytes: 250_000 }));
       const all = Promise.all(steps.map((one) => journal.run(one)));
@@ -258,7 +257,6 @@ describe('Journal', () => {
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
     it(`refuses, postpones or applies steps while the store fails to ${failing}`, async () => {
-      const journal = create();
       if (failing !== 'open') await journal.ready();
       store.failing.add(failing);
       const did = new Set<string>();
@@ -297,7 +295,6 @@ describe('Journal', () => {
   }
 
   it('opens a failed store immediately if it is needed', async () => {
-    const journal = create();
     store.failing.add('open');
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
@@ -307,8 +304,6 @@ describe('Journal', () => {
   });
 
   it('sees unwritten changes, and does not find dropped items again', async () => {
-    const notes = new Notes();
-    const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
     await journal.run(keep('2'));
     notes.had.set('2', item('2'));
@@ -322,26 +317,23 @@ describe('Journal', () => {
     assert.deepEqual([kept(), store.disk.remembered.size], [['2'], 1]);
   });
 
-  /** Creates a journal whose store contains item 1, and fails before item 2 is written. */
-  async function failAfterItem() {
-    const notes = new Notes();
-    const journal = create(store, { outgoing: notes });
+  /** Stores item 1, and lets the store fail before item 2 is written. */
+  async function failAfterItem(): Promise<void> {
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(keep('2'));
-    return { notes, journal };
   }
 
   for (const [how, reopen] of [
     ['after a failure', () => clock.advance(5_000)],
-    ['after a close', (journal: Journal) => journal.open()],
+    ['after a close', () => journal.open()],
   ] as const) {
     it(`forgets items that a step drops while the store reopens ${how}`, async () => {
-      const { notes, journal } = await failAfterItem();
+      await failAfterItem();
       if (how === 'after a close') await journal.close();
       store.failing.clear();
       store.turns = 3;
-      const reopened = reopen(journal);
+      const reopened = reopen();
       await settle();
       await journal.run(drop('1'));
       await reopened;
@@ -351,7 +343,6 @@ describe('Journal', () => {
   }
 
   it('keeps an item that was dropped and stored again while the store failed', async () => {
-    const journal = create();
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(drop('1'));
@@ -362,7 +353,6 @@ describe('Journal', () => {
   });
 
   it('sweeps when it opens and after many writes, even if a sweep fails', async () => {
-    const journal = create();
     await journal.ready();
     assert.equal(store.sweeps, 1);
     store.failing.add('sweep');
@@ -378,7 +368,6 @@ describe('Journal', () => {
   });
 
   it('does not forget too early if the clock is set back during a sweep', async () => {
-    const journal = create();
     await journal.ready();
     const sweep = store.sweep.bind(store);
     store.sweep = (...call) => {
@@ -400,8 +389,6 @@ describe('Journal', () => {
   });
 
   it('reopens an expired store silently, but only once until a write succeeds', async () => {
-    const notes = new Notes();
-    const journal = create(store, { outgoing: notes });
     await journal.run(keep('1'));
     notes.had.set('1', item('1'));
     let lapses = 1;
@@ -419,7 +406,6 @@ describe('Journal', () => {
 
   for (const isHeardFirst of [true, false]) {
     it(`reopens a store once if it expires twice, ${isHeardFirst ? 'first as an event' : 'first in an answer'}`, async () => {
-      const journal = create();
       await journal.run(keep('1'));
       const commit = store.commit.bind(store);
       store.commit = () => {
@@ -441,7 +427,6 @@ describe('Journal', () => {
       events?.onFailure(new Error('again'));
       return open();
     };
-    const journal = create();
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
     assert.deepEqual([journal.mode, states], ['failed', ['SMS_STORE']]);
     await clock.advance(5_000);
@@ -472,7 +457,6 @@ describe('Journal', () => {
     });
 
     it('is decided again with the current values after a conflict, with one effect', async () => {
-      const journal = create();
       await journal.run(append('key'));
       for (const value of ['theirs', 'theirs again']) {
         meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value })));
@@ -489,7 +473,6 @@ describe('Journal', () => {
     });
 
     it('can read keys that depend on values it has read', async () => {
-      const journal = create();
       for (const key of ['first', 'second']) await journal.run(append(key));
       recalls.length = 0;
       const lookAtBoth = {
@@ -509,7 +492,7 @@ describe('Journal', () => {
         merges.push([key, theirs.value, mine.value]);
         return { ...mine, value: `${theirs.value}+${mine.value}` };
       };
-      const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
+      create(store, { inbox: Object.assign(new Notes(), { merge }) });
       const keys = ['changed by both', 'added by both', 'added here'];
       await journal.run(append('changed by both'));
       store.failing.add('commit');
@@ -535,15 +518,14 @@ describe('Journal', () => {
 
   describe('items that the journal finds when it opens', () => {
     it('are passed to the participant that wrote them, unless none knows them', async () => {
-      const before = create();
-      await before.run(
+      await journal.run(
         step(({ keep: items }) => {
           items.set('1', item('1', 'outgoing')).set('2', item('2', 'inbox')).set('3', item('3', 'outgoing'));
         }),
       );
-      await before.close();
-      const notes = new Notes();
-      const journal = create(store, { outgoing: notes });
+      await journal.close();
+      notes = new Notes();
+      create();
       await journal.ready();
       assert.deepEqual(notes.items, [['1', '3']]);
       assert.deepEqual(notes.openings, [true]);
@@ -560,7 +542,7 @@ describe('Journal', () => {
         });
         order.push('found');
       };
-      const journal = create(store, { outgoing: { receiveItems: found, wantedNames: () => [] } });
+      create(store, { outgoing: { receiveItems: found, wantedNames: () => [] } });
       const step1 = journal.run(keep('1')).then(() => order.push('step'));
       await settle();
       assert.deepEqual(order, []);
@@ -573,7 +555,7 @@ describe('Journal', () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two']) disk.hold(text);
       store = new FailingStore(disk);
-      const journal: Journal = create(store, {
+      create(store, {
         inbox: {
           receiveItems: () => {},
           wantedNames: () => [],
@@ -594,7 +576,7 @@ describe('Journal', () => {
     it('do not prevent a failed store from closing', async () => {
       for (let turns = 0; turns < 30; turns++) {
         const failing = new FailingStore();
-        const journal = create(failing);
+        create(failing);
         await journal.ready();
         failing.failing.add('recall');
         await assert.rejects(journal.run({ ...keep('1'), keys: ['key'], whileFailing: 'refuse' }), {
@@ -612,13 +594,13 @@ describe('Journal', () => {
         wantedNames: () => ['incoming'],
         isReadable: ({ id }) => id !== 'bad',
       };
-      const journal = create(store, { inbox: participant, outgoing: new Notes() });
+      create(store, { inbox: participant });
       await journal.ready();
       const readable = [item('1', 'inbox'), item('bad', 'inbox'), item('bad', 'outgoing')].map((one) =>
         store.events?.isReadable?.(one),
       );
       assert.deepEqual(readable, [true, false, true]);
-      assert.deepEqual(store.events?.wantedNames?.(), ['incoming', 'node 1']);
+      assert.deepEqual(store.events?.wantedNames?.(), ['node 1', 'incoming']);
       store.events?.onUnreadable?.('an entry');
       assert.deepEqual(unreadable, ['an entry']);
     });
@@ -631,8 +613,6 @@ describe('Journal', () => {
         store.disk.owner = store;
         return { items: found.shift() ?? [], pendingWrites: [], isReset: found.length === 0 };
       };
-      const notes = new Notes();
-      const journal = create(store, { outgoing: notes });
       await journal.ready();
       store.events?.onTakenOver?.([item('1')]);
       await journal.flush();
@@ -651,8 +631,7 @@ describe('Journal', () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });
-        const notes = new Notes();
-        const journal = create(server, { outgoing: notes });
+        create(server);
         await journal.ready();
         for (const id of ['stays', 'goes']) {
           notes.had.set(id, item(id));
@@ -679,7 +658,7 @@ describe('Journal', () => {
         wantedNames: () => [],
         releaseAll: () => void released.push(kept()),
       };
-      const journal = create(store, { outgoing: participant });
+      create(store, { outgoing: participant });
       await journal.ready();
       void journal.run(keep('1'));
       await journal.close();
@@ -692,7 +671,6 @@ describe('Journal', () => {
     });
 
     it('refuses steps that may be refused, and runs the other steps', async () => {
-      const journal = create();
       await journal.ready();
       store.turns = 2;
       const closed = journal.close();
@@ -704,7 +682,6 @@ describe('Journal', () => {
     });
 
     it('ends without closing if the store is opened again', async () => {
-      const journal = create();
       await journal.ready();
       const closed = journal.close();
       journal.open();
@@ -714,7 +691,6 @@ describe('Journal', () => {
     });
 
     it('ends without closing if a caller waits for the store', async () => {
-      const journal = create();
       await journal.ready();
       store.turns = 2;
       void journal.run(keep('1'));
@@ -726,7 +702,6 @@ describe('Journal', () => {
     });
 
     it('stops retrying a failed store, and writes at the next opening', async () => {
-      const journal = create();
       store.failing.add('open');
       await journal.run(keep('1'));
       await journal.close();
@@ -738,7 +713,6 @@ describe('Journal', () => {
     });
 
     it('is not undone by a late failure', async () => {
-      const journal = create();
       await journal.ready();
       await journal.close();
       store.events?.onFailure?.(new Error('late'));
@@ -748,16 +722,15 @@ describe('Journal', () => {
 
   describe('the ids of stored items', () => {
     it('ascend, also after older items are found and the clock is changed', async () => {
-      const journal = create();
       const ids = [journal.nextId(), journal.nextId()];
       clock.set(-1_000_000);
       ids.push(journal.nextId());
       const last = ids.at(-1) ?? '';
       await journal.run(keep(last));
       await journal.close();
-      const later = create();
-      await later.ready();
-      ids.push(later.nextId(), later.nextId());
+      create();
+      await journal.ready();
+      ids.push(journal.nextId(), journal.nextId());
       assert.deepEqual(ids, [...new Set(ids)].sort());
     });
   });
