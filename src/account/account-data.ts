@@ -21,6 +21,8 @@ interface AccountDataOptions extends Required<Pick<JournalOptions, 'store' | 'on
    * after that import.
    */
   formerData: AccountData | undefined;
+  /** Returns whether a deployed account node uses this data. */
+  isUsed(): boolean;
 }
 
 /** Time in ms after which an open shared store has claimed all items of dead processes. */
@@ -47,13 +49,17 @@ export class AccountData {
     this.storeName = storeName;
     this.#store = store;
     this.#clock = clock;
-    this.imports = new Imports({ to: store, clock, merge, reopen: () => this.journal.reopen() });
+    const reopen = () => this.journal.reopen();
+    this.imports = new Imports({ to: store, clock, merge, isUsed: options.isUsed, reopen });
     const journal = new Journal({
       store,
       clock,
       prepare: async (events) => {
         await formerData?.exporting?.catch(() => {});
         await this.imports.finish(events);
+        const isIncomplete = this.isImported || this.imports.arePending;
+        this.inbox.isIncomplete = isIncomplete;
+        if (!isIncomplete) this.inbox.matchRecordsOf(this.inbox);
         this.#openedAt = Math.min(this.#openedAt, clock.elapsed());
       },
       onStore: (error) => {
@@ -98,6 +104,7 @@ export class AccountData {
   /** Moves everything into other data, and closes this data. */
   exportTo(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     this.#successor = successor;
+    this.inbox.isIncomplete = true;
     this.exporting = this.#export(successor, options).catch((error: unknown) => {
       this.#successor = undefined;
       throw error;
@@ -106,6 +113,7 @@ export class AccountData {
   }
 
   async #export(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
+    await this.imports.stop();
     await this.journal.flush();
     // Writes the steps that were not written while the store failed, and removes the messages that the store refused.
     if (!this.journal.isWritten || this.outbox.hasRefused) await this.journal.ready();
@@ -113,6 +121,13 @@ export class AccountData {
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
     await importStore({ ...options, from: this.#store, hasAllItems });
     successor.outbox.importInputs(this.outbox);
+    successor.inbox.matchRecordsOf(this.inbox);
+  }
+
+  /** Called when an account node begins to use this data. */
+  begin(): void {
+    this.journal.begin();
+    this.imports.begin();
   }
 
   async close(): Promise<void> {

@@ -263,6 +263,7 @@ export class Account implements EndpointHost, MembershipHost {
     // All poll loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
     const dedupeMs = () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs;
     const data = new AccountData({
+      isUsed: () => isUsed() && this.members.size > 0,
       storeName: settings.storeName,
       formerData,
       store: settings.createStore(key),
@@ -330,7 +331,7 @@ export class Account implements EndpointHost, MembershipHost {
     const data = storeData && !storeData.isImported ? storeData : this.#createData(settings, storeData);
     this.#byStore.set(settings.storeName, data);
     this.data = data;
-    data.journal.begin();
+    data.begin();
     if (earlier && earlier !== data) void earlier.close();
     return data;
   }

@@ -232,6 +232,8 @@ export interface WaitingImport {
 
 /** Options of {@link Imports}. */
 export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'merge'> {
+  /** See {@link AccountDataOptions.isUsed}. */
+  isUsed(): boolean;
   /** Opens the store again. */
   reopen(): void;
 }
@@ -260,6 +262,16 @@ export class Imports {
     return source && this.#failure && { kind: source.kind, error: this.#failure };
   }
 
+  /** Whether imports are not done. If the store is open anyway, its data is incomplete. */
+  get arePending(): boolean {
+    return this.#sources.length > 0;
+  }
+
+  /** Continues with the imports when an account node begins to use the data, because the store might be open. */
+  begin(): void {
+    if (this.arePending) this.#options.reopen();
+  }
+
   /** Adds imports. Until they have ended, the account treats the store as failing. */
   add(sources: readonly ImportSource[]): void {
     if (sources.length === 0) return;
@@ -285,13 +297,14 @@ export class Imports {
   }
 
   /**
-   * Runs all imports. Called before the store is opened.
+   * Runs all imports. Called before the store is opened. If no account node uses the data, the imports wait, and the
+   * store is opened without them.
    *
    * @throws SmsError `SMS_STORE` while the next import is not done
    */
   async finish(events: ImportOptions['events']): Promise<void> {
-    const { clock, reopen } = this.#options;
-    while (this.#sources.length > 0) {
+    const { clock, isUsed, reopen } = this.#options;
+    while (this.arePending && (isUsed() || this.#running)) {
       await this.#sources[0]?.whenStarted;
       if (this.#failure && !this.#running && clock.elapsed() - this.#failedAt < retryMs) throw this.#failure;
       const patience = new AbortController();

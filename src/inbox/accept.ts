@@ -44,19 +44,23 @@ export type Arrival = Destination &
     isRecovered?: true;
   };
 
+/** A record that is not matched with sent messages. */
+interface UnmatchedRecord {
+  readonly event: RecordOfKind;
+  readonly identity: Identity;
+  /** Absent: the record answers no message. */
+  readonly correlation: Correlation | undefined;
+}
+
 /** One record on its way into the store. */
-interface Candidate {
+interface Candidate extends UnmatchedRecord {
   /**
    * Id of the entry. It stays the same if the step runs again, because a commit that seems to fail might have been
    * written.
    */
   id?: string;
-  readonly event: RecordOfKind;
-  readonly identity: Identity;
   /** Absent: the record is neither an opt-out nor an opt-in. */
   readonly consent: OptOutChange | undefined;
-  /** Absent: the record answers no message. */
-  readonly correlation: Correlation | undefined;
   readonly arrival: Arrival;
 }
 
@@ -83,7 +87,7 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
     decide(readKey, changes) {
       const effects = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
-        if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
+        if (!isWritten && mayAnswer) context.run(createLateMatch(context, candidates));
         // If the step is not written, a later step removes the saved text, because the text must stay until the store
         // has committed the records.
         if (isWritten) arrival.savedAnswer?.remove();
@@ -141,12 +145,14 @@ function changeConsent(
  * Creates a step that runs when the store works again. It matches records that were delivered without the store, and
  * ends their reply requests and reports.
  */
-function createLateMatch(candidates: readonly Candidate[]): Step<void> {
-  const isUnmatched = ({ identity }: Candidate, readKey: ReadKey) =>
+function createLateMatch(context: InboxParts, candidates: readonly UnmatchedRecord[]): Step<void> {
+  const isUnmatched = ({ identity }: UnmatchedRecord, readKey: ReadKey) =>
     Object.keys(recallLeftOut(identity, readKey) ?? {}).length === 0;
   return {
     whileFailing: 'postpone',
     decide(readKey, changes) {
+      if (context.isIncomplete)
+        return () => void context.unmatchedRecords.push(...candidates.map(({ event }) => event));
       const matches = candidates
         .filter((candidate) => isUnmatched(candidate, readKey))
         .map(({ identity, correlation }) => {
@@ -160,6 +166,15 @@ function createLateMatch(candidates: readonly Candidate[]): Step<void> {
       };
     },
   };
+}
+
+/** Matches records that this inbox, or the inbox of a former login or store, has delivered without matching them. */
+export function matchLate(context: InboxParts, events: readonly RecordOfKind[]): void {
+  if (events.length === 0) return;
+  const candidates = events.map((event) => {
+    return { event, identity: identify(event), correlation: context.correlator?.(event) };
+  });
+  context.run(createLateMatch(context, candidates));
 }
 
 /** Adds entries that were just saved, and delivers them to the nodes. */
@@ -204,9 +219,10 @@ function acceptRecord(
   }
   const answer = notedAnswer ?? (unhandledCopy && answerOf(unhandledCopy.record));
   const onAccepted = isNew && consent ? changeConsent(context, consent, readKey, changes) : undefined;
-  const isHeldBack = !answer && correlation?.outcome !== undefined;
+  const isHeldBack =
+    !answer && (correlation?.outcome !== undefined || (context.isIncomplete && context.journal.isOpen));
   const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } = isHeldBack
-    ? { record: event.record, effect: correlation.noteEvidence?.(readKey, changes) ?? (() => {}) }
+    ? { record: event.record, effect: correlation?.noteEvidence?.(readKey, changes) ?? (() => {}) }
     : answer
       ? { record: { ...event.record, ...answer }, isTaken: notedAnswer && true }
       : (correlation?.correlate(readKey, changes) ?? event);
@@ -258,8 +274,10 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
     keys: [...pending.identity.keys, ...(correlation?.keys ?? [])],
     whileFailing: 'apply',
     decide(readKey, changes) {
-      if (entries.get(id) !== pending || changes.drop.has(id)) return () => {};
-      const { isHeldBack: _, ...entry } = latest(pending.entry, changes);
+      const { isHeldBack, ...entry } = latest(pending.entry, changes);
+      const isWaiting = isHeldBack && entries.get(id) === pending && !changes.drop.has(id);
+      // An entry of an incomplete inbox stays held back, so that it is matched after the import.
+      if (!isWaiting || (context.isIncomplete && context.journal.isOpen)) return () => {};
       const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } =
         correlation?.correlate(readKey, changes) ?? entry;
       const isUnwanted = entry.channel !== 'callback' && isLeftOut(context, kind, correlated);

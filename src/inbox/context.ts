@@ -43,6 +43,13 @@ export interface InboxParts {
   readonly subscribers: Subscribers;
   /** Matches records with sent messages. Absent: no record answers a message. */
   readonly correlator?: Correlator | undefined;
+  /**
+   * Whether the message that a record answers might be in data that is not imported yet. A record that is stored now is
+   * held back, and matched after the import.
+   */
+  isIncomplete: boolean;
+  /** Records that were delivered without being matched. They are matched after the import. */
+  readonly unmatchedRecords: RecordOfKind[];
   /** Returns the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */
   readonly readConsentChange?: ReadConsentChange | undefined;
   /** Called after the list of opted-out numbers has changed. */

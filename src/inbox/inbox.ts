@@ -7,7 +7,15 @@ import type { Kind, RecordsOfKind } from '../model';
 import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
 import { dropItem, keepItem, latest, type PendingWrite, parseRememberedValue, timeOf } from '../store/store';
-import { type Arrival, acceptRecords, distributeGroup, holdBack, type InboxContext, leaveOut } from './accept';
+import {
+  type Arrival,
+  acceptRecords,
+  distributeGroup,
+  holdBack,
+  type InboxContext,
+  leaveOut,
+  matchLate,
+} from './accept';
 import type { InboxParts } from './context';
 import { DeadLetters } from './dead-letters';
 import {
@@ -25,7 +33,8 @@ import { mergeSeen, type Verdict } from './identity';
 export type { Arrival } from './accept';
 
 /** Dependencies of an {@link Inbox}. */
-export interface InboxOptions extends Omit<InboxParts, 'entries' | 'subscribers' | 'run'> {
+export interface InboxOptions
+  extends Omit<InboxParts, 'entries' | 'subscribers' | 'isIncomplete' | 'unmatchedRecords' | 'run'> {
   /** Counters of received records. */
   counts: ReceiveCounts;
   /** Called if the oldest unhandled record was dropped, because there are too many. */
@@ -86,9 +95,10 @@ export class Inbox {
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
 
-  /** Whether everything is delivered and written. */
+  /** Whether everything is delivered, matched and written. */
   get isSettled(): boolean {
-    return this.#context.entries.size === 0 && this.deadLetters.size === 0 && this.journal.isWritten;
+    const { entries, unmatchedRecords } = this.#context;
+    return entries.size + unmatchedRecords.length + this.deadLetters.size === 0 && this.journal.isWritten;
   }
 
   get state(): InboxState {
@@ -175,6 +185,16 @@ export class Inbox {
     return verdicts;
   }
 
+  /** See {@link InboxParts.isIncomplete}. */
+  set isIncomplete(isIncomplete: boolean) {
+    this.#context.isIncomplete = isIncomplete;
+  }
+
+  /** Matches the records that an inbox has delivered without matching them. Called after an import. */
+  matchRecordsOf(inbox: Inbox): void {
+    matchLate(this.#context, inbox.#context.unmatchedRecords.splice(0));
+  }
+
   /**
    * Counts the acknowledgement of an entry by a node. When every node has acknowledged the entry, the inbox forgets it.
    */
@@ -239,7 +259,7 @@ export class Inbox {
       onFault,
     };
     const subscribers = new Subscribers(entries, events, clock);
-    const parts = { ...options, entries, subscribers, run };
+    const parts = { ...options, entries, subscribers, isIncomplete: false, unmatchedRecords: [], run };
     return { ...parts, deadLetters: new DeadLetters(parts, onDeadLettersFull) };
   }
 }
@@ -290,11 +310,12 @@ function createInboxParticipant(context: InboxContext): Participant {
           replay(entry, { remove: () => dropEntry(context, id) });
           continue;
         }
-        if (!isEntry(entry) || entries.has(id)) continue;
-        const pending = new Pending(entry);
+        if (!isEntry(entry) || (entries.has(id) && !entry.isHeldBack)) continue;
+        const pending = entries.get(id) ?? new Pending(entry);
         entries.set(id, pending);
         // Waits until the other participants have found the items that the entry might answer.
-        if (entry.isHeldBack) run({ whileFailing: 'apply', decide: () => () => holdBack(context, pending) });
+        const hold = () => entries.get(id) === pending && holdBack(context, pending);
+        if (pending.entry.isHeldBack) run({ whileFailing: 'apply', decide: () => hold });
       }
       if (items.length > 0) subscribers.onStoreOpened();
     },

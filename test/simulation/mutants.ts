@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a restart ignores the stored records',
     'inbox/inbox.ts',
-    'if (!isEntry(entry) || entries.has(id)) continue;',
+    'if (!isEntry(entry) || (entries.has(id) && !entry.isHeldBack)) continue;',
     'continue;',
   ),
   mutant(

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ImportOptions, type ImportSource, Imports, importStore } from '../../../src/account/import';
+import type { StoreChoice } from '../../../src/account/settings';
 import { systemClock } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import { DiskStore } from '../../../src/store/disk';
@@ -10,8 +11,9 @@ import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, type Item, keepItem, type Remembered, type Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
+import { sendText } from '../sending/sending-side';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
-import { Joining } from './joining';
+import { attachSender, Joining, Listener, onDisk } from './joining';
 
 const events = { wantedNames: () => [], isReadable: () => true, onUnreadable: () => {} };
 const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
@@ -185,7 +187,7 @@ describe('Imports', () => {
     clock = new VirtualClock();
     [reopened, done, failures] = [0, [], []];
     const to = new FailingStore();
-    imports = new Imports({ to, clock, merge: (_key, own) => own, reopen: () => reopened++ });
+    imports = new Imports({ to, clock, merge: (_key, own) => own, isUsed: () => true, reopen: () => reopened++ });
   });
 
   function former(changes: Partial<ImportSource> = {}): ImportSource {
@@ -316,4 +318,93 @@ describe('an account that imports two former stores', () => {
       );
     }
   });
+});
+
+describe('an account whose store changes and changes back', () => {
+  const joining = new Joining();
+  let clock: VirtualClock;
+  /** Whether the servers let an import claim the items of a dead instance. */
+  let isClaimable: boolean;
+
+  beforeEach(async () => {
+    await joining.start(15_000);
+    clock = new VirtualClock();
+    isClaimable = true;
+  });
+  afterEach(() => joining.closing.run());
+
+  /** A server that keeps the values of an imported login, because other instances can use them. */
+  class SharedServer extends FailingServer {
+    awaitsClaims(): Promise<boolean> {
+      return Promise.resolve(!isClaimable);
+    }
+
+    override async clear(key: string, mark: Remembered): Promise<void> {
+      const values = [...this.disk.remembered];
+      await super.clear(key, mark);
+      for (const [name, value] of values) this.disk.remembered.set(name, value);
+    }
+  }
+
+  function onServer(storeName: string): StoreChoice {
+    const disk = new FakeDisk();
+    return { storeName, createStore: () => new SharedServer(disk) };
+  }
+
+  /** Advances the clock until a condition holds, by 0 ms at a time while a request is in flight. */
+  function passUntil(stepMs: number, isTrue: () => boolean): Promise<void> {
+    return until(async () => {
+      if (!isTrue()) await clock.advance(stepMs);
+      return isTrue();
+    });
+  }
+
+  /** Deploys a sending node, and a node that receives statuses and replies. */
+  function deploy(store: StoreChoice, former?: StoreChoice) {
+    const member = joining.enter({ ...store, clock });
+    const [sender, listener] = [attachSender(member), new Listener('a node')];
+    const kinds = ['status', 'incoming'] as const;
+    const subscriptions = kinds.map((kind) => joining.subscribe(member, listener, kind));
+    const [onDone, onFailure] = [() => {}, () => {}];
+    if (former) member.importFrom([{ id: former.storeName, kind: 'a store', store: former, onDone, onFailure }]);
+    const remove = async (stepMs: number) => {
+      for (const one of subscriptions) one.close();
+      let isRemoved = false;
+      void Promise.all([sender.node.close(), member.leave()]).then(() => (isRemoved = true));
+      await passUntil(stepMs, () => isRemoved);
+    };
+    const hasPolled = () => member.state().polls.every(({ lastAnswerAt }) => lastAnswerAt !== undefined);
+    return { sender, listener, hasPolled, remove };
+  }
+
+  for (const [when, waitMs, isBack] of [
+    ['accepted after the change back', 0, true],
+    ['delivered before the change back, after a minute', 61_000, true],
+    ['accepted before the new store is used again', 0, false],
+    ['delivered before the new store is used again', 61_000, false],
+  ] as const) {
+    it(`matches records that came before the import and were ${when}`, async () => {
+      const { simulator } = joining;
+      const [redis, disk] = [onServer('redis'), onDisk().changes];
+      const first = deploy(redis);
+      sendText(first.sender, 'hello', { messageId: 'with report', reportMs: 3_600_000 });
+      sendText(first.sender, 'hello?', { messageId: 'with reply', waitMs: 3_600_000 });
+      const polls = () => simulator.polling('status') + simulator.polling('incoming');
+      await passUntil(0, () => first.sender.ends.length === 2 && polls() === 2);
+      await first.remove(0);
+      isClaimable = false;
+      const second = deploy(disk, redis);
+      simulator.status({ messageId: 'with report', msisdn: '6421555123', statusCode: 'RCV' });
+      simulator.reply({ from: '6421555123', body: 'yes', inReplyTo: 'with reply' });
+      await until(second.hasPolled);
+      await clock.advance(waitMs);
+      assert.equal(second.listener.deliveries.length, waitMs === 0 ? 0 : 2);
+      await second.remove(1_000);
+      isClaimable = true;
+      const third = isBack ? deploy(redis, disk) : deploy(disk, redis);
+      await passUntil(100, () => third.sender.reports.length + third.sender.answers.length === 2);
+      assert.deepEqual([third.sender.reports[0]?.report.result, third.sender.replies], ['delivered', ['yes']]);
+      assert.equal(second.listener.deliveries.length + third.listener.deliveries.length, 2);
+    });
+  }
 });
