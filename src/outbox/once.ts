@@ -24,6 +24,8 @@ interface Guard {
   fingerprint: string;
   id: string;
   outcome?: StoredOutcome;
+  /** The message ended without being accepted, so that another message can have the key. */
+  isFree?: true;
 }
 
 /** The current time, and the time for which a key is remembered after the outcome, in ms. */
@@ -34,12 +36,10 @@ export interface KeyMemory {
 
 /**
  * Maximum time from the last wait of a message to its outcome, in ms. If the outcome is lost, the key becomes free
- * after this time.
+ * after this time. A free key is remembered for the same time: if a user changes the login back within this time, the
+ * import replaces the outdated reservation in the former store.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
-
-/** Time within which duplicates at other instances notice that the first message was replaced or withdrawn, in ms. */
-const supersededMs = 60_000;
 
 /** Prefix of all stored deduplication keys. */
 const oncePrefix = 'once:';
@@ -96,10 +96,10 @@ export function noteOutcome(
   const [key] = keysOfOnce(item);
   if (key === undefined) return;
   const noted = { fingerprint: fingerprintOf(item), id: item.id, outcome: formatOutcome(outcome) };
-  if (isSuperseded(noted.outcome)) write(item, noted, changes, { at, forMs: supersededMs });
+  if (isSuperseded(noted.outcome)) write(item, noted, changes, { at, forMs: maxEndMs });
   else if (!isAccepted(outcome) && !isUnknown(outcome)) {
     const { id } = read(item, readKey, at) ?? item;
-    if (id === item.id) changes.remember.set(key, undefined);
+    if (id === item.id) write(item, { ...noted, isFree: true }, changes, { at, forMs: maxEndMs });
   } else {
     write(item, noted, changes, { at, forMs: dedupeMs() });
   }
@@ -114,7 +114,8 @@ function read(item: MessageItem, readKey: ReadKey, now: number): Guard | undefin
   const [key] = keysOfOnce(item);
   const remembered = key === undefined ? undefined : readKey(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
-  return parseRememberedValue(remembered, isGuard);
+  const found = parseRememberedValue(remembered, isGuard);
+  return found?.isFree ? undefined : found;
 }
 
 function isGuard(value: unknown): value is Guard {

@@ -11,7 +11,7 @@ import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, type Item, keepItem, type Remembered, type Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { sendText } from '../sending/sending-side';
+import { forever, sendText } from '../sending/sending-side';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 import { attachSender, Joining, Listener, onDisk } from './joining';
 
@@ -405,6 +405,36 @@ describe('an account whose store changes and changes back', () => {
       await passUntil(100, () => third.sender.reports.length + third.sender.answers.length === 2);
       assert.deepEqual([third.sender.reports[0]?.report.result, third.sender.replies], ['delivered', ['yes']]);
       assert.equal(second.listener.deliveries.length + third.listener.deliveries.length, 2);
+    });
+  }
+
+  for (const [how, end] of [
+    ['refused', 'to '],
+    ['withdrawn', 'SMS_WITHDRAWN'],
+  ] as const) {
+    it(`sends a message under the deduplication key of a ${how} message`, async () => {
+      const { simulator } = joining;
+      const [one, other] = [onServer('redis 1'), onServer('redis 2')];
+      const options = { once: 'a key', replaceKey: 'a message', keep: forever };
+      simulator.fault('send', { status: 503 });
+      const first = deploy(one);
+      sendText(first.sender, 'hello', options);
+      await passUntil(0, () => first.sender.outages.length === 1);
+      await first.remove(0);
+      const second = deploy(other, one);
+      simulator.block('6421555123');
+      if (how === 'refused') simulator.fault('send', null);
+      await passUntil(100, () => second.sender.state?.waiting === 1 || second.sender.ends.length === 1);
+      if (how === 'withdrawn') void second.sender.node.withdraw('a message');
+      await passUntil(100, () => second.sender.ends.length === 1);
+      await clock.advance(61_000);
+      await second.remove(0);
+      simulator.fault('send', null);
+      simulator.block('6421555123', false);
+      const third = deploy(one, other);
+      sendText(third.sender, 'hello', options);
+      await passUntil(0, () => third.sender.ends.length === 1);
+      assert.deepEqual([second.sender.ends, third.sender.ends], [[end], ['to 6421555123']]);
     });
   }
 });
