@@ -12,8 +12,6 @@ import { sendText } from '../sending/sending-side';
 import { FailingServer } from '../store/failing-store';
 import { attachSender, Joining, Listener, onDisk } from './joining';
 
-const minuteMs = 60_000;
-
 describe('an account', () => {
   const joining = new Joining();
   const { closing } = joining;
@@ -338,27 +336,6 @@ describe('an account', () => {
       subscribe(two, b);
       await until(() => b.deliveries.length === 1);
       assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
-    });
-
-    it('does not report a missing node while it has no members', async () => {
-      const [clock, process] = [new VirtualClock(), createAccounts()];
-      const untaken: string[] = [];
-      const join = () => process.join(joining.settings({ clock, onUnreceived: (kind) => untaken.push(kind) }));
-      const one = join();
-      const node = Object.assign(new Listener('a'), { acknowledge: 'flow' as const, path: '/sms' });
-      const subscription = one.subscribe('callback', node);
-      const record = { from: '6421555001', body: '1', isReply: false, via: 'callback' } as const;
-      await Promise.all([subscription.accept({ kind: 'incoming', records: [record] }), clock.advance(100)]);
-      assert.equal(node.deliveries.length, 1);
-      subscription.close();
-      await Promise.all([one.leave(), clock.advance(100)]);
-      await clock.advance(minuteMs);
-      assert.deepEqual(untaken, []);
-      const two = join();
-      await two.inbox.journal.ready();
-      await clock.advance(minuteMs);
-      assert.deepEqual([untaken, two.state().inbox.unhandled], [['incoming'], 1]);
-      await Promise.all([two.leave(), clock.advance(100)]);
     });
 
     it('uses the time of the server for a shared store', async () => {

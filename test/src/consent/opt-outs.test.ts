@@ -1,186 +1,144 @@
 import assert from 'node:assert/strict';
-import {
-  changeOptOuts,
-  isOptedOut,
-  listOptOuts,
-  mergeOptOuts,
-  type OptOutPage,
-  type OptOutQuery,
-} from '../../../src/consent/opt-outs';
-import type { ConsentChange } from '../../../src/consent/words';
+import { createAccounts } from '../../../src/account/accounts';
+import { changeOptOuts, listOptOuts, mergeOptOuts } from '../../../src/consent/opt-outs';
 import { MemoryStore } from '../../../src/store/memory';
-import { createChanges, type ReadKey, type Remembered, type Store } from '../../../src/store/store';
+import { createChanges, type ReadKey, type Remembered } from '../../../src/store/store';
+import { VirtualClock } from '../../virtual-clock';
+import { createSettings } from '../account/joining';
 
-/** Reads and changes the list of opted-out numbers as steps of the journal do. */
-class List {
-  readonly store: Store;
-
-  constructor(store: Store) {
-    this.store = store;
-  }
-
-  /** Repeats a decision until the store has read all keys that the decision needs. */
-  async decide<Result>(decision: (readKey: ReadKey) => Result): Promise<Result> {
-    const known = new Map<string, Remembered | undefined>();
-    for (;;) {
-      const asked = new Set<string>();
-      const result = decision((key) => {
-        if (!known.has(key)) asked.add(key);
-        return known.get(key);
-      });
-      if (asked.size === 0) return result;
-      const keys = [...asked];
-      const values = await this.store.recall(keys);
-      for (const [index, key] of keys.entries()) known.set(key, values[index]);
-    }
-  }
-
-  async change(wish: ConsentChange, msisdns: readonly string[], at = 1): Promise<number> {
-    const { changed, changes } = await this.decide((readKey) => {
-      const changes = createChanges();
-      const lookAgain: ReadKey = (key) => (changes.remember.has(key) ? changes.remember.get(key) : readKey(key));
-      return { changed: changeOptOuts({ msisdns, change: wish, at, via: 'message' }, lookAgain, changes), changes };
-    });
-    await this.store.commit(changes, new Map());
-    return changed;
-  }
-
-  list(asked: OptOutQuery = {}): Promise<OptOutPage> {
-    return this.decide((readKey) => listOptOuts(readKey, asked));
-  }
-
-  async all(search?: string): Promise<string[]> {
-    const found: string[] = [];
-    let after: string | undefined;
-    do {
-      const { optouts, next } = await this.list({ ...(search && { search }), ...(after && { after }) });
-      found.push(...optouts.map(({ msisdn }) => msisdn));
-      after = next;
-    } while (after !== undefined);
-    return found;
-  }
-
-  async values(): Promise<[string, Remembered][]> {
-    const values: [string, Remembered][] = [];
-    for await (const { remembered } of this.store.pages()) values.push(...remembered);
-    return values;
-  }
-
-  async has(msisdn: string): Promise<boolean> {
-    return this.decide((readKey) => isOptedOut(msisdn, readKey));
-  }
+/** Creates an account with a list of opted-out numbers in memory. */
+function createList() {
+  const [clock, store] = [new VirtualClock(), new MemoryStore()];
+  const member = createAccounts().join(createSettings('http://sms.test', { clock, createStore: () => store }));
+  return {
+    clock,
+    change: member.changeOptOuts.bind(member),
+    list: member.optOuts.bind(member),
+    async all(search = ''): Promise<string[]> {
+      const numbers: string[] = [];
+      let after: string | undefined;
+      do {
+        const { optouts, next } = await member.optOuts({ search, ...(after && { after }) });
+        numbers.push(...optouts.map(({ msisdn }) => msisdn));
+        after = next;
+      } while (after !== undefined);
+      return numbers;
+    },
+    async values(): Promise<[string, Remembered][]> {
+      const values: [string, Remembered][] = [];
+      for await (const { remembered } of store.pages()) values.push(...remembered);
+      return values;
+    },
+  };
 }
 
-const numbers = (count: number, from = 0) =>
-  Array.from({ length: count }, (_, index) => String(64_210_000_000 + from + index));
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(64_210_000_000 + index));
 
 describe('the list of opted-out numbers', () => {
-  let list: List;
-
-  beforeEach(() => {
-    list = new List(new MemoryStore());
-  });
-
-  it('lists the latest number first', async () => {
-    assert.equal(await list.change('out', ['6421'], 5), 1);
-    assert.equal(await list.change('out', ['6422'], 7), 1);
-    assert.deepEqual(await list.list(), {
+  it('lists the latest number first, with the time of its first opt-out', async () => {
+    const { clock, change, list } = createList();
+    const at = clock.now();
+    assert.equal(await change(['6421'], 'out'), 1);
+    clock.stall(2);
+    assert.equal(await change(['6421', '6422', '6422'], 'out'), 1);
+    assert.equal(await change(['6423'], 'in'), 0);
+    assert.deepEqual(await list(), {
       optouts: [
-        { msisdn: '6422', at: 7, via: 'message' },
-        { msisdn: '6421', at: 5, via: 'message' },
+        { msisdn: '6422', at: at + 2, via: 'person' },
+        { msisdn: '6421', at, via: 'person' },
       ],
       total: 2,
     });
-    assert.ok(await list.has('6421'));
-    assert.ok(!(await list.has('6423')));
-  });
-
-  it('does not change if a number is already opted out or in', async () => {
-    await list.change('out', ['6421'], 5);
-    assert.equal(await list.change('out', ['6421', '6421'], 9), 0);
-    assert.equal(await list.change('in', ['6422'], 9), 0);
-    assert.deepEqual((await list.list()).optouts, [{ msisdn: '6421', at: 5, via: 'message' }]);
   });
 
   it('removes numbers, and stores nothing for an empty list', async () => {
-    await list.change('out', numbers(450));
-    assert.equal(await list.change('in', numbers(450)), 450);
-    assert.deepEqual(await list.list(), { optouts: [], total: 0 });
-    assert.deepEqual(await list.values(), []);
+    const { change, list, values } = createList();
+    await change(numbers(450), 'out');
+    assert.equal(await change(numbers(450), 'in'), 450);
+    assert.deepEqual(await list(), { optouts: [], total: 0 });
+    assert.deepEqual(await values(), []);
   });
 
   it('has pages of 200 numbers', async () => {
-    const all = numbers(1_001);
-    for (let index = 0; index < all.length; index += 77) await list.change('out', all.slice(index, index + 77), index);
-    const first = await list.list();
-    assert.equal(first.optouts.length, 200);
-    assert.equal(first.total, 1_001);
-    assert.deepEqual(await list.all(), [...all].reverse());
+    const { clock, change, list, all } = createList();
+    const added = numbers(1_001);
+    for (let index = 0; index < added.length; index += 77) {
+      await change(added.slice(index, index + 77), 'out');
+      clock.stall(1);
+    }
+    const { optouts, total } = await list();
+    assert.deepEqual([optouts.length, total], [200, 1_001]);
+    assert.deepEqual(await all(), added.reverse());
   });
 
-  for (const search of [undefined, '6421']) {
+  for (const search of ['', '6421']) {
     it(`continues after numbers opted in between two pages${search ? ' of a search' : ''}`, async () => {
-      const all = numbers(1_000);
-      await list.change('out', all);
-      const asked = search ? { search } : {};
-      const { optouts, next = '' } = await list.list(asked);
-      assert.equal(optouts.at(-1)?.msisdn, all[800]);
-      await list.change('in', all.slice(600, 800));
-      const { optouts: later, total } = await list.list({ ...asked, after: next });
+      const { change, list } = createList();
+      const added = numbers(1_000);
+      await change(added, 'out');
+      const { optouts, next = '' } = await list({ search });
+      assert.equal(optouts.at(-1)?.msisdn, added[800]);
+      await change(added.slice(600, 800), 'in');
+      const { optouts: later, total } = await list({ search, after: next });
       const shown = later.map(({ msisdn }) => msisdn);
-      assert.deepEqual([shown, total], [all.slice(400, 600).reverse(), 800]);
+      assert.deepEqual([shown, total], [added.slice(400, 600).reverse(), 800]);
     });
   }
 
   it('finds numbers by some of their digits', async () => {
-    await list.change('out', numbers(1_000));
-    const { optouts, total } = await list.list({ search: '0077' });
+    const { change, list, all } = createList();
+    await change(numbers(1_000), 'out');
+    const { optouts, total } = await list({ search: '0077' });
     assert.deepEqual([optouts.length, total], [11, 11]);
-    assert.equal((await list.all('642100003')).length, 100);
-    assert.equal((await list.all('64210000')).length, 1_000);
+    assert.equal((await all('642100003')).length, 100);
+    assert.equal((await all('64210000')).length, 1_000);
   });
 
   it('does not reveal numbers in the keys of the store', async () => {
-    await list.change('out', ['64211234567']);
-    for (const [key] of await list.values()) assert.doesNotMatch(key, /64211234567/);
+    const { change, values } = createList();
+    await change(['64211234567'], 'out');
+    for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
 
   it('merges the lists of two stores', async () => {
-    const former = new List(new MemoryStore());
-    await former.change('out', ['64001', '65001'], 5);
-    await list.change('out', ['64001', '66001'], 7);
-    const [[key, theirs] = []] = await former.values();
-    const [[, own] = []] = await list.values();
-    assert.ok(key && theirs && own);
-    const both = mergeOptOuts(own, theirs);
-    const { optouts } = listOptOuts((one) => (one === key ? both : undefined));
+    const [former, own] = [createList(), createList()];
+    await former.change(['64001', '65001'], 'out');
+    own.clock.stall(2);
+    await own.change(['64001', '66001'], 'out');
+    const [[key, formerValue] = []] = await former.values();
+    const [[, ownValue] = []] = await own.values();
+    assert.ok(ownValue && formerValue);
+    const merged = mergeOptOuts(ownValue, formerValue);
+    const { optouts } = listOptOuts((one) => (one === key ? merged : undefined));
+    const first = former.clock.now();
     assert.deepEqual(
-      optouts.map(({ msisdn, at }) => [msisdn, at]),
+      optouts.map(({ msisdn, at }) => [msisdn, at - first]),
       [
-        ['66001', 7],
-        ['64001', 7],
-        ['65001', 5],
+        ['66001', 2],
+        ['64001', 2],
+        ['65001', 0],
       ],
     );
   });
 
   it('reads and writes a key once for many numbers', () => {
     const msisdns = Array.from({ length: 10_000 }, (_, index) => `${64_210_000 + index}777`);
-    for (const wish of ['out', 'in'] as const) {
-      const [changes, value] = [
-        createChanges(),
-        msisdns.map((msisdn) => `000000000000001-${msisdn}-person`).join('\n'),
-      ];
-      let looks = 0;
+    const value = msisdns.map((msisdn) => `000000000000001-${msisdn}-person`).join('\n');
+    for (const [change, before, after] of [
+      ['out', undefined, value],
+      ['in', { at: 1, forMs: 1, value }, undefined],
+    ] as const) {
+      const changes = createChanges();
+      let readCount = 0;
       const readKey: ReadKey = () => {
-        looks++;
-        return wish === 'in' ? { at: 1, forMs: 1, value } : undefined;
+        readCount++;
+        return before;
       };
-      assert.equal(changeOptOuts({ msisdns, change: wish, at: 1, via: 'person' }, readKey, changes), 10_000);
-      assert.equal(looks, 1);
+      assert.equal(changeOptOuts({ msisdns, change, at: 1, via: 'person' }, readKey, changes), 10_000);
+      assert.equal(readCount, 1);
       assert.deepEqual(
         [...changes.remember.values()].map((remembered) => remembered?.value),
-        [wish === 'in' ? undefined : value],
+        [after],
       );
     }
   });

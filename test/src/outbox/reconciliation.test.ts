@@ -166,15 +166,12 @@ describe('unknown outcomes', () => {
 
   it('read a failing feed again', async () => {
     const { side, node } = begin({ resolveMs: 15_000 });
-    const { feed } = side.service;
-    Object.defineProperty(side.service, 'feed', {
-      configurable: true,
-      get: () => {
-        throw createError('unreachable');
-      },
-    });
+    side.service.feed.entries.push(entry({ id: messageId }));
+    side.service.feedAfter = Promise.reject(createError('unreachable'));
+    side.service.feedAfter.catch(() => {});
     await side.pass(5_000);
-    Object.defineProperty(side.service, 'feed', { value: { ...feed, entries: [entry({ id: messageId })] } });
+    assert.deepEqual([side.service.feedReads, node.ends], [1, []]);
+    side.service.feedAfter = Promise.resolve();
     await side.pass(6_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });

@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict';
-import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { IncomingRecord } from '../../../src/model';
 import { unsweptPrefix } from '../../../src/store/store';
-import {
-  answersOf,
-  beginReceiving,
-  beginSending,
-  copyDisk,
-  forever,
-  SendingSide,
-  sendText,
-} from '../sending/sending-side';
+import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 
@@ -313,27 +304,6 @@ describe('reply requests', () => {
       await decide(side, 'markSent');
       assert.deepEqual(answersOf(node), [`${first}: undelivered EXP`]);
     });
-  });
-
-  it('end once by a reply that is called back, repeated and also polled', async () => {
-    const { side, node } = beginSending();
-    for (const messageId of ['q1', 'q2']) await side.send(node, 'Come?', { messageId, waitMs: hour }, 1_000);
-    const called: IncomingRecord[] = [];
-    const take: InboxSubscriber['receive'] = (given) => {
-      called.push(...given.map(({ entry: { record } }) => record as IncomingRecord));
-    };
-    side.inbox.attach('callback', { id: 'callback', path: '/sms', receive: take });
-    const address = { node: 'callback', path: '/sms' };
-    const messageDate = '2026-11-23T10:00:00Z';
-    for (const via of ['poll', 'callback', 'callback'] as const) {
-      const records = [{ from: '6421555123', body: 'yes', messageDate, isReply: false, via: via as never }];
-      const arrival = { kind: 'incoming', via, records } as const;
-      const accepting = side.inbox.accept(via === 'poll' ? arrival : { ...arrival, address });
-      await Promise.all([accepting, side.pass(100)]);
-      assert.equal(called.length, via === 'poll' ? 0 : 1);
-    }
-    assert.deepEqual(answersOf(node), ['6421555123: yes']);
-    assert.deepEqual([called[0]?.sent?.messageId, called[0]?.awaited, side.inbox.state.undelivered], ['q2', true, 1]);
   });
 
   it('resume thousands of requests in several turns of the event loop', async () => {

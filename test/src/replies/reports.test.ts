@@ -233,15 +233,6 @@ describe('a report', () => {
     assert.equal(node.reports.length, 1);
   });
 
-  it('counts the status that resolves an unknown outcome', async () => {
-    const { side, node } = beginReceiving();
-    side.service.script.push({ takes: true, error: createError('uncertain') });
-    await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, resolveMs: 20_000 });
-    await side.status(first, 'RCV', 'm1');
-    await side.pass(20_000);
-    assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
-  });
-
   it('counts earlier statuses after markSent', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });

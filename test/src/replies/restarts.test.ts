@@ -28,38 +28,6 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     assert.deepEqual([back.ends, answersOf(back)], [['to 6421555123 again'], ['6421555123: yes again']]);
   });
 
-  it('deliver a reply that came during the close after the next open', async () => {
-    const { side, node } = await ask();
-    await Promise.all([node.node.close(), side.outbox.close()]);
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    await side.journal.close();
-    const back = side.attach();
-    await side.pass(100);
-    assert.deepEqual(
-      back.answers.map(({ redelivered }) => redelivered),
-      [false],
-    );
-  });
-
-  it('do not poll for a request that ended after its node was removed', async () => {
-    const { side, node, store } = await ask({ to: ['6421555123', '6421555124'] });
-    side.attach('other');
-    await Promise.all([node.node.close(), side.pass(0)]);
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.deepEqual([side.needsReplyPoll, side.outbox.admin.state.awaitingReply], [true, 1]);
-    await side.pass(hour);
-    assert.deepEqual([side.needsReplyPoll, side.outbox.admin.state.awaitingReply], [false, 0]);
-    const next = side.restart(copyDisk(store.disk));
-    next.attach('other');
-    await next.pass(1_000);
-    assert.deepEqual([next.needsReplyPoll, next.outbox.admin.state.awaitingReply], [false, 0]);
-    await next.pass(6 * 24 * hour);
-    const back = next.attach();
-    await next.pass(100);
-    assert.deepEqual(answersOf(back), ['6421555123: yes again', '6421555124: timeout again']);
-    assert.equal(next.outbox.isSettled, true);
-  });
-
   it('drop a result 7 days after its time if its node is missing', async () => {
     const { side, node, store } = await ask();
     await Promise.all([node.node.close(), side.pass(0)]);

@@ -68,30 +68,6 @@ describe('the account, when it matches replies with messages', () => {
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
   });
 
-  it('opens no request if the node of a waiting message is removed', async () => {
-    const { side, node, store } = beginReceiving();
-    side.attach('other');
-    side.service.otherwise = { error: unavailable };
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: { expireMs: 60_000 } });
-    await node.node.close();
-    await side.pass(48 * hour);
-    assert.deepEqual([side.abandoned, side.outbox.admin.state.awaitingReply, requestsIn(store)], [['send'], 0, 0]);
-  });
-
-  for (const [name, options] of Object.entries({ 'only sent': {}, stored: { keep }, 'with a key': { once: 'key' } })) {
-    it(`does not mark a reply before an unknown outcome as awaited (${name})`, async () => {
-      const { side, node, store } = beginReceiving();
-      const fail = side.service.holdNext({ error: createError('uncertain') });
-      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
-      await side.incoming(a, 'yes', { inReplyToId: 'q1' });
-      fail();
-      await side.pass(100);
-      assert.deepEqual([node.ends, answersOf(node)], [['SMS_UNCERTAIN'], []]);
-      assert.deepEqual(lastOf(side), ['q1', undefined]);
-      assert.deepEqual([side.outbox.admin.state.awaitingReply, requestsIn(store)], [0, 0]);
-    });
-  }
-
   for (const Store of [FailingStore, FailingServer]) {
     it(`matches a reply to a message in flight after a crash (${Store.name})`, async () => {
       const { side, node, store } = beginReceiving(new Store());
@@ -108,19 +84,6 @@ describe('the account, when it matches replies with messages', () => {
       assert.deepEqual([lastOf(next), answersOf(back)], [['q1', true], [`${a}: yes`]]);
     });
   }
-
-  it('matches the earlier request if the later message was refused', async () => {
-    const { side, node } = beginReceiving();
-    await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
-    const fail = side.service.holdNext({ error: createError('forbidden') });
-    await side.send(node, 'Q2?', { messageId: 'q2', waitMs: hour });
-    const arriving = side.incoming(a, 'yes');
-    await side.pass(1_000);
-    fail();
-    await arriving;
-    await side.pass(2 * hour);
-    assert.deepEqual([node.ends, answersOf(node)], [[`to ${a}`, 'SMS_FORBIDDEN'], [`${a}: yes`]]);
-  });
 
   it('matches the earlier message if the later did not reach the handset', async () => {
     for (const messageId of [undefined, 'm2']) {

@@ -123,6 +123,17 @@ describe('limits of the account (perHandset, perDay)', () => {
     ]);
   });
 
+  it('keep counting if one of several limits is absent for a while', () => {
+    const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
+    const { clock, store } = both;
+    both.take(['a']);
+    clock.stall(hourMs);
+    both.take(['a']);
+    clock.stall(hourMs - minuteMs);
+    createProcess({ perHandset: 1 }, { clock, store }).take(['b']);
+    assert.deepEqual(both.take(['a']).allowed, []);
+  });
+
   for (const value of ['', '{', 'server x:y']) {
     it(`count from zero if the stored value is ${value || 'empty'}`, () => {
       const process = createProcess({ perHandset: 2 });

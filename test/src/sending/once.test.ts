@@ -67,24 +67,6 @@ describe('the option once', () => {
     });
   }
 
-  it('does not block the event loop with thousands of duplicates', async () => {
-    const { side, node } = beginSending();
-    const answer = side.service.holdNext({ takes: true });
-    for (let index = 0; index < 100; index++) sendText(node, 'hello', once);
-    await side.pass(100);
-    const { clock } = side;
-    const nextTurn = clock.nextTurn.bind(clock);
-    let turns = 0;
-    clock.nextTurn = (callback) => {
-      turns++;
-      return nextTurn(callback);
-    };
-    answer();
-    await side.pass(1_000);
-    assert.deepEqual([node.ends.length, side.service.tries], [100, 1]);
-    assert.ok(turns >= 90, `${turns} turns`);
-  });
-
   it('treats equal keys of two nodes as different keys', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];

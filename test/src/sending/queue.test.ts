@@ -105,25 +105,6 @@ describe('SendQueue (perSecond, priority)', () => {
     ]);
   });
 
-  it('counts a turn that is returned after another turn has begun', async () => {
-    const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
-    const task = createTask();
-    let refund = () => {};
-    void queue.run(
-      (giving) => {
-        refund = giving;
-        return task.run();
-      },
-      { signal },
-    );
-    for (let index = 0; index < 3; index++) void add(`${index}`);
-    await clock.advance(1_500);
-    refund();
-    await clock.advance(1_500);
-    assert.deepEqual(times(), [1_000, 2_000, 3_000]);
-    task.resolve('x');
-  });
-
   it('applies changed settings when it is nudged', async () => {
     const { clock, current, queue, add, times } = createPacedQueue({ perSecond: 0.001 });
     for (let index = 0; index < 4; index++) void add(`${index}`);

@@ -55,16 +55,6 @@ describe('sending from several processes on one Redis', () => {
     return { proxy, side: create(options, `redis://127.0.0.1:${proxy.port}`) };
   }
 
-  /** Creates an instance with a sending node, and another one that polls for it. */
-  async function createPair() {
-    const [sending, polling] = [create(), create()];
-    const [node, other] = [sending.attach(), polling.attach()];
-    polling.receive();
-    await Promise.all([sending.journal.ready(), polling.journal.ready()]);
-    const to = Array.from({ length: 20 }, (_, n) => String(6421555100 + n));
-    return { sending, polling, node, other, to };
-  }
-
   for (const [name, end] of [
     ['replaced', 'SMS_REPLACED'],
     ['withdrawn', 'SMS_WITHDRAWN'],
@@ -113,19 +103,6 @@ describe('sending from several processes on one Redis', () => {
     const ends = nodes.flatMap((node) => node.ends).sort();
     assert.deepEqual(ends, ['to 6421555123', ...Array(29).fill('to 6421555123 duplicate')]);
     assert.equal(service.taken.length, 1);
-  });
-
-  it('delivers a reply at the instance that sent the reply request', async () => {
-    const { sending, polling, node, other, to } = await createPair();
-    sendText(node, 'well?', { to, waitMs: 60_000, messageId: 'm1' });
-    await until(() => node.ends.length === 1);
-    for (const [n, from] of to.entries())
-      await polling.incoming(from, `answer ${n}`, n % 2 ? { inReplyToId: 'm1' } : {});
-    await until(() => node.answers.length === 20);
-    assert.equal(sending.outbox.admin.state.awaitingReply, 0);
-    assert.ok(polling.received.every((record) => 'awaited' in record && record.awaited === true));
-    await closing.run();
-    assert.deepEqual([node.answers.length, other.answers.length], [20, 0]);
   });
 
   it("ends a dead instance's reply request with a reply to another instance", async () => {

@@ -63,17 +63,6 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual([former.recoveries, plain.recoveries], [['store'], []]);
   });
 
-  it('is reported once by a node with an open reply request', async () => {
-    const node = side.attach();
-    await side.send(node, 'well?', { waitMs: 60 * minuteMs, messageId: 'm1' }, 1_000);
-    fail();
-    await side.send(side.attach('other'), 'refused', { once: 'x' }, 1_000);
-    const { failure } = side.journal;
-    assert.ok(failure);
-    assert.equal(side.outbox.registrations.onPollFailing('send', failure), false);
-    assert.deepEqual(told(node), ['SMS_STORE 0']);
-  });
-
   it('is not reported again after a redeploy, but the next one is', async () => {
     fail();
     const first = side.attach();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
-import { FailingStore } from '../store/failing-store';
-import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, forever, sendText } from './sending-side';
 
 describe('stored messages', () => {
   const keep = forever;
@@ -28,29 +27,11 @@ describe('stored messages', () => {
     const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit').add('open');
-    await side.send(node, 'hello', { keep }, 1_000);
+    await side.send(node, 'hello', { keep, messageId: 'm1' }, 1_000);
     assert.deepEqual(node.ends, ['SMS_STORE']);
+    const { outcome } = node.outcomes[0] ?? {};
+    assert.ok(outcome instanceof SmsError && outcome.messageId === 'm1');
     assert.equal(side.service.tries, 0);
-  });
-
-  it('have the messageId set by the flow in the error if they are not stored', async () => {
-    const { store, side, node } = beginSending({ concurrency: 1, queueLimit: 1 });
-    await side.pass(10);
-    side.service.holdNext();
-    for (const messageId of ['taken', 'waits']) sendText(node, messageId, { keep, messageId, once: messageId });
-    await side.pass(10);
-    sendText(node, 'kept', { keep, messageId: 'kept' });
-    sendText(node, 'plain', { messageId: 'plain' });
-    await side.send(node, 'another text', { messageId: 'guarded', once: 'taken' }, 10);
-    store.failing.add('commit').add('open');
-    await side.send(node, 'unwritten', { messageId: 'unwritten', once: 'unwritten' }, 1_000);
-    const errors = node.outcomes.map(({ outcome }) => outcome instanceof SmsError && [outcome.code, outcome.messageId]);
-    assert.deepEqual(errors, [
-      ['SMS_BUSY', 'kept'],
-      ['SMS_BUSY', 'plain'],
-      ['SMS_INPUT', undefined],
-      ['SMS_STORE', 'unwritten'],
-    ]);
   });
 
   it('are not sent if they were refused, even if the store wrote them', async () => {
@@ -177,28 +158,6 @@ describe('stored messages', () => {
     assert.deepEqual([back.ends, side.outbox.isSettled], [['to 6421555123'], true]);
   });
 
-  describe('the order of stored messages', () => {
-    /** Returns three reminders and two later alarms in the order in which they left. */
-    const due = ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2', 'reminder 3'];
-    function sendAll(node: Parameters<typeof sendText>[0]): void {
-      for (const body of ['reminder 1', 'reminder 2', 'reminder 3']) sendText(node, body, { keep });
-      for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
-    }
-
-    it('is by priority and arrival after a restart', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store, concurrency: 1 });
-      side.service.otherwise = { unreachable: true };
-      sendAll(side.attach());
-      await side.pass(1_000);
-      side.service.otherwise = { takes: true };
-      const next = side.restart(copyDisk(store.disk));
-      next.attach();
-      await next.pass(100);
-      assert.deepEqual(side.service.bodies, due);
-    });
-  });
-
   describe('the large flow message of a stored message', () => {
     const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
@@ -239,6 +198,17 @@ describe('stored messages', () => {
   });
 
   describe('the outbox after a crash', () => {
+    it('sends messages by priority, and then by arrival', async () => {
+      const { side, node } = beginSending({ concurrency: 1 });
+      side.service.otherwise = { unreachable: true };
+      for (const body of ['reminder 1', 'reminder 2']) sendText(node, body, { keep });
+      for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
+      await side.pass(1_000);
+      side.service.otherwise = { takes: true };
+      await side.crash().next.pass(100);
+      assert.deepEqual(side.service.bodies, ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2']);
+    });
+
     it('expires a message whose time is over', async () => {
       const { store, side } = await strand({ keep: { expireMs: 60_000 } });
       const disk = copyDisk(store.disk);
@@ -312,17 +282,6 @@ describe('stored messages', () => {
     await side.pass(7 * 24 * 3_600_000 + 1_000);
     assert.equal(side.outbox.admin.entries('uncertain', { limit: 200 }).total, 0);
     assert.equal(side.outbox.isSettled, true);
-  });
-
-  it('with retryUncertain are sent again, after a growing delay', async () => {
-    const { side, node } = beginSending();
-    const error = createError('serverError').with({ statusCode: 500 });
-    side.service.script.push({ takes: true, error }, { takes: true, error });
-    await side.send(node, 'hello', { keep, retryUncertain: true }, 900);
-    assert.equal(side.service.tries, 1);
-    await side.pass(10_000);
-    assert.deepEqual(node.ends, ['to 6421555123']);
-    assert.equal(side.service.tries, 3);
   });
 
   it('are dropped from memory if another instance claims them', async () => {

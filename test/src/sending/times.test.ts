@@ -121,21 +121,6 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('is not among the waiting messages of an outage before its time', async () => {
-    const { side, node } = start();
-    side.service.otherwise = { unreachable: true };
-    sendText(node, 'later', { ...at(noon + 2 * dayMs), priority: 10 });
-    await side.send(node, 'kept', { keep: forever }, 1_000);
-    assert.deepEqual(
-      node.outages.map(({ waiting }) => waiting),
-      [1],
-    );
-    side.service.otherwise = { takes: true };
-    await side.pass(2 * minuteMs);
-    assert.deepEqual(side.service.bodies, ['kept']);
-    assert.equal(node.state?.outage, undefined);
-  });
-
   it('is dropped 7 days after its time if its node is missing', async () => {
     const { side, node } = start();
     const other = side.attach('other');
