@@ -2,13 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  createLinkedUserDir,
-  type DeploymentType,
-  type FlowNode,
-  type NodeRedProcess,
-  startNodeRed,
-} from '../node-red-process';
+import type { DeploymentType, FlowNode } from '../node-red-process';
+import { RestartableNodeRed } from '../restartable-node-red';
 import { createRecorder, now, recorderOf, type Story } from './record';
 
 /** Settings that a deploy can change. */
@@ -45,9 +40,8 @@ export const template = '“{{payload.body}}” – {{payload.key}}{{payload.not
 const filler = 'filler';
 const token = 'token-of-the-test';
 
-/** A Node-RED with one user directory and one port. Tests can kill, suspend, deploy and restart it. */
+/** A Node-RED that tests can kill, suspend, deploy and restart. */
 export class NodeRed {
-  readonly userDir: string;
   readonly setup: Setup;
   /** True if the store is on a separate small disk. Mounting one needs special rights. */
   readonly hasOwnDisk: boolean;
@@ -56,24 +50,21 @@ export class NodeRed {
   readonly endedBy: Story['endedBy'] = [];
   #isEnding = false;
   readonly #surroundings: Surroundings;
-  #process: NodeRedProcess | undefined;
-  #port: number | undefined;
-  #log = '';
+  readonly #nodeRed = new RestartableNodeRed();
 
   constructor(surroundings: Surroundings, setup: Setup) {
     this.#surroundings = surroundings;
     this.setup = setup;
-    this.userDir = createLinkedUserDir();
     mkdirSync(this.storeFolder);
     this.hasOwnDisk = tryToMount(this.storeFolder);
   }
 
   get storeFolder(): string {
-    return join(this.userDir, 'sms-inbox');
+    return join(this.#nodeRed.userDir, 'sms-inbox');
   }
 
   get url(): string {
-    return this.#process?.url ?? '';
+    return this.#nodeRed.url;
   }
 
   get callbackUrl(): string {
@@ -81,21 +72,17 @@ export class NodeRed {
   }
 
   get pid(): number {
-    return this.#process?.pid ?? 0;
+    return this.#nodeRed.pid;
   }
 
   get log(): string {
-    return this.#log + (this.#process?.log ?? '');
+    return this.#nodeRed.log;
   }
 
   async start(): Promise<void> {
     const from = now();
-    this.#process = await startNodeRed({
-      userDir: this.userDir,
-      ...(this.#port === undefined ? { flows: this.#flows() } : { port: this.#port }),
-    });
-    this.#port = this.#process.port;
-    const { pid, exited } = this.#process;
+    await this.#nodeRed.start(this.pids.length === 0 ? { flows: this.#flows() } : {});
+    const { pid, exited } = this.#nodeRed;
     void exited.then(({ code, signal }) => {
       if (this.pid === pid && !this.#isEnding) this.endedBy.push({ at: now(), how: `${signal ?? code}` });
     });
@@ -104,19 +91,19 @@ export class NodeRed {
 
   async deploy(change: Partial<Setup>, type: DeploymentType): Promise<void> {
     Object.assign(this.setup, change);
-    await this.#process?.deploy(this.#flows(), type);
+    await this.#nodeRed.deploy(this.#flows(), type);
   }
 
   async kill(): Promise<void> {
     this.#isEnding = true;
-    await this.#process?.kill();
+    await this.#nodeRed.kill();
     this.#end();
   }
 
   /** Stops the process as Ctrl-C does. */
   async stop(): Promise<void> {
     this.#isEnding = true;
-    await this.#process?.stop();
+    await this.#nodeRed.stop();
     this.#end();
   }
 
@@ -152,7 +139,7 @@ export class NodeRed {
   /** Unmounts the disk and removes the user directory. */
   remove(): void {
     if (this.hasOwnDisk) execFileSync('umount', ['-l', this.storeFolder]);
-    rmSync(this.userDir, { recursive: true, force: true });
+    rmSync(this.#nodeRed.userDir, { recursive: true, force: true });
   }
 
   /** Deletes the store, and waits up to 20 s until the process creates a new one. */
@@ -171,8 +158,6 @@ export class NodeRed {
   #end(): void {
     const last = this.pids.at(-1);
     if (last) last.to = now();
-    this.#log += this.#process?.log ?? '';
-    this.#process = undefined;
     this.#isEnding = false;
   }
 

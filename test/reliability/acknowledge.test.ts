@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Simulator, startSimulator } from '../../simulator';
-import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { FlowNode } from '../node-red-process';
 import { createAccount } from './flows';
+import { type Machine, receive, useMachine } from './machine';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
 const exampleFile = join(__dirname, '..', '..', 'examples', '20 Store every message before acknowledging it.json');
@@ -13,28 +12,13 @@ const kills = 3;
 
 describe('acknowledgement by the flow', function () {
   this.timeout(180_000);
-  let folder: string;
-  let simulator: Simulator;
-  let nodeRed: NodeRedProcess | undefined;
-
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-acknowledge-'));
-    simulator = await startSimulator({ waitMs: 200 });
-  });
-
-  afterEach(async () => {
-    await nodeRed?.kill();
-    await simulator.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const machine = useMachine({ waitMs: 200 });
 
   it('loses no message if the storing example is killed halfway', async () => {
-    const seen = join(folder, 'seen.jsonl');
-    const userDir = createLinkedUserDir();
-    const stored = join(userDir, 'sms-received');
-    nodeRed = await startNodeRed({ userDir, flows: createSlowExample(simulator, seen) });
-    const { port } = nodeRed;
-    for (let n = 0; n < messages; n++) receive(simulator, `m${n}`);
+    const { simulator, nodeRed, observed } = machine;
+    const stored = join(nodeRed.userDir, 'sms-received');
+    await nodeRed.start({ flows: createSlowExample(machine) });
+    for (let n = 0; n < messages; n++) receive(machine, `m${n}`);
     // Bodies of messages whose poll answer might not have reached Node-RED before the kill.
     const inTransit = new Set<string>();
     for (let round = 1; round <= kills; round++) {
@@ -44,15 +28,19 @@ describe('acknowledgement by the flow', function () {
       await simulator.until(() => simulator.polling('incoming') === 0);
       const last = simulator.incoming.filter(({ read }) => read).at(-1);
       if (last) inTransit.add(last.body);
-      nodeRed = await startNodeRed({ userDir, port });
+      await nodeRed.start();
     }
     await waitUntil(() => {
       const texts = readStoredTexts(stored);
       return simulator.incoming.every(({ body }) => inTransit.has(body) || texts.has(body));
     }, 'every message is stored');
     const missing = messages - readStoredTexts(stored).size;
-    const sightings = groupByPayload(readObservations(seen));
-    const repeated = [...sightings.values()].flatMap((list) => list.slice(1));
+    const seen = new Set<unknown>();
+    const repeated = readObservations(observed).filter(({ payload }) => {
+      const isRepeated = seen.has(payload);
+      seen.add(payload);
+      return isRepeated;
+    });
     console.log(
       `      ${messages} sent, ${kills} kills: 0 lost, ${missing} in answers to a killed process, ` +
         `${repeated.length} deliveries repeated`,
@@ -66,12 +54,8 @@ describe('acknowledgement by the flow', function () {
   });
 });
 
-function receive(simulator: Simulator, body: string) {
-  return simulator.receive({ from: '64215550001', to: '64215559999', body });
-}
-
 /** Returns the example as users import it, connected to the simulator, with slow work before it stores a message. */
-function createSlowExample(simulator: Simulator, seen: string): FlowNode[] {
+function createSlowExample({ simulator, observed }: Machine): FlowNode[] {
   const nodes = JSON.parse(readFileSync(exampleFile, 'utf8')) as FlowNode[];
   const flows = nodes.map((node): FlowNode => {
     if (node.type === 'sms-account') return { ...node, ...createAccount(simulator, { id: node.id }) };
@@ -89,7 +73,7 @@ function createSlowExample(simulator: Simulator, seen: string): FlowNode[] {
     timeoutUnits: 'milliseconds',
     wires: receiver?.wires,
   };
-  return [...flows, slow, createRecorder('seen', seen, { z: receiver?.z })];
+  return [...flows, slow, createRecorder('seen', observed, { z: receiver?.z })];
 }
 
 /** Bodies that the example has stored, one per file. The example must rewrite a file that a kill has cut off. */
@@ -103,10 +87,4 @@ function readStoredTexts(stored: string): Set<unknown> {
     }
   }
   return texts;
-}
-
-function groupByPayload<T extends { payload?: unknown }>(list: readonly T[]): Map<unknown, T[]> {
-  const groups = new Map<unknown, T[]>();
-  for (const item of list) groups.set(item.payload, [...(groups.get(item.payload) ?? []), item]);
-  return groups;
 }

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
-import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { createAccount } from './flows';
 import { readDeliveries } from './instances';
+import { receive, useMachine } from './machine';
 import { createRecorder } from './recorder';
 
 const messages = isLong ? 10_000 : 600;
@@ -17,25 +14,12 @@ const deployments = ['full', 'nodes', 'flows', 'reload'] as const;
 
 describe('callbacks and polls under kills and redeploys', function () {
   this.timeout(120_000 + rounds * 30_000);
-  const folder = mkdtempSync(join(tmpdir(), 'sms-callbacks-'));
-  const file = join(folder, 'delivered.txt');
-  let simulator: Simulator;
-  let nodeRed: NodeRedProcess | undefined;
-
-  before(async () => {
-    simulator = await startSimulator({ waitMs: 200, retryCallbacksMs: { firstMs: 100, maxMs: 1_000 } });
-  });
-
-  after(async () => {
-    await nodeRed?.kill();
-    await simulator.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const machine = useMachine({ waitMs: 200, retryCallbacksMs: { firstMs: 100, maxMs: 1_000 } });
 
   it('lose no message and mark redelivered ones as redelivered', async () => {
-    const userDir = createLinkedUserDir();
-    nodeRed = await startNodeRed({ userDir, flows: createFlows(0) });
-    const { port, url } = nodeRed;
+    const { simulator, nodeRed, observed } = machine;
+    await nodeRed.start({ flows: createFlows(0) });
+    const { url } = nodeRed;
     const expected: string[] = [];
     const polledOnly = new Set<string>();
     // Bodies of messages whose poll answer might not have reached Node-RED before the kill.
@@ -48,11 +32,11 @@ describe('callbacks and polls under kills and redeploys', function () {
         await nodeRed.kill();
         await sleep(20);
         for (const { body } of simulator.incoming.filter(({ read }) => read).slice(-1)) inTransit.add(body);
-        nodeRed = await startNodeRed({ userDir, port });
+        await nodeRed.start();
       }
     }
     const findMissing = () => {
-      const delivered = readDeliveries(file);
+      const delivered = readDeliveries(observed);
       return expected.filter((id) => !delivered.has(id) && !(polledOnly.has(id) && inTransit.has(id)));
     };
     await until(
@@ -60,7 +44,7 @@ describe('callbacks and polls under kills and redeploys', function () {
       () => `lost: ${findMissing().join(' ')}`,
       { limitMs: 90_000 },
     );
-    const deliveries = [...readDeliveries(file).values()];
+    const deliveries = [...readDeliveries(observed).values()];
     const twice = deliveries.filter((list) => list.length > 1);
     console.log(
       `      ${expected.length} sent, ${rounds} kills and redeploys: 0 lost, ` +
@@ -74,6 +58,7 @@ describe('callbacks and polls under kills and redeploys', function () {
 
   /** Sends, in turn: a message that can only be polled, a message that also comes by callback, a status by callback. */
   function feed(url: string, expected: string[], polledOnly: Set<string>): void {
+    const { simulator } = machine;
     const index = expected.length;
     if (index % 3 === 2) {
       const update = { messageId: `sent-${index}`, msisdn: '64215550001', statusCode: 'RCV' };
@@ -87,22 +72,23 @@ describe('callbacks and polls under kills and redeploys', function () {
       callbackStatusUrl: `${url}/sms`,
       callbackFormat: index % 2 === 0 ? 'FORMv1' : 'XMLv3',
     });
-    simulator.receive({ from: '64215550001', to: '64215559999', body });
+    receive(machine, body);
     expected.push(body);
   }
 
   function createFlows(round: number): FlowNode[] {
     const flow = { z: 'tab', x: 100, y: 100, account: 'account', acknowledge: 'flow', inputs: 1 };
+    const { simulator, observed } = machine;
     return [
       createAccount(simulator),
       { id: 'tab', type: 'tab', label: 'flow' },
       { id: 'in', type: 'sms-in', ...flow, name: `round ${round}`, wires: [['polled']] },
-      createRecorder('polled', file, { wires: [['in']] }),
+      createRecorder('polled', observed, { wires: [['in']] }),
       {
         ...{ id: 'callback', type: 'sms-callback-in', ...flow },
         ...{ name: `round ${round}`, path: '/sms', wires: [['called'], ['called']] },
       },
-      createRecorder('called', file, { wires: [['callback']] }),
+      createRecorder('called', observed, { wires: [['callback']] }),
     ];
   }
 });

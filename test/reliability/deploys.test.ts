@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, startSimulator } from '../../simulator';
+import type { Simulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { isLong } from '../long';
-import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { DeploymentType, FlowNode } from '../node-red-process';
 import { countBodies, createAccount, createFeed, feed } from './flows';
+import { receive, useMachine } from './machine';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
 const deploys = isLong ? 100 : 9;
@@ -22,21 +22,7 @@ const kinds = (['nodes', 'flows', 'full'] satisfies DeploymentType[]).flatMap((t
 
 describe('Node-RED with stored messages during deploys', function () {
   this.timeout(60_000 + deploys * 5_000);
-  let folder: string;
-  let simulator: Simulator;
-  let nodeRed: NodeRedProcess | undefined;
-
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-deploys-'));
-    simulator = await startSimulator({ waitMs: 60, statusDelayMs: 20, balance: 1e9 });
-    simulator.fault('send', { delayMs: 150 });
-  });
-
-  afterEach(async () => {
-    await nodeRed?.kill();
-    await simulator.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const machine = useMachine({ waitMs: 60, statusDelayMs: 20, balance: 1e9 });
 
   for (const retryUncertain of [false, true]) {
     it(`sends each message once with one outcome (retryUncertain ${retryUncertain})`, () =>
@@ -44,14 +30,13 @@ describe('Node-RED with stored messages during deploys', function () {
   }
 
   async function deployUnderTraffic(retryUncertain: boolean): Promise<void> {
-    const [port, ended, receivedFile] = [
-      await findFreePort(),
-      join(folder, 'ended.jsonl'),
-      join(folder, 'received.txt'),
-    ];
+    const { simulator, nodeRed, folder, observed: ended } = machine;
+    const port = await findFreePort();
+    const receivedFile = join(folder, 'received.txt');
+    simulator.fault('send', { delayMs: 150 });
     const revisions: Record<Changed, number> = { account: 0, sender: 0, receiver: 0 };
     const flows = () => createFlows(simulator, { port, ended, retryUncertain, revisions });
-    nodeRed = await startNodeRed({
+    await nodeRed.start({
       port,
       flows: flows(),
       env: { NODE_OPTIONS: `--require ${createInputRecorder(folder, receivedFile)}` },
@@ -62,7 +47,7 @@ describe('Node-RED with stored messages during deploys', function () {
     const feedUntil = async (target: number) => {
       for (; fed < target; fed++) {
         void feed(url, { to: handset, body: `m${fed}` });
-        if (fed % 3 === 0) simulator.receive({ from: handset, to: '64215559999', body: `in ${fed}` });
+        if (fed % 3 === 0) receive(machine, `in ${fed}`);
         await sleep(Math.random() * 12);
       }
     };

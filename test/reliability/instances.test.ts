@@ -46,7 +46,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     try {
       const createFlows = (redisUrl: string) => createChaosFlows(simulator, redisUrl, file);
       for (const generation of [undefined, undefined, otherGeneration()]) {
-        instances.push(await Instance.start(redis, createFlows, generation));
+        instances.push(await Instance.run(redis, createFlows, generation));
       }
       const [first, second, third] = instances as [Instance, Instance, Instance];
       const disturbed = new Set<number>();
@@ -75,7 +75,7 @@ describe('several instances on one account and one Redis (store redis)', functio
           const victim = kill % 2 === 0 ? second : third;
           disturbed.add(victim.pid);
           await victim.kill();
-          await victim.run();
+          await victim.start();
           if (kill !== 3) continue;
           cut.from = sent - batch;
           for (const { proxy } of instances) proxy.cut();
@@ -153,7 +153,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     const observed = join(folder, 'observed.jsonl');
     const simulator = await startSimulator({ waitMs: 300, retryCallbacksMs: { firstMs: 250, maxMs: 1_000 } });
     const redis = await RedisServer.start();
-    const instance = await Instance.start(redis, (redisUrl) => createOutageFlows(simulator, redisUrl, file, observed));
+    const instance = await Instance.run(redis, (redisUrl) => createOutageFlows(simulator, redisUrl, file, observed));
     const post = (path: string, body: string) =>
       fetch(`${instance.url}${path}`, {
         method: 'POST',
@@ -230,7 +230,7 @@ async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: De
       createNode('in', 'sms-in', ['record'], { acknowledge: 'flow', inputs: 1, ackTimeout: 600 }),
       createRecorder('record', file),
     ];
-    for (let index = 0; index < 2; index++) instances.push(await Instance.start(redis, createFlows));
+    for (let index = 0; index < 2; index++) instances.push(await Instance.run(redis, createFlows));
     const pids = instances.map(({ pid }) => pid);
     simulator.receive({ from: '64215550001', to: '64215559999', body: 'held' });
     const delivered = () => readDeliveries(file).get('held') ?? [];

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import { join } from 'node:path';
-import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { FlowNode, NodeRedOptions } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
+import { RestartableNodeRed } from '../restartable-node-red';
 import { TcpProxy } from '../tcp-proxy';
 import { readObservations } from './recorder';
 
@@ -15,57 +16,25 @@ export interface Delivered {
   pid: number;
 }
 
-/** An instance of Node-RED that a test can kill and restart, and whose connection to Redis it can cut. */
-export class Instance {
-  readonly #userDir = createLinkedUserDir();
-  readonly #generation: { node: string; redJs: string } | undefined;
-  #process: NodeRedProcess | undefined;
-  #port: number | undefined;
-
+/** An instance of Node-RED, with a connection to Redis that a test can cut. */
+export class Instance extends RestartableNodeRed {
   private constructor(
     readonly proxy: TcpProxy,
-    generation: { node: string; redJs: string } | undefined,
+    generation: NodeRedOptions['generation'],
   ) {
-    this.#generation = generation;
+    super(generation);
   }
 
   /** @param createFlows creates the flows to deploy from the Redis URL of this instance */
-  static async start(
+  static async run(
     redis: RedisServer,
     createFlows: (redisUrl: string) => FlowNode[],
-    generation?: { node: string; redJs: string },
+    generation?: NodeRedOptions['generation'],
   ): Promise<Instance> {
     const proxy = await TcpProxy.start(redis.port);
     const instance = new Instance(proxy, generation);
-    await instance.run(createFlows(`redis://127.0.0.1:${proxy.port}`));
+    await instance.start({ flows: createFlows(`redis://127.0.0.1:${proxy.port}`) });
     return instance;
-  }
-
-  get pid(): number {
-    return this.#process?.pid ?? 0;
-  }
-
-  get url(): string {
-    return this.#process?.url ?? '';
-  }
-
-  get log(): string {
-    return this.#process?.log ?? '';
-  }
-
-  /** Starts the instance. After {@link kill}, the deployed flows run again. */
-  async run(flows?: FlowNode[]): Promise<void> {
-    this.#process = await startNodeRed({
-      userDir: this.#userDir,
-      ...(this.#port === undefined ? undefined : { port: this.#port }),
-      ...(flows ? { flows } : undefined),
-      ...(this.#generation ? { generation: this.#generation } : undefined),
-    });
-    this.#port = this.#process.port;
-  }
-
-  async kill(): Promise<void> {
-    await this.#process?.kill();
   }
 
   async close(): Promise<void> {
@@ -132,7 +101,7 @@ export function readDeliveries(file: string): Map<string, Delivered[]> {
 }
 
 /** Node-RED 4 if this run tests another version, because instances can differ in version. Otherwise, undefined. */
-export function otherGeneration(): { node: string; redJs: string } | undefined {
+export function otherGeneration(): NodeRedOptions['generation'] {
   const redJs = join(__dirname, '..', '..', 'node_modules', 'node-red', 'red.js');
   return process.env.NR_RED_JS && process.env.NR_RED_JS !== redJs ? { node: process.execPath, redJs } : undefined;
 }

@@ -1,12 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
-import { createLinkedUserDir, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import { createReceiver } from './flows';
+import { receive, useMachine } from './machine';
 import { readCounts } from './recorder';
 
 const messages = isLong ? 10_000 : 1_000;
@@ -14,47 +10,26 @@ const kills = isLong ? 40 : 4;
 
 describe('kill -9 of Node-RED while messages flow', function () {
   this.timeout(60_000 + kills * 20_000);
-  let simulator: Simulator;
-  let nodeRed: NodeRedProcess | undefined;
-  const folder = mkdtempSync(join(tmpdir(), 'sms-kill-'));
-  const arrived = join(folder, 'arrived.txt');
-
-  beforeEach(async () => {
-    simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
-    rmSync(arrived, { force: true });
-  });
-
-  afterEach(async () => {
-    await nodeRed?.kill();
-    await simulator.close();
-  });
-
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
   for (const parallelPolls of [1, 8]) {
     it(`loses no received message with parallelPolls ${parallelPolls}`, async () => {
-      const userDir = createLinkedUserDir();
-      nodeRed = await startNodeRed({
-        userDir,
-        flows: createReceiver(simulator, arrived, { account: { parallelPolls } }),
-      });
-      const { port } = nodeRed;
-      let sent = 0;
+      const { simulator, nodeRed, observed } = machine;
+      await nodeRed.start({ flows: createReceiver(simulator, observed, { account: { parallelPolls } }) });
+      const bodies: string[] = [];
       // Bodies of messages whose poll answer might not have reached Node-RED before the kill.
       const inTransit = new Set<string>();
-      for (let round = 0; round < kills; round++) {
-        const target = Math.ceil((messages * (round + 1)) / kills);
-        for (; sent < target; sent++) simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent}` });
+      for (let round = 1; round <= kills; round++) {
+        while (bodies.length < (messages * round) / kills) bodies.push(receive(machine, `m${bodies.length}`).body);
         await sleep(50 + random() * 400);
         await nodeRed.kill();
         await simulator.until(() => simulator.polling('incoming') === 0);
-        const read = simulator.incoming.filter((message) => message.read).length;
-        for (let index = Math.max(0, read - parallelPolls); index < read; index++) inTransit.add(`m${index}`);
-        nodeRed = await startNodeRed({ userDir, port });
+        const read = simulator.incoming.filter((message) => message.read);
+        for (const { body } of read.slice(-parallelPolls)) inTransit.add(body);
+        await nodeRed.start();
       }
-      const bodies = Array.from({ length: sent }, (_, index) => `m${index}`);
       const findMissing = () => {
-        const counts = readCounts(arrived);
+        const counts = readCounts(observed);
         return bodies.filter((body) => !counts.has(body));
       };
       const findLost = () => findMissing().filter((body) => !inTransit.has(body));
@@ -63,11 +38,9 @@ describe('kill -9 of Node-RED while messages flow', function () {
         () => `each received message reaches the flow; lost: ${findLost().join(' ')}`,
         { limitMs: 60_000 },
       );
-      const counts = readCounts(arrived);
-      const missing = findMissing();
-      const twice = [...counts.values()].filter((count) => count > 1).length;
+      const twice = [...readCounts(observed).values()].filter((count) => count > 1).length;
       console.log(
-        `      ${sent} sent, ${kills} kills: ${missing.length} in answers to a killed process, ` +
+        `      ${bodies.length} sent, ${kills} kills: ${findMissing().length} in answers to a killed process, ` +
           `${twice} delivered twice`,
       );
     });

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type IncomingMessage, type Simulator, startSimulator } from '../../simulator';
+import type { IncomingMessage } from '../../simulator';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { until } from '../until';
 import { createAccount, createFeed } from './flows';
 import { Instance, otherGeneration } from './instances';
+import { useMachine } from './machine';
 import { createRecorder, type Observation, readObservations } from './recorder';
 
 const questions = isLong ? 10_000 : 240;
@@ -44,11 +43,16 @@ const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % h
 
 describe('an account under kill -9 of its instances on one Redis', function () {
   this.timeout(60_000 + askingMs + kills * 60_000 + endLimitMs);
-  let folder: string;
-  const file = (name: string) => join(folder, `${name}.txt`);
+  const machine = useMachine({
+    waitMs: 200,
+    statusDelayMs: 0,
+    statusBatch: 20,
+    balance: 1e9,
+    keepMessages: 1e6,
+  });
+  const file = (name: string) => join(machine.folder, `${name}.txt`);
   const instances: Instance[] = [];
   const heartbeatKeys = new Map<Instance, string>();
-  let simulator: Simulator;
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
   /** Handsets whose answer came or was read so late, on a busy machine, that the timeout may have come first. */
@@ -56,31 +60,21 @@ describe('an account under kill -9 of its instances on one Redis', function () {
   const replies: { reply: IncomingMessage; sentAt: number }[] = [];
 
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-questions-'));
-    simulator = await startSimulator({
-      waitMs: 200,
-      statusDelayMs: 0,
-      statusBatch: 20,
-      balance: 1e9,
-      keepMessages: 1e6,
-    });
     redis = await RedisServer.start();
   });
 
   afterEach(async () => {
     clearInterval(people);
     await Promise.all(instances.splice(0).map((instance) => instance.close()));
-    await simulator.close();
     await redis.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const createFlows = (redisUrl: string): FlowNode[] => {
-    const { apiKey } = simulator.credentials;
+    const { apiKey } = machine.simulator.credentials;
     const place = { z: 'tab', x: 100, y: 100 };
     const outputs = ['replied', 'silent'];
     return [
-      createAccount(simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
+      createAccount(machine.simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
       ...createFeed({
         type: 'sms-ask',
         wait: String(waitMs / 60_000),
@@ -97,7 +91,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
   it('ends each reply request once, and marks repeated ends as redelivered', async () => {
     for (const generation of [undefined, undefined, otherGeneration()]) {
       await begin(async () => {
-        const instance = await Instance.start(redis, createFlows, generation);
+        const instance = await Instance.run(redis, createFlows, generation);
         instances.push(instance);
         return instance;
       });
@@ -121,7 +115,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
       const to = [handsetOf(question), handsetOf(question + 1)];
       const live = instances.filter((one) => !dead.has(one));
       const instance = live[(question / 2) % live.length] ?? assert.fail();
-      for (const handset of to) if (habitOf(handset) === 'is away') simulator.setOutcome(handset, 'NUR');
+      for (const handset of to) if (habitOf(handset) === 'is away') machine.simulator.setOutcome(handset, 'NUR');
       for (const handset of to) fed.set(handset, instance);
       const taken = await fetch(`${instance.url}/feed`, {
         method: 'POST',
@@ -137,14 +131,14 @@ describe('an account under kill -9 of its instances on one Redis', function () {
         dead.add(victim);
         await victim.kill();
         const stored = await readStored();
-        const sent = new Set(simulator.messages.flatMap(({ to }) => to));
+        const sent = new Set(machine.simulator.messages.flatMap(({ to }) => to));
         for (const [handset, instance] of fed) {
           if (instance === victim && !stored.has(handset) && !sent.has(handset)) unstored.add(handset);
         }
         // A short test does not wait until the heartbeat of the instance expires.
         if (!isLong) await redis.client.del(heartbeatKeys.get(victim) ?? assert.fail());
         await begin(async () => {
-          await victim.run();
+          await victim.start();
           return victim;
         });
         dead.delete(victim);
@@ -234,8 +228,8 @@ describe('an account under kill -9 of its instances on one Redis', function () {
         setTimeout(() => {
           const reply =
             inReplyTo === undefined
-              ? simulator.receive({ from, body, to: '64215559999' })
-              : simulator.reply({ from, body, inReplyTo });
+              ? machine.simulator.receive({ from, body, to: '64215559999' })
+              : machine.simulator.reply({ from, body, inReplyTo });
           replies.push({ reply, sentAt });
         }, afterMs);
       };
@@ -248,7 +242,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     };
     return setInterval(
       () => {
-        for (const { messageId, to, messageDate } of simulator.messages.slice(seen)) {
+        for (const { messageId, to, messageDate } of machine.simulator.messages.slice(seen)) {
           seen++;
           for (const from of to) act({ messageId, from, sentAt: Date.parse(messageDate) });
         }
@@ -268,7 +262,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     const told = readObservations(file('error')).filter(({ sms }) => !(sms?.error && 'waiting' in sms.error));
     const isUncertain = ({ sms }: Observation) => sms?.error?.code === 'SMS_UNCERTAIN';
     const uncertain = new Set(told.filter(isUncertain).flatMap(({ payload }) => (payload as { to: string[] }).to));
-    const sent = simulator.messages.flatMap(({ to }) => to);
+    const sent = machine.simulator.messages.flatMap(({ to }) => to);
     const accepted = new Set(sent.filter((handset) => !uncertain.has(handset)));
     return { accepted, ends, uncertain, errors: told.filter((one) => !isUncertain(one)).map(({ sms }) => sms?.error) };
   }

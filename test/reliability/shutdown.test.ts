@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
-import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
 import { createAccount, createReceiver } from './flows';
+import { type Machine, receive, useMachine } from './machine';
 import {
   crash,
   createObservers,
@@ -22,53 +20,30 @@ const waiting = 5;
 
 describe('a shutdown or a redeploy', function () {
   this.timeout(180_000);
-  let folder: string;
-  let arrived: string;
-  let observed: string;
-  let simulator: Simulator | undefined;
-  let nodeRed: NodeRedProcess | undefined;
-
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-shutdown-'));
-    arrived = join(folder, 'arrived.txt');
-    observed = join(folder, 'observed.jsonl');
-  });
-
-  afterEach(async () => {
-    await nodeRed?.kill();
-    await simulator?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  async function start(options: SimulatorOptions = {}): Promise<Simulator> {
-    simulator = await startSimulator({ waitMs: 200, ...options });
-    return simulator;
-  }
+  const machine = useMachine({ waitMs: 200 });
 
   it('delivers each message once if SIGINT comes while messages arrive', async () => {
-    const sim = await start();
-    const userDir = createLinkedUserDir();
-    nodeRed = await startNodeRed({ userDir, flows: createReceiver(sim, arrived) });
-    const { port } = nodeRed;
+    const { simulator, nodeRed, observed } = machine;
+    await nodeRed.start({ flows: createReceiver(simulator, observed) });
     let sent = 0;
-    const feeding = setInterval(() => receive(sim, `m${sent++}`), 2);
-    await waitUntil(() => readCounts(arrived).size > 50, 'messages flow');
+    const feeding = setInterval(() => receive(machine, `m${sent++}`), 2);
+    await waitUntil(() => readCounts(observed).size > 50, 'messages flow');
     process.kill(nodeRed.pid, 'SIGINT');
     const { code } = await nodeRed.exited;
     clearInterval(feeding);
     assert.equal(code, 0);
     assert.doesNotMatch(nodeRed.log, crash);
-    await sim.until(() => sim.polling('incoming') === 0);
+    await simulator.until(() => simulator.polling('incoming') === 0);
     // The process might have ended before it could read the answer of the poll in flight.
-    const inTransit = sim.incoming.filter(({ read }) => read).at(-1)?.body;
-    const expected = sim.incoming.map(({ body }) => body).filter((body) => body !== inTransit);
-    nodeRed = await startNodeRed({ userDir, port });
-    const missing = () => expected.filter((body) => !readCounts(arrived).has(body));
+    const inTransit = simulator.incoming.filter(({ read }) => read).at(-1)?.body;
+    const expected = simulator.incoming.map(({ body }) => body).filter((body) => body !== inTransit);
+    await nodeRed.start();
+    const missing = () => expected.filter((body) => !readCounts(observed).has(body));
     await waitUntil(
       () => missing().length === 0,
       () => `all of ${sent} messages; missing: ${missing()}`,
     );
-    const counts = readCounts(arrived);
+    const counts = readCounts(observed);
     assert.deepEqual(
       [...counts].filter(([, count]) => count > 1),
       [],
@@ -77,48 +52,47 @@ describe('a shutdown or a redeploy', function () {
   });
 
   it('receives the rest of an answer after SIGTERM, for the next start', async () => {
-    const sim = await start();
-    const userDir = createLinkedUserDir();
-    nodeRed = await startNodeRed({ userDir, flows: createReceiver(sim, arrived) });
-    const { port } = nodeRed;
-    sim.fault('incoming', { dripMs: 8 });
-    await waitForNextPoll(sim);
-    const message = receive(sim, 'half');
+    const { simulator, nodeRed, observed } = machine;
+    await nodeRed.start({ flows: createReceiver(simulator, observed) });
+    simulator.fault('incoming', { dripMs: 8 });
+    await waitForNextPoll(simulator);
+    const message = receive(machine, 'half');
     await waitUntil(() => message.read, 'the message is read');
     // Time for the head of the answer to arrive. The body takes many times as long.
     await sleep(200);
-    const poll = sim.requests.filter(({ status }) => status === 200).at(-1);
+    const poll = simulator.requests.filter(({ status }) => status === 200).at(-1);
     assert.ok(poll && !poll.ended, 'the whole answer had already arrived');
     process.kill(nodeRed.pid, 'SIGTERM');
     assert.equal((await nodeRed.exited).code, 0);
-    assert.deepEqual([...readCounts(arrived)], [], 'it was delivered before the process ended');
-    sim.fault('incoming', null);
-    nodeRed = await startNodeRed({ userDir, port });
-    assert.deepEqual([...(await waitForCounts(arrived, 1))], [['half', 1]]);
+    assert.deepEqual([...readCounts(observed)], [], 'it was delivered before the process ended');
+    simulator.fault('incoming', null);
+    await nodeRed.start();
+    assert.deepEqual([...(await waitForCounts(observed, 1))], [['half', 1]]);
   });
 
   it('does not wait for a poll that the service holds', async () => {
-    const sim = await start({ waitMs: 600_000 });
-    nodeRed = await startNodeRed({ flows: createReceiver(sim, arrived) });
-    await waitUntil(() => sim.polling('incoming') === 1, 'a poll');
+    const { simulator, nodeRed, observed } = machine;
+    simulator.fault('incoming', { hang: true });
+    await nodeRed.start({ flows: createReceiver(simulator, observed) });
+    await waitUntil(() => simulator.polling('incoming') === 1, 'a poll');
     await nodeRed.stop();
     assert.equal((await nodeRed.exited).code, 0);
-    const [poll, ...more] = sim.requests;
+    const [poll, ...more] = simulator.requests;
     assert.deepEqual(more, []);
     assert.equal(poll?.status, undefined, 'the poll was answered before the process ended');
   });
 
   it('finishes the send in flight after SIGTERM, and logs SMS_CLOSED', async () => {
-    const sim = await start();
-    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
-    await pressWhileOneIsInFlight(sim, nodeRed);
+    const { simulator, nodeRed } = machine;
+    await nodeRed.start({ flows: createSendingFlow(machine) });
+    await pressWhileOneIsInFlight(machine);
     await nodeRed.stop();
     assert.deepEqual(await nodeRed.exited, { code: 0, signal: null });
     assert.deepEqual(
-      sim.messages.map(({ body }) => body),
+      simulator.messages.map(({ body }) => body),
       ['text 0'],
     );
-    const [request] = sim.requests;
+    const [request] = simulator.requests;
     assert.ok(request?.ended, 'the send in flight was cut off');
     assert.match(
       nodeRed.log,
@@ -128,10 +102,10 @@ describe('a shutdown or a redeploy', function () {
   });
 
   it('reports each message as sent or SMS_CLOSED if sms-send is redeployed', async () => {
-    const sim = await start();
-    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
-    await pressWhileOneIsInFlight(sim, nodeRed);
-    await nodeRed.deploy(createSendingFlow(sim, observed, 'changed'), 'nodes');
+    const { nodeRed, observed } = machine;
+    await nodeRed.start({ flows: createSendingFlow(machine) });
+    await pressWhileOneIsInFlight(machine);
+    await nodeRed.deploy(createSendingFlow(machine, 'changed'), 'nodes');
     const failed = errorsOf(observed, 'send').map(({ error, payload, sms }) => [
       error?.code,
       sms?.error?.code,
@@ -146,15 +120,15 @@ describe('a shutdown or a redeploy', function () {
       sent.map(({ payload }) => payload),
       ['text 0'],
     );
-    await sendAfterwards(sim, nodeRed);
+    await sendAfterwards(machine);
   });
 
   it('does not delay the exit for a send that the service never answers', async () => {
-    const sim = await start();
-    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
-    sim.fault('send', { hang: true });
+    const { simulator, nodeRed } = machine;
+    await nodeRed.start({ flows: createSendingFlow(machine) });
+    simulator.fault('send', { hang: true });
     await inject(nodeRed, 'press', { payload: 'hangs' });
-    await sim.until(() => sim.polling('send') === 1, 60_000);
+    await simulator.until(() => simulator.polling('send') === 1, 60_000);
     await nodeRed.stop();
     assert.equal((await nodeRed.exited).code, 0);
     assert.match(nodeRed.log, /\[warn\] \[sms-send:send\] 1 × .*might have been sent/);
@@ -162,12 +136,8 @@ describe('a shutdown or a redeploy', function () {
   });
 });
 
-function receive(simulator: Simulator, body: string) {
-  return simulator.receive({ from: '64215550001', to: '64215559999', body });
-}
-
 /** Creates a flow that sends one message at a time. It records sent messages and errors. */
-function createSendingFlow(simulator: Simulator, observed: string, name = ''): FlowNode[] {
+function createSendingFlow({ simulator, observed }: Machine, name = ''): FlowNode[] {
   const place = { z: 'tab', x: 100, y: 100 };
   return [
     createAccount(simulator, { concurrency: 1 }),
@@ -190,7 +160,7 @@ function createSendingFlow(simulator: Simulator, observed: string, name = ''): F
 }
 
 /** Checks that only the message in flight at the redeploy was sent, and that sending continues. */
-async function sendAfterwards(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
+async function sendAfterwards({ simulator, nodeRed }: Machine): Promise<void> {
   simulator.fault('send', null);
   await inject(nodeRed, 'press', { payload: 'afterwards' });
   await simulator.until(() => simulator.messages.length > 1, 60_000);
@@ -207,7 +177,7 @@ async function waitForNextPoll(simulator: Simulator): Promise<void> {
 }
 
 /** Delays the answer to one send while further messages wait for their turn. */
-async function pressWhileOneIsInFlight(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
+async function pressWhileOneIsInFlight({ simulator, nodeRed }: Machine): Promise<void> {
   simulator.fault('send', { delayMs: 4_000 });
   for (let n = 0; n <= waiting; n++) await inject(nodeRed, 'press', { payload: `text ${n}` });
   assert.equal(simulator.messages.length, 0, 'the first text was sent before the others waited');

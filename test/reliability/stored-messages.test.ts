@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
-import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { countBodies, createAccount, createFeed, feed } from './flows';
+import { useMachine } from './machine';
 import { createRecorder, readObservations } from './recorder';
 
 const kills = isLong ? 300 : 5;
@@ -22,37 +19,21 @@ interface End {
 
 describe('Node-RED with stored messages under kill -9', function () {
   this.timeout(60_000 + kills * 30_000);
-  let simulator: Simulator;
-  let nodeRed: NodeRedProcess | undefined;
-  let folder: string;
-  let arrived: string;
-
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-kept-'));
-    arrived = join(folder, 'arrived.txt');
-    simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
-  });
-
-  afterEach(async () => {
-    await nodeRed?.kill();
-    await simulator.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
   const flows = (priority: number): FlowNode[] => {
     const place = { z: 'tab', x: 100, y: 100 };
     return [
-      createAccount(simulator, {}),
+      createAccount(machine.simulator),
       ...createFeed({ priority, wires: [['out'], ['out']] }),
       { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [['out']] },
-      createRecorder('out', arrived),
+      createRecorder('out', machine.observed),
     ];
   };
 
   it('sends each message once, or reports an unknown outcome', async () => {
-    const userDir = createLinkedUserDir();
-    nodeRed = await startNodeRed({ userDir, flows: flows(0) });
-    const { port } = nodeRed;
+    const { simulator, nodeRed, observed } = machine;
+    await nodeRed.start({ flows: flows(0) });
     const fed: string[] = [];
     /** Messages that the node had not stored when it was killed. */
     const unstored = new Set<string>();
@@ -61,16 +42,16 @@ describe('Node-RED with stored messages under kill -9', function () {
       await disturb(round);
       const first = fed.length;
       const target = Math.ceil((texts * (round + 1)) / kills);
-      while (fed.length < target) await feedSome(nodeRed, fed, Math.min(20, target - fed.length));
+      while (fed.length < target) await feedSome(fed, Math.min(20, target - fed.length));
       if (round % 4 === 3) {
         redeploys++;
         await nodeRed.deploy(flows(redeploys % 10), redeploys % 2 ? 'nodes' : 'full');
       }
       await sleep(random() * 800);
       await nodeRed.kill();
-      nodeRed = await startNodeRed({ userDir, port });
-      const stored = await readStored(nodeRed);
-      const known = [readEnds(arrived), countBodies(simulator)];
+      await nodeRed.start();
+      const stored = await readStored(nodeRed.url);
+      const known = [readEnds(observed), countBodies(simulator)];
       for (const body of fed.slice(first)) {
         if (!stored.has(body) && !known.some((bodies) => bodies.has(body))) unstored.add(body);
       }
@@ -80,14 +61,14 @@ describe('Node-RED with stored messages under kill -9', function () {
     const wanted = fed.filter((body) => !unstored.has(body));
     let missing: string[] = [];
     const hasAll = () => {
-      const ends = readEnds(arrived);
+      const ends = readEnds(observed);
       missing = [...wanted, ...countBodies(simulator).keys()].filter((body) => !ends.has(body));
       return missing.length === 0;
     };
     const what = () => `each message has an outcome; ${missing.length} have none, such as ${missing[0]}`;
     await until(hasAll, what, { limitMs: isLong ? 300_000 : 60_000 });
     await sleep(500);
-    const ends = readEnds(arrived);
+    const ends = readEnds(observed);
     const counts = countBodies(simulator);
     const twice = [...counts].filter(([, count]) => count > 1);
     const lies = [...ends].filter(([body, all]) => all.some(({ name }) => name === 'sent') !== counts.has(body));
@@ -105,25 +86,26 @@ describe('Node-RED with stored messages under kill -9', function () {
 
   /** Sets the faults of the service until the next kill. */
   async function disturb(round: number): Promise<void> {
+    const { simulator } = machine;
     simulator.fault('send', null);
     await simulator.setOnline(round % 3 !== 1);
     if (round % 3 === 2) simulator.fault('send', { delayMs: 200 });
     if (round % 5 === 4) simulator.fault('send', { status: 503 }, 5);
   }
 
-  async function feedSome({ url }: NodeRedProcess, fed: string[], count: number): Promise<void> {
+  async function feedSome(fed: string[], count: number): Promise<void> {
     const bodies = Array.from({ length: count }, (_, index) => `m${fed.length + index}`);
     fed.push(...bodies);
-    const taken = await Promise.all(bodies.map((body) => feed(url, { to: handset, body })));
+    const taken = await Promise.all(bodies.map((body) => feed(machine.nodeRed.url, { to: handset, body })));
     assert.ok(taken.every(Boolean), 'the flow receives each message');
   }
 });
 
 /** Returns the bodies of all stored messages, as soon as the account has read its store. */
-async function readStored({ editorUrl }: NodeRedProcess): Promise<Set<string>> {
+async function readStored(url: string): Promise<Set<string>> {
   const bodies = new Set<string>();
   for (let after: string | undefined = ''; after !== undefined; ) {
-    const address: string = `${editorUrl}/sms-account/account/entries?state=kept&after=${encodeURIComponent(after)}`;
+    const address: string = `${url}/sms-account/account/entries?state=kept&after=${encodeURIComponent(after)}`;
     let page: { entries: { body: string }[]; next?: string } | undefined;
     await until(async () => {
       const response = await fetch(address);

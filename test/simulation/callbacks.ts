@@ -1,14 +1,8 @@
 import type { Format } from './plan';
+import type { Process } from './process';
 import type { Random } from './random';
-import type { Owner } from './timeline';
 import type { Network } from './transport';
 import type { Message, World } from './world';
-
-/** A process that can receive callbacks. */
-export interface Callee extends Owner {
-  /** Receives one callback. Resolves with the HTTP status of the answer. */
-  callBack(message: Message, bytes: Buffer, contentType: string): Promise<number>;
-}
 
 const retriesForMs = 48 * 3_600_000;
 
@@ -17,9 +11,9 @@ export class Callbacks {
   readonly #world: World;
   readonly #network: Network;
   readonly #random: Random;
-  readonly #callees: () => readonly (Callee | undefined)[];
+  readonly #callees: () => readonly (Process | undefined)[];
 
-  constructor(world: World, network: Network, callees: () => readonly (Callee | undefined)[]) {
+  constructor(world: World, network: Network, callees: () => readonly (Process | undefined)[]) {
     this.#world = world;
     this.#network = network;
     this.#random = world.random('callbacks');

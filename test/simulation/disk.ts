@@ -14,42 +14,30 @@ import {
   type StorePage,
   unsweptPrefix,
 } from '../../src/store/store';
+import type { StoreTrouble } from './plan';
+import type { Random } from './random';
 import {
-  type Circumstances,
   Copies,
   failure,
   findRemainingItem,
-  type Place,
-  type PlaceStore,
+  MachineStorage,
+  type ModelStore,
   Readiness,
-} from './place';
-import type { StoreTrouble } from './plan';
-import type { Random } from './random';
+  type StoreSetup,
+} from './storage';
 import type { Owner } from './timeline';
 import type { Kind, Message, World } from './world';
 
 type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** A disk. Its content outlives processes, and flushed content outlives a power failure. All values are strings. */
-export class Disk implements Place {
-  readonly troubles = new Set<StoreTrouble>();
+export class Disk extends MachineStorage {
   readonly #troublesOf = new Map<number, Set<StoreTrouble>>();
-  readonly world: World;
-  readonly #copies: Copies;
   /** The folder of each login. */
   readonly #folders = new Map<string, Folder>();
 
   constructor(world: World) {
-    this.world = world;
-    this.#copies = new Copies(world);
-  }
-
-  has(message: Message): boolean {
-    return this.#copies.has(message);
-  }
-
-  isUnhandled(message: Message): boolean {
-    return this.#copies.isUnhandled(message);
+    super(world, new Copies(world));
   }
 
   troublesOf(login: number): Set<StoreTrouble> {
@@ -58,15 +46,15 @@ export class Disk implements Place {
     return troubles;
   }
 
-  isHeld(message: Message): boolean {
+  override isSavedAhead(message: Message): boolean {
     const keeping = this.#foldersWith(message);
     // If the store of another login has the message, the message belongs to that login.
     return [...this.#folders.values()].some(
-      (folder) => folder.holds(message) && keeping.every((keeper) => keeper === folder),
+      (folder) => folder.hasSavedAhead(message) && keeping.every((keeper) => keeper === folder),
     );
   }
 
-  isCommitted(message: Message): boolean {
+  override isCommitted(message: Message): boolean {
     return this.#foldersWith(message).length > 0;
   }
 
@@ -75,7 +63,7 @@ export class Disk implements Place {
   }
 
   #foldersWith(message: Message): Folder[] {
-    return [...this.#folders.values()].filter(({ entries }) => this.#copies.isIn([...entries.values()], message));
+    return [...this.#folders.values()].filter(({ entries }) => this.copies.isIn([...entries.values()], message));
   }
 
   get leftoverProblem(): string | undefined {
@@ -96,20 +84,20 @@ export class Disk implements Place {
     return undefined;
   }
 
-  abandon(login: string): void {
+  override abandon(login: string): void {
     const folder = this.#folders.get(login);
     if (folder) folder.isAbandoned = true;
   }
 
-  createStore(login: string, circumstances: Circumstances): DiskModel {
-    const folder = this.#folders.get(login) ?? new Folder(this.#copies);
+  createStore(login: string, setup: StoreSetup): DiskModel {
+    const folder = this.#folders.get(login) ?? new Folder(this.copies);
     this.#folders.set(login, folder);
     folder.isAbandoned = false;
-    return new DiskModel(this, folder, circumstances);
+    return new DiskModel(this, folder, setup);
   }
 
   /** Simulates a power failure: unflushed data may be lost. */
-  loseUnflushed(random: Random): void {
+  override loseUnflushed(random: Random): void {
     for (const folder of this.#folders.values()) folder.loseUnflushed(random);
   }
 }
@@ -127,7 +115,7 @@ class Folder {
   /** True after the login of this folder was imported. Nothing is then stored here any longer. */
   isAbandoned = false;
   #hadPowerFailure = false;
-  #held = 0;
+  #savedCount = 0;
   readonly #copies: Copies;
 
   constructor(copies: Copies) {
@@ -139,8 +127,8 @@ class Folder {
     return this.isAbandoned && this.#hadPowerFailure;
   }
 
-  hold(text: string): number {
-    const key = ++this.#held;
+  saveAhead(text: string): number {
+    const key = ++this.#savedCount;
     this.pendingWrites.set(key, text);
     this.#copies.count(text, 1);
     return key;
@@ -152,7 +140,7 @@ class Folder {
   }
 
   /** Whether a message is in one of the saved answers. */
-  holds(message: Message): boolean {
+  hasSavedAhead(message: Message): boolean {
     return this.#copies.isIn([...this.pendingWrites.values()], message);
   }
 
@@ -229,7 +217,7 @@ class Folder {
 }
 
 /** The store of a process on a disk, with the delays and faults of the disk. Calls must not overlap. */
-class DiskModel implements Store, PlaceStore {
+class DiskModel implements Store, ModelStore {
   readonly durable = true;
   readonly #disk: Disk;
   readonly #folder: Folder;
@@ -243,13 +231,13 @@ class DiskModel implements Store, PlaceStore {
   #isOpen = false;
   /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
   #freeFiles = 0;
-  readonly #held = new Map<Kind, number>();
+  readonly #pendingWrites = new Map<Kind, number>();
   /** Keys of the answers that this process saved. When the store opens, it returns only other answers. */
-  readonly #own = new Set<number>();
+  readonly #savedKeys = new Set<number>();
   #running: Call | undefined;
   #committing: Changes | undefined;
 
-  constructor(disk: Disk, folder: Folder, { process, login, random, onFailure }: Circumstances) {
+  constructor(disk: Disk, folder: Folder, { process, login, random, onFailure }: StoreSetup) {
     this.#disk = disk;
     this.#folder = folder;
     this.readiness = new Readiness(disk.world.timeline);
@@ -275,7 +263,7 @@ class DiskModel implements Store, PlaceStore {
       this.#folder.owner = this;
       this.#isOpen = true;
       this.#freeFiles = 0;
-      const found = [...this.#folder.pendingWrites].filter(([key]) => !this.#own.has(key));
+      const found = [...this.#folder.pendingWrites].filter(([key]) => !this.#savedKeys.has(key));
       const pendingWrites = found.map(
         ([key, text]): RecoveredWrite => ({
           text,
@@ -293,19 +281,19 @@ class DiskModel implements Store, PlaceStore {
   }
 
   saveAhead(text: string): PendingWrite | undefined {
-    if (!this.#isUsable || this.#fails('hold')) {
+    if (!this.#isUsable || this.#fails('save ahead')) {
       this.hasFailed = true;
       return undefined;
     }
-    const key = this.#folder.hold(text);
-    this.#own.add(key);
+    const key = this.#folder.saveAhead(text);
+    this.#savedKeys.add(key);
     this.#freeFiles = Math.max(0, this.#freeFiles - 1);
     const { kind } = JSON.parse(text) as { kind?: Kind };
-    if (kind) this.#held.set(kind, this.pendingWrites(kind) + 1);
-    let isHeld = true;
+    if (kind) this.#pendingWrites.set(kind, this.pendingWrites(kind) + 1);
+    let isSaved = true;
     const remove = () => {
-      if (kind && isHeld) this.#held.set(kind, this.pendingWrites(kind) - 1);
-      isHeld = false;
+      if (kind && isSaved) this.#pendingWrites.set(kind, this.pendingWrites(kind) - 1);
+      isSaved = false;
       if (!this.#process.isAlive) return;
       this.#folder.remove(key);
       this.#freeFiles++;
@@ -319,7 +307,7 @@ class DiskModel implements Store, PlaceStore {
   }
 
   pendingWrites(kind: Kind): number {
-    return this.#held.get(kind) ?? 0;
+    return this.#pendingWrites.get(kind) ?? 0;
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -400,11 +388,11 @@ class DiskModel implements Store, PlaceStore {
     return this.#disk.troubles.has(trouble) || this.#disk.troublesOf(this.#login).has(trouble);
   }
 
-  #fails(call: Call | 'hold'): boolean {
+  #fails(call: Call | 'save ahead'): boolean {
     if (call === 'close') return false;
     if (this.#has('fails') || this.#has('fails afterwards')) return true;
     if (this.#has('is full') && (call === 'commit' || call === 'open')) return true;
-    if (this.#has('is full') && call === 'hold' && this.#freeFiles === 0) return true;
+    if (this.#has('is full') && call === 'save ahead' && this.#freeFiles === 0) return true;
     return this.#has('fails now and then') && this.#random.chance(0.3);
   }
 

@@ -1,33 +1,11 @@
-import type { Clock } from '../../src/clock';
 import type { FlowTrouble, NodePlan } from './plan';
+import type { Process } from './process';
 import type { Random } from './random';
-import type { Message, Share, World } from './world';
-
-/** Parts of the process that its simulated nodes use. */
-export interface Surrounding {
-  readonly name: string;
-  /** Identifies the time from this start of the process to its end. */
-  readonly processLife: string;
-  /** Identifies one deployment after one start of the process. */
-  readonly era: string;
-  readonly world: World;
-  readonly clock: Clock;
-  readonly flow: Flow;
-  /** True if the store has failed at any time since this start of the process. */
-  readonly hasStoreFailed: boolean;
-  /** True while an import waits. The store then counts as failing. */
-  readonly isImporting: boolean;
-  /** See {@link Place.isHeld}. */
-  isHeld(message: Message): boolean;
-}
+import type { ReceivingNode } from './receiving-nodes';
+import type { Message, Share } from './world';
 
 /** Maximum time until the store has recorded a delivery, in ms. `inTrouble`: if the store is slow or fails. */
 const unwrittenMs = { inOrder: 50, inTrouble: 10_000 };
-
-/** A node as its flow sees it. Acknowledgements go to the node that is currently deployed under the id. */
-export interface DeployedNode {
-  acknowledge(message: Message, ackId: string, failed: boolean): void;
-}
 
 /** Properties of a message that leaves a node. */
 export interface Delivery {
@@ -41,20 +19,20 @@ export class FlowError extends Error {}
 
 /** The flows behind the nodes of a process. They check each message, and acknowledge it, fail or stay silent. */
 export class Flow {
-  readonly #process: Surrounding;
+  readonly #process: Process;
   readonly #random: Random;
   readonly #troubles: ReadonlySet<FlowTrouble>;
   /**
    * Ids of nodes that received an exception from a flow. Their messages in progress stay with them until a redeploy.
    */
   readonly thrownAt = new Set<string>();
-  readonly #findNode: (id: string) => DeployedNode | undefined;
+  readonly #findNode: (id: string) => ReceivingNode | undefined;
 
   constructor(
-    process: Surrounding,
+    process: Process,
     random: Random,
     troubles: ReadonlySet<FlowTrouble>,
-    findNode: (id: string) => DeployedNode | undefined,
+    findNode: (id: string) => ReceivingNode | undefined,
   ) {
     this.#process = process;
     this.#random = random;
@@ -119,7 +97,7 @@ export class Flow {
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recentDeliveries++;
-    message.mustBeMarked ||= this.#process.isHeld(message) && !message.isFound;
+    message.mustBeMarked ||= this.#process.isSavedAhead(message) && !message.isFound;
     share.deliveredAtMs = world.timeline.nowMs;
     const { acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && !message.mayRepeat;
@@ -151,7 +129,6 @@ export class Flow {
     const share = world.shareOf(message, id);
     const which = `${message.name} at ${id}`;
     world.say(() => `${name}: ${id} makes ${message.name} unhandled`);
-    message.isGivenUp = true;
     world.givenUp.set(message, (world.givenUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat) {
       if (this.#isTaken(message, share))

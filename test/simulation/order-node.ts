@@ -1,17 +1,17 @@
 import type { Membership, OutcomeEvent } from '../../src';
 import { answers } from './ask-plan';
-import type { Surrounding } from './flow';
 import type { Input } from './outgoing';
 import type { ResetPlan } from './outgoing-plan';
+import type { Process } from './process';
 
 /** A sending node that uses all options of the library. */
 export class OrderNode {
   readonly #id: string;
-  readonly #process: Surrounding;
+  readonly #process: Process;
   #node: ReturnType<Membership['attachSender']> | undefined;
   #isClosed = false;
 
-  constructor(id: string, process: Surrounding) {
+  constructor(id: string, process: Process) {
     this.#id = id;
     this.#process = process;
   }

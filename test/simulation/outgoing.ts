@@ -8,45 +8,65 @@ import type { Message, SentMessage, World } from './world';
 type Outcome = OutcomeEvent['outcome'];
 
 /** An outgoing message. Several flow messages can order the same one if they share a deduplication key. */
-export interface OutgoingMessage extends SentMessage {
-  readonly order: OrderPlan;
-  readonly node: string;
-  readonly inputs: Input[];
+export class OutgoingMessage implements SentMessage {
+  readonly to: readonly string[];
+  readonly messageId: string | undefined;
+  readonly inputs: Input[] = [];
+  arrivals = 0;
+  acceptances = 0;
+  readonly accepted = new Set<string>();
   /** Time of the last request in which the service accepted a recipient, in ms. */
-  lastAcceptedMs: number;
+  lastAcceptedMs = 0;
+
+  constructor(
+    readonly name: string,
+    number: number,
+    readonly node: string,
+    readonly order: OrderPlan,
+  ) {
+    this.to = order.to.map((digit) => `642155000${digit}`);
+    this.messageId = order.hasOwnId ? `order-${number}` : undefined;
+  }
 }
 
 /** A flow message that orders an outgoing message. */
-export interface Input {
-  readonly number: number;
-  readonly outgoing: OutgoingMessage;
-  readonly order: OrderPlan;
-  /** Time at which the node received it, in ms. */
-  readonly receivedMs: number;
+export class Input {
   /** True if the account stores the message until it is sent, because of `keep` or `at`. */
   readonly isStored: boolean;
-  readonly outcomes: OutcomeEvent[];
+  readonly outcomes: OutcomeEvent[] = [];
   /** Time at which the latest outcome entered the flow, in ms. */
   endedMs?: number;
   /** Answers by recipient. */
-  readonly answers: Map<string, AnswerEvent[]>;
-  readonly reports: ReportEvent[];
+  readonly answers = new Map<string, AnswerEvent[]>();
+  readonly reports: ReportEvent[] = [];
   /** Number of stored copies of the message now. */
-  copies: number;
+  copies = 0;
   /** State of the message that a store wrote last. */
   state: string | undefined;
   /** True if a store has had the message and has not lost it with all its data. */
-  wasKept: boolean;
+  wasKept = false;
   /** True if no process remains that could report the outcome. */
-  isAbandoned: boolean;
+  isAbandoned = false;
   /** True if a process died before its last writes were certain, so that an outcome may be reported again. */
-  mayRepeat: boolean;
+  mayRepeat = false;
   /** True if the reply request was only in the memory of a process that has ended. */
-  hasLostRequest: boolean;
+  hasLostRequest = false;
   /** Earliest time at which the message may leave, in ms. */
   readonly dueMs: number;
   /** The process that has the input in its memory. */
   receivedBy?: object;
+
+  /** @param receivedMs time at which the node received it */
+  constructor(
+    readonly number: number,
+    readonly outgoing: OutgoingMessage,
+    readonly order: OrderPlan,
+    readonly receivedMs: number,
+  ) {
+    const { keep, inMs, replaceKey } = order;
+    this.isStored = keep || (inMs !== undefined && (inMs > 0 || replaceKey !== undefined));
+    this.dueMs = receivedMs + (inMs ?? 0);
+  }
 }
 
 /** Times of a request that carries a message. */
@@ -120,25 +140,9 @@ export class OutgoingModel {
     const node = this.#plan.senders[order.sender] ?? '';
     const number = this.inputs.length;
     const name = order.key === undefined ? `Order ${number}.` : `Key ${order.key} of ${node}.`;
-    const outgoing = this.messages.get(name) ?? createMessage(name, number, node, order);
+    const outgoing = this.messages.get(name) ?? new OutgoingMessage(name, number, node, order);
     this.messages.set(name, outgoing);
-    const input: Input = {
-      number,
-      outgoing,
-      order,
-      receivedMs: this.#world.timeline.nowMs,
-      isStored: order.keep || (order.inMs !== undefined && (order.inMs > 0 || order.replaceKey !== undefined)),
-      outcomes: [],
-      answers: new Map(),
-      reports: [],
-      copies: 0,
-      state: undefined,
-      wasKept: false,
-      isAbandoned: false,
-      mayRepeat: false,
-      hasLostRequest: false,
-      dueMs: this.#world.timeline.nowMs + (order.inMs ?? 0),
-    };
+    const input = new Input(number, outgoing, order, this.#world.timeline.nowMs);
     outgoing.inputs.push(input);
     this.inputs.push(input);
     this.replacing.noteInput(input);
@@ -696,21 +700,6 @@ export class OutgoingModel {
   #violate(rule: string, detail: string): void {
     this.#world.violate(rule, detail);
   }
-}
-
-function createMessage(name: string, number: number, node: string, order: OrderPlan): OutgoingMessage {
-  return {
-    name,
-    node,
-    order,
-    to: order.to.map((digit) => `642155000${digit}`),
-    messageId: order.hasOwnId ? `order-${number}` : undefined,
-    inputs: [],
-    arrivals: 0,
-    acceptances: 0,
-    accepted: new Set(),
-    lastAcceptedMs: 0,
-  };
 }
 
 function nameOf({ number, outgoing }: Input): string {

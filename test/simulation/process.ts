@@ -1,20 +1,17 @@
 import type { AccountSettings, Accounts, FormerPlace, Membership } from '../../src';
 import type { Store } from '../../src/store/store';
-import { CallbackNode } from './callback-node';
-import type { Callee } from './callbacks';
-import { type DeployedNode, Flow, type Surrounding } from './flow';
+import { Flow } from './flow';
 import type { Library } from './library';
 import { OrderNode } from './order-node';
-import { OutboxNode } from './outbox-node';
 import type { Input } from './outgoing';
 import type { OrderPlan, ResetPlan } from './outgoing-plan';
-import type { Place, PlaceStore } from './place';
 import { SendingNode } from './plain-sender';
 import { dedupeMs, type FlowTrouble, type NodePlan } from './plan';
-import { PollingNode } from './polling-node';
 import type { Random } from './random';
-import type { Timeline } from './timeline';
-import type { ModelDispatcher, Network } from './transport';
+import { CallbackNode, OutboxNode, PollingNode, type ReceivingNode } from './receiving-nodes';
+import type { MachineStorage, ModelStore } from './storage';
+import type { Owner, Timeline } from './timeline';
+import { ModelDispatcher, type Network } from './transport';
 import type { Kind, Message, PlainMessage, World } from './world';
 
 const epochMs = Date.UTC(2026, 0, 2);
@@ -37,9 +34,6 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
 /** Number of answers that the account can save ahead, in addition to one for each parallel poll. */
 const maxAhead = 2;
 
-/** A node of the flows, whether it polls or receives callbacks. */
-type RunningNode = DeployedNode & { open(membership: Membership): void; close(isFlowGone: boolean): void };
-
 type MachineClock = ReturnType<Timeline['createClock']>;
 
 /** State that remains between the processes of one machine. */
@@ -49,7 +43,7 @@ export interface Machine {
   library: Library;
   network: Network;
   /** Where the machine stores its data. Unused with the store `memory`. */
-  place: Place;
+  storage: MachineStorage;
   flowTroubles: Set<FlowTrouble>;
   /** Offset of the machine's clock, in ms. */
   clockMs: number;
@@ -66,10 +60,12 @@ export interface Machine {
 }
 
 /** A Node-RED process with flows, from its start to its end. */
-export class Process implements Callee, Surrounding {
+export class Process implements Owner {
   isAlive = true;
+  /** True if a store has failed at any time since this start of the process. */
   hasStoreFailed = false;
   readonly name: string;
+  /** Identifies the time from this start of the process to its end. */
   readonly processLife: string;
   readonly world: World;
   readonly clock: MachineClock;
@@ -78,7 +74,7 @@ export class Process implements Callee, Surrounding {
   readonly flow: Flow;
   readonly #accounts: Accounts;
   readonly #dispatchers: ModelDispatcher[] = [];
-  readonly #nodes = new Map<string, RunningNode>();
+  readonly #nodes = new Map<string, ReceivingNode>();
   /** Messages that have reached this process and, as far as the model knows, are not delivered yet. */
   readonly #open = new Set<Message>();
   /**
@@ -101,7 +97,7 @@ export class Process implements Callee, Surrounding {
   /** Inputs that this process received or worked on. */
   readonly #inputs = new Set<Input>();
   /** The latest store of each login, by the key of the login. */
-  readonly #stores = new Map<string, PlaceStore>();
+  readonly #stores = new Map<string, ModelStore>();
   /** Keys of logins by their names. */
   readonly #keys = new Map<string, string>();
   #membership: Membership | undefined;
@@ -121,13 +117,14 @@ export class Process implements Callee, Surrounding {
     const turnsMs = this.world.plan.isNear ? [0, 0, 1, 3] : [0];
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'), turnsMs);
     this.#accounts = machine.library.index.createAccounts();
-    for (const message of this.world.messages) if (machine.place.has(message)) this.#open.add(message);
+    for (const message of this.world.messages) if (machine.storage.has(message)) this.#open.add(message);
     this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
       this.isAlive ? this.#nodes.get(id) : undefined,
     );
     this.#startFlows();
   }
 
+  /** Identifies one deployment after one start of the process. */
   get era(): string {
     return `${this.processLife} ${this.#deployments}`;
   }
@@ -148,11 +145,17 @@ export class Process implements Callee, Surrounding {
     return this.isAlive && !this.#isStopped && (this.#isDeploying || this.#isDeployingNode);
   }
 
-  isHeld(message: Message): boolean {
+  /** Whether a saved poll answer on the disk has a message, and can record its delivery. */
+  isSavedAhead(message: Message): boolean {
     // False after a change of the login, because a login does not know the items that another login imported from it.
-    return this.world.plan.store === 'disk' && this.machine.formerKeys.size <= 1 && this.machine.place.isHeld(message);
+    return (
+      this.world.plan.store === 'disk' &&
+      this.machine.formerKeys.size <= 1 &&
+      this.machine.storage.isSavedAhead(message)
+    );
   }
 
+  /** True while an import waits. The store then counts as failing. */
   get isImporting(): boolean {
     return this.#membership?.state().store.former !== undefined;
   }
@@ -161,11 +164,12 @@ export class Process implements Callee, Surrounding {
     return this.#isStopped;
   }
 
+  /** Receives one callback. Resolves with the HTTP status of the answer. */
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
     world.arrived(message, this.#login);
     // Until the import, this process does not know the items that a dead process held under a former login.
-    message.isWithDead ||= message.logins.size > 1 && this.machine.place.has(message) && this.#isLeft(message);
+    message.isWithDead ||= message.logins.size > 1 && this.machine.storage.has(message) && this.#isLeft(message);
     this.#take(message);
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
@@ -334,28 +338,28 @@ export class Process implements Callee, Surrounding {
     const { world, machine } = this;
     this.isAlive = false;
     for (const store of this.#stores.values()) store.die();
-    const committedMessages = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
-    if (isPowerFailure) machine.place.loseUnflushed(this.random);
+    const committedMessages = new Set([...this.#open].filter((message) => machine.storage.isCommitted(message)));
+    if (isPowerFailure) machine.storage.loseUnflushed(this.random);
     if (isPowerFailure) for (const message of world.messages) message.mustBeMarked = false;
     // Adds all messages on the disk, because their deliveries might not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
-        if (machine.place.has(message)) this.#open.add(message);
+        if (machine.storage.has(message)) this.#open.add(message);
       }
     }
     // The store might not have written that messages became unhandled or were imported elsewhere.
     if (this.hasStoreFailed) {
       for (const message of world.givenUp.keys()) {
         // A stored message becomes unhandled again, unless the service also sends it as a callback.
-        const isStillHere = machine.place.has(message) && message.callback === 'none';
-        if (!isStillHere && !machine.place.isUnhandled(message)) world.givenUp.delete(message);
+        const isStillHere = machine.storage.has(message) && message.callback === 'none';
+        if (!isStillHere && !machine.storage.isUnhandled(message)) world.givenUp.delete(message);
       }
       for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
     }
     for (const message of this.#open) {
       world.noteDeath(message);
       message.isFound ||= committedMessages.has(message);
-      message.isLeftWithTwo ||= machine.place.isWithTwo(message);
+      message.isLeftWithTwo ||= machine.storage.isWithTwo(message);
     }
     // Treats each delivery as made now, because even an old delivery might not have been flushed.
     if (isPowerFailure)
@@ -369,7 +373,7 @@ export class Process implements Callee, Surrounding {
     for (const message of this.#open) {
       if (world.plan.store === 'memory') this.#excuse(message, 'it was in the memory of a process that ended');
       else if (this.#hasFailedNow) world.allowRepetitions(message);
-      if (world.plan.store === 'memory' || machine.place.has(message)) continue;
+      if (world.plan.store === 'memory' || machine.storage.has(message)) continue;
       if (message.isUnkept) this.#excuse(message, 'the store failed, and its process ended');
       else if (isPowerFailure && !committedMessages.has(message))
         this.#excuse(message, 'the power failed before the flush');
@@ -377,7 +381,7 @@ export class Process implements Callee, Surrounding {
         this.#excuse(message, 'it was on its way to the server');
     }
     for (const message of world.messages) {
-      const isLost = message.isUnkept && !machine.place.has(message) && !world.isDoneByAll(message);
+      const isLost = message.isUnkept && !machine.storage.has(message) && !world.isDoneByAll(message);
       if (isLost) this.#excuse(message, 'the store failed, and its process ended');
     }
     for (const message of this.#open) for (const share of message.shares.values()) share.isOut = false;
@@ -398,9 +402,9 @@ export class Process implements Callee, Surrounding {
       if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= usedBySenderOnly;
       if (hasFailed) {
         world.allowRepetitions(message);
-        if (!message.isKept && !machine.place.has(message)) message.isUnkept = true;
+        if (!message.isKept && !machine.storage.has(message)) message.isUnkept = true;
       }
-      if (world.plan.store !== 'memory' && machine.place.has(message)) {
+      if (world.plan.store !== 'memory' && machine.storage.has(message)) {
         message.isKept = true;
         continue;
       }
@@ -420,7 +424,7 @@ export class Process implements Callee, Surrounding {
         this.#open.delete(message);
       } else if (this.#isForSender(message)) {
         message.excuse ??= usedBySenderOnly;
-      } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isUnhandled(message)) {
+      } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.storage.isUnhandled(message)) {
         world.violate(
           'a received record is neither stored nor delivered',
           `${message.name} is neither delivered nor in the store of ${this.name}`,
@@ -452,9 +456,9 @@ export class Process implements Callee, Surrounding {
 
   /** Restarts the time without problems while any store has a problem. */
   #examineOrder(): void {
-    const { place } = this.machine;
+    const { storage } = this.machine;
     const isTroubled =
-      place.troubles.size > 0 || [...this.machine.keys.keys()].some((login) => place.troublesOf(login).size > 0);
+      storage.troubles.size > 0 || [...this.machine.keys.keys()].some((login) => storage.troublesOf(login).size > 0);
     const isInOrder = [...this.#stores.values()].every(({ hasFailed, readiness }) => !hasFailed && readiness.isReady);
     if (isTroubled || !isInOrder || this.isDeploying || this.isStopped)
       this.#inOrderSinceMs = this.world.timeline.nowMs;
@@ -466,7 +470,7 @@ export class Process implements Callee, Surrounding {
     const { nowMs } = world.timeline;
     for (const message of this.#lost) {
       const isDone = message.callback !== 'none' || world.isDoneByAll(message) || !this.#open.has(message);
-      if (isDone || machine.place.has(message)) this.#lost.delete(message);
+      if (isDone || machine.storage.has(message)) this.#lost.delete(message);
       else if (nowMs - this.#inOrderSinceMs > stepMs)
         world.violate(
           'an item that the server lost was not stored again',
@@ -483,8 +487,8 @@ export class Process implements Callee, Surrounding {
     if (this.hasStoreFailed && world.timeline.nowMs - this.#inOrderSinceMs <= stepMs) return;
     for (const [message, nodes] of world.givenUp) {
       const { isUnkept, excuse } = message;
-      if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.place.has(message)) continue;
-      if (!machine.place.isUnhandled(message))
+      if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.storage.has(message)) continue;
+      if (!machine.storage.isUnhandled(message))
         world.violate('a record became unhandled, but the store does not have it', message.name);
     }
   }
@@ -601,7 +605,7 @@ export class Process implements Callee, Surrounding {
         onDone: () => {
           if (!this.isAlive) return;
           formerKeys.delete(key);
-          this.machine.place.abandon(key);
+          this.machine.storage.abandon(key);
         },
         onFailure: () => this.#onStoreFailure(),
       };
@@ -626,10 +630,10 @@ export class Process implements Callee, Surrounding {
     node.open(this.#membership);
   }
 
-  #createNode(plan: NodePlan): RunningNode {
-    if (plan.kind === 'callback') return new CallbackNode(plan, this, this.machine.library);
+  #createNode(plan: NodePlan): ReceivingNode {
+    if (plan.kind === 'callback') return new CallbackNode(plan, this);
     if (plan.kind === 'outbox') return new OutboxNode(plan, this);
-    return new PollingNode(plan, plan.kind, this);
+    return new PollingNode(plan, this);
   }
 
   async #stopFlows(): Promise<void> {
@@ -668,7 +672,7 @@ export class Process implements Callee, Surrounding {
       storeName: plan.store,
       createStore: (key) => this.#createStore(key),
       createConnections: () => {
-        const dispatcher = this.machine.network.createConnections(this, login);
+        const dispatcher = new ModelDispatcher(this.machine.network, this, login);
         this.#dispatchers.push(dispatcher);
         return dispatcher as never;
       },
@@ -682,7 +686,7 @@ export class Process implements Callee, Surrounding {
   #createStore(key: string): Store {
     const { plan } = this.world;
     if (plan.store === 'memory') return new this.machine.library.index.MemoryStore();
-    const store = this.machine.place.createStore(key, {
+    const store = this.machine.storage.createStore(key, {
       process: this,
       login: this.machine.keys.indexOf(key),
       random: this.random.fork('store'),
@@ -707,7 +711,7 @@ export class Process implements Callee, Surrounding {
   }
 
   #take(message: Message): void {
-    if (!this.machine.place.has(message)) message.isKept = false;
+    if (!this.machine.storage.has(message)) message.isKept = false;
     this.#open.add(message);
     this.#latest.set(message, this.world.timeline.nowMs);
   }

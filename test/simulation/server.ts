@@ -11,17 +11,17 @@ import {
   type StorePage,
 } from '../../src/store/store';
 import { stagedIn } from './disk';
+import type { StoreTrouble } from './plan';
+import type { Random } from './random';
 import {
-  type Circumstances,
   Copies,
   failure,
   findRemainingItem,
-  type Place,
-  type PlaceStore,
+  MachineStorage,
+  type ModelStore,
   Readiness,
-} from './place';
-import type { StoreTrouble } from './plan';
-import type { Random } from './random';
+  type StoreSetup,
+} from './storage';
 import type { Owner } from './timeline';
 import type { Message, World } from './world';
 
@@ -32,10 +32,10 @@ const claimsMs = aliveMs + graceMs + 2 * heartbeatMs;
 
 type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
-interface Kept {
+interface StoredItem {
   text: string;
-  /** The consumer that must deliver the item. */
-  holder: string;
+  /** Id of the instance that must deliver the item. */
+  instance: string;
 }
 
 /** A server that several processes use as their store. */
@@ -85,14 +85,14 @@ export class Server {
 
 /** Data of one login on the server, as `RedisStore` uses it: items, their holders and the heartbeats. */
 class Space {
-  readonly items = new Map<string, Kept>();
+  readonly items = new Map<string, StoredItem>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
   /** Changes when the server loses its data. */
   epoch: number | undefined;
   /** Open stores, whose processes have their items in memory. */
   readonly users = new Set<ServerModel>();
   #epochs = 0;
-  /** Heartbeats by consumer. */
+  /** Heartbeats by instance. */
   readonly alive = new Map<string, { heartbeat: string; untilMs: number }>();
   readonly world: World;
   readonly copies: Copies;
@@ -120,19 +120,13 @@ class Space {
   }
 
   get itemsInMemory(): string[] {
-    const holders = new Set([...this.users].map(({ consumer }) => consumer));
-    return [...this.items.values()].filter(({ holder }) => holders.has(holder)).map(({ text }) => text);
+    const instances = new Set([...this.users].map(({ instance }) => instance));
+    return [...this.items.values()].filter(({ instance }) => instances.has(instance)).map(({ text }) => text);
   }
 
-  isHeldBy(consumer: string, message: Message): boolean {
-    return [...this.items.values()].some(
-      ({ holder, text }) => holder === consumer && this.copies.in(text).includes(message),
-    );
-  }
-
-  /** Whether other consumers hold items, which this consumer might claim if they are dead. */
-  hasItemsOfOthers(consumer: string): boolean {
-    return [...this.items.values()].some(({ holder }) => holder !== consumer);
+  /** Returns the items of one instance, with their ids. */
+  itemsOf(instance: string): [id: string, item: StoredItem][] {
+    return [...this.items].filter(([, item]) => item.instance === instance);
   }
 
   remember(key: string, value: { text: string; untilMs: number } | undefined): void {
@@ -156,8 +150,8 @@ class Space {
     for (const user of [...this.users]) user.disconnect();
   }
 
-  heartbeatOf(consumer: string): string | undefined {
-    const found = this.alive.get(consumer);
+  heartbeatOf(instance: string): string | undefined {
+    const found = this.alive.get(instance);
     return found && found.untilMs > this.world.timeline.nowMs ? found.heartbeat : undefined;
   }
 
@@ -166,13 +160,13 @@ class Space {
     return found && found.untilMs > this.world.timeline.nowMs ? found.text : undefined;
   }
 
-  set(id: string, kept: Kept | undefined): void {
+  set(id: string, item: StoredItem | undefined): void {
     const before = this.items.get(id);
     if (before) this.copies.count(before.text, -1);
-    if (kept) {
-      this.items.set(id, kept);
-      this.copies.count(kept.text, 1);
-      this.copies.commit(kept.text);
+    if (item) {
+      this.items.set(id, item);
+      this.copies.count(item.text, 1);
+      this.copies.commit(item.text);
     } else {
       this.items.delete(id);
     }
@@ -180,11 +174,11 @@ class Space {
 }
 
 /** The connection of one machine to the server. */
-export class ServerConnection implements Place {
-  readonly troubles = new Set<StoreTrouble>();
+export class ServerConnection extends MachineStorage {
   readonly #server: Server;
 
   constructor(server: Server) {
+    super(server.world, server.copies);
     this.#server = server;
   }
 
@@ -194,38 +188,16 @@ export class ServerConnection implements Place {
   }
 
   get leftoverProblem(): string | undefined {
-    const remaining = findRemainingItem(this.#server.texts, this.#server.world);
+    const remaining = findRemainingItem(this.#server.texts, this.world);
     return remaining && `an item stays on the server: ${remaining}`;
-  }
-
-  has(message: Message): boolean {
-    return this.#server.copies.has(message);
-  }
-
-  isUnhandled(message: Message): boolean {
-    return this.#server.copies.isUnhandled(message);
-  }
-
-  /** Always false, because a shared store does not save poll answers ahead. */
-  isHeld(): boolean {
-    return false;
-  }
-
-  isCommitted(message: Message): boolean {
-    return this.has(message);
   }
 
   isWithTwo(message: Message): boolean {
     return this.#server.isWithTwo(message);
   }
 
-  /** Does nothing, because the server has its own power supply. */
-  loseUnflushed(): void {}
-
-  abandon(): void {}
-
-  createStore(login: string, circumstances: Circumstances): ServerModel {
-    return new ServerModel(this.#server.spaceOf(login), this.troubles, circumstances);
+  createStore(login: string, setup: StoreSetup): ServerModel {
+    return new ServerModel(this.#server.spaceOf(login), this.troubles, setup);
   }
 }
 
@@ -235,7 +207,7 @@ interface Session {
   events: StoreEvents;
 }
 
-class ServerModel implements Store, PlaceStore {
+class ServerModel implements Store, ModelStore {
   readonly durable = true;
   readonly shared = true as const;
   hasFailed = false;
@@ -246,14 +218,14 @@ class ServerModel implements Store, PlaceStore {
   readonly #random: Random;
   readonly #onFailure: () => void;
   readonly #onTakenOver: (messages: readonly Message[]) => void;
-  readonly consumer: string;
+  readonly instance: string;
   #epoch: number | undefined;
   #session: Session | undefined;
   #sessions = 0;
   #writing: (() => void) | undefined;
 
-  constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, circumstances: Circumstances) {
-    const { process, random, onFailure, onTakenOver } = circumstances;
+  constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, setup: StoreSetup) {
+    const { process, random, onFailure, onTakenOver } = setup;
     this.#space = space;
     this.readiness = new Readiness(space.world.timeline);
     this.#troubles = troubles;
@@ -261,11 +233,14 @@ class ServerModel implements Store, PlaceStore {
     this.#random = random;
     this.#onFailure = onFailure;
     this.#onTakenOver = onTakenOver;
-    this.consumer = random.hex(8);
+    this.instance = random.hex(8);
   }
 
   isInMemory(message: Message): boolean {
-    return this.#space.users.has(this) && this.#space.isHeldBy(this.consumer, message);
+    return (
+      this.#space.users.has(this) &&
+      this.#ownItems.some(([, { text }]) => this.#space.copies.in(text).includes(message))
+    );
   }
 
   /** Always 0, because a shared store does not save poll answers ahead. */
@@ -278,7 +253,7 @@ class ServerModel implements Store, PlaceStore {
     return this.#call('open', () => {
       const { timeline } = this.#space.world;
       const session: Session = {
-        heartbeat: `${this.consumer} ${++this.#sessions}`,
+        heartbeat: `${this.instance} ${++this.#sessions}`,
         openedAtMs: timeline.nowMs,
         events,
       };
@@ -287,10 +262,10 @@ class ServerModel implements Store, PlaceStore {
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
       this.#space.users.add(this);
-      this.#space.alive.set(this.consumer, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
-      const ownItems = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
+      this.#space.alive.set(this.instance, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
+      const ownItems = this.#ownItems;
       const claimed = this.#claim(session);
-      const items = events.isImport ? [] : [...ownItems.map(([, kept]) => readItem(kept)), ...claimed];
+      const items = events.isImport ? [] : [...ownItems.map(([, item]) => readItem(item)), ...claimed];
       this.#beatLater(session);
       return { items, pendingWrites: [], isReset };
     });
@@ -298,7 +273,7 @@ class ServerModel implements Store, PlaceStore {
 
   async awaitsClaims(): Promise<boolean> {
     const { openedAtMs } = this.#opened();
-    return this.#space.hasItemsOfOthers(this.consumer) && this.#space.world.timeline.nowMs - openedAtMs < claimsMs;
+    return this.#ownItems.length < this.#space.items.size && this.#space.world.timeline.nowMs - openedAtMs < claimsMs;
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -311,21 +286,18 @@ class ServerModel implements Store, PlaceStore {
   async *pages(): AsyncGenerator<StorePage> {
     const page = await this.#call('recall', () => {
       this.#opened();
-      const ownItems = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
       const remembered = [...this.#space.remembered.keys()].flatMap((key) => {
         const text = this.#space.lookUp(key);
         return text === undefined ? [] : [[key, JSON.parse(text) as Remembered] as [string, Remembered]];
       });
-      return { items: ownItems.map(([, kept]) => readItem(kept)), remembered };
+      return { items: this.#ownItems.map(([, item]) => readItem(item)), remembered };
     });
     yield page;
   }
 
   clear(key: string, mark: Remembered): Promise<void> {
     const changes = createChanges();
-    for (const [id, kept] of this.#space.items) {
-      if (kept.holder === this.consumer) dropItem(changes, id, readItem(kept).part);
-    }
+    for (const [id, item] of this.#ownItems) dropItem(changes, id, readItem(item).part);
     changes.remember.set(key, mark);
     return this.commit(changes, new Map());
   }
@@ -343,7 +315,7 @@ class ServerModel implements Store, PlaceStore {
     const session = this.#session;
     const write = () => {
       const { world } = this.#space;
-      if (!session || this.#space.heartbeatOf(this.consumer) !== session.heartbeat)
+      if (!session || this.#space.heartbeatOf(this.instance) !== session.heartbeat)
         throw failure('the heartbeat has expired');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
         throw this.#space.createConflict();
@@ -359,8 +331,8 @@ class ServerModel implements Store, PlaceStore {
           if (key.startsWith('reply:')) this.#space.copies.commit(value.value);
         }
       }
-      for (const { id, text } of keep) this.#space.set(id, { text, holder: this.consumer });
-      for (const id of drop) if (this.#space.items.get(id)?.holder === this.consumer) this.#space.set(id, undefined);
+      for (const { id, text } of keep) this.#space.set(id, { text, instance: this.instance });
+      for (const id of drop) if (this.#space.items.get(id)?.instance === this.instance) this.#space.set(id, undefined);
     };
     this.#writing = write;
     return this.#call('commit', write);
@@ -385,9 +357,9 @@ class ServerModel implements Store, PlaceStore {
     this.#space.users.delete(this);
     return this.#call('close', () => {
       this.#session = undefined;
-      if (session && this.#space.heartbeatOf(this.consumer) === session.heartbeat && !this.#isCutOff) {
+      if (session && this.#space.heartbeatOf(this.instance) === session.heartbeat && !this.#isCutOff) {
         const untilMs = this.#space.world.timeline.nowMs + aliveMs;
-        this.#space.alive.set(this.consumer, { heartbeat: 'left', untilMs });
+        this.#space.alive.set(this.instance, { heartbeat: 'left', untilMs });
       }
     });
   }
@@ -411,6 +383,10 @@ class ServerModel implements Store, PlaceStore {
     this.#session = undefined;
   }
 
+  get #ownItems(): [id: string, item: StoredItem][] {
+    return this.#space.itemsOf(this.instance);
+  }
+
   get #isCutOff(): boolean {
     return this.#troubles.has('fails') || this.#troubles.has('fails afterwards');
   }
@@ -426,11 +402,11 @@ class ServerModel implements Store, PlaceStore {
       heartbeatMs,
       () => {
         if (this.#session !== session) return;
-        if (this.#isCutOff || this.#space.heartbeatOf(this.consumer) !== session.heartbeat) {
+        if (this.#isCutOff || this.#space.heartbeatOf(this.instance) !== session.heartbeat) {
           this.disconnect();
           return;
         }
-        this.#space.alive.set(this.consumer, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
+        this.#space.alive.set(this.instance, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
         const claimedItems = this.#claim(session);
         if (claimedItems.length > 0) session.events.onTakenOver(claimedItems);
         this.#beatLater(session);
@@ -445,14 +421,14 @@ class ServerModel implements Store, PlaceStore {
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
     const wanted = new Set(events.wantedNames());
     const claimedItems: Item[] = [];
-    for (const [id, kept] of items) {
-      if (kept.holder === this.consumer) continue;
-      const heartbeat = this.#space.heartbeatOf(kept.holder);
+    for (const [id, { text, instance }] of items) {
+      if (instance === this.instance) continue;
+      const heartbeat = this.#space.heartbeatOf(instance);
       if (heartbeat !== 'left' && !(isPatient && heartbeat === undefined)) continue;
-      const item = readItem(kept);
+      const item = JSON.parse(text) as Item;
       if (!item.subscribers.some((subscriber) => wanted.has(subscriber))) continue;
-      this.#space.set(id, { ...kept, holder: this.consumer });
-      const messages = this.#space.copies.in(kept.text);
+      this.#space.set(id, { text, instance: this.instance });
+      const messages = this.#space.copies.in(text);
       world.say(() => `${this.#process.name} claims ${messages.map(({ name }) => name)}`);
       this.#onTakenOver(messages);
       claimedItems.push(item);
@@ -507,6 +483,6 @@ class ServerModel implements Store, PlaceStore {
   }
 }
 
-function readItem({ text }: Kept): Item {
+function readItem({ text }: StoredItem): Item {
   return JSON.parse(text) as Item;
 }

@@ -93,7 +93,7 @@ class Run {
         world: this.world,
         library,
         network: this.#network,
-        place: this.#server ? new ServerConnection(this.#server) : new Disk(this.world),
+        storage: this.#server ? new ServerConnection(this.#server) : new Disk(this.world),
         flowTroubles: new Set(),
         clockMs: 0,
         startCount: 0,
@@ -231,7 +231,7 @@ class Run {
     const unsent = this.world.outgoing?.unsettled;
     if (unsent !== undefined) return unsent;
     const leftoverProblem = this.#machines
-      .map(({ place }) => place.leftoverProblem)
+      .map(({ storage }) => storage.leftoverProblem)
       .find((found) => found !== undefined);
     if (leftoverProblem !== undefined) return leftoverProblem;
     return timeline.nowMs < lastArrivalMs ? 'the service will send more statuses or replies' : undefined;
@@ -243,7 +243,7 @@ class Run {
     const hasTrouble = plan.plannedEvents.some(({ type }) => type === 'store' || type === 'power failure');
     if (plan.store !== 'disk' || hasTrouble || outgoing?.isForSender(message) !== false) return false;
     if (message.reachedAs === undefined || message.callback !== 'none') return false;
-    return this.#machines.every(({ place }) => !place.has(message) && !place.isUnhandled(message));
+    return this.#machines.every(({ storage }) => !storage.has(message) && !storage.isUnhandled(message));
   }
 
   #happen(planned: PlannedEvent): void {
@@ -321,8 +321,8 @@ class Run {
         });
         break;
       case 'store': {
-        const place = this.#machines[planned.process]?.place;
-        const troubles = planned.login === undefined ? place?.troubles : place?.troublesOf(planned.login);
+        const storage = this.#machines[planned.process]?.storage;
+        const troubles = planned.login === undefined ? storage?.troubles : storage?.troublesOf(planned.login);
         troubles?.add(planned.trouble);
         this.#fault(planned.durationMs, () => troubles?.delete(planned.trouble));
         break;
@@ -371,7 +371,7 @@ class Run {
   /** Stops the server for `durationMs`. Afterwards, it has no data. */
   #empty(durationMs: number): void {
     const storedMessages = this.world.messages.filter((message) =>
-      this.#machines.some(({ place }) => place.has(message)),
+      this.#machines.some(({ storage }) => storage.has(message)),
     );
     for (const message of storedMessages) {
       if (this.#server?.isInMemory(message)) message.isKept = false;
@@ -381,11 +381,11 @@ class Run {
     this.world.outgoing?.lost(this.#server?.itemsInMemory ?? []);
     this.#server?.empty();
     for (const message of this.world.messages) this.world.allowRepetitions(message);
-    for (const { place } of this.#machines) {
-      const isFailing = place.troubles.has('fails');
-      place.troubles.add('fails');
+    for (const { storage } of this.#machines) {
+      const isFailing = storage.troubles.has('fails');
+      storage.troubles.add('fails');
       this.#fault(durationMs, () => {
-        if (!isFailing) place.troubles.delete('fails');
+        if (!isFailing) storage.troubles.delete('fails');
       });
     }
   }

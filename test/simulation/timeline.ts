@@ -11,8 +11,6 @@ type EventKind = 'timer' | 'turn' | 'outside';
 
 interface Event extends Timer {
   atMs: number;
-  /** Position in the order in which events were scheduled. */
-  order: number;
   kind: EventKind;
   owner: Owner | undefined;
   run: () => void;
@@ -31,7 +29,6 @@ export class Timeline {
   readonly #later: Event[] = [];
   readonly #due: Record<EventKind, Event[]> = { timer: [], turn: [], outside: [] };
   #nowMs = 0;
-  #order = 0;
   /** Number of events that have happened. */
   count = 0;
   /** Number of clock reads since the last event. */
@@ -143,7 +140,6 @@ export class Timeline {
   #add(kind: EventKind, delayMs: number, run: () => void, owner: Owner | undefined): Event {
     const event: Event = {
       atMs: this.#nowMs + delayMs,
-      order: this.#order++,
       kind,
       owner,
       run,
@@ -153,48 +149,25 @@ export class Timeline {
       },
     };
     if (kind === 'turn' && delayMs === 0) this.#due.turn.push(event);
-    else this.#push(event);
+    else this.#insert(event);
     return event;
   }
 
   #collect(): void {
-    for (let first = this.#later[0]; first && first.atMs <= this.#nowMs; first = this.#later[0]) {
-      this.#pop();
-      if (!first.isCancelled) this.#due[first.kind].push(first);
+    const index = this.#later.findIndex(({ atMs }) => atMs > this.#nowMs);
+    for (const event of this.#later.splice(0, index < 0 ? Number.POSITIVE_INFINITY : index)) {
+      if (!event.isCancelled) this.#due[event.kind].push(event);
     }
   }
 
-  #push(event: Event): void {
-    const heap = this.#later;
-    let index = heap.length;
-    heap.push(event);
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      const above = heap[parent] as Event;
-      if (isBefore(above, event)) break;
-      heap[index] = above;
-      index = parent;
+  /** Inserts an event into the later events, which are sorted by time. Events of the same time keep their order. */
+  #insert(event: Event): void {
+    let [low, high] = [0, this.#later.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#later[middle] as Event).atMs <= event.atMs) low = middle + 1;
+      else high = middle;
     }
-    heap[index] = event;
+    this.#later.splice(low, 0, event);
   }
-
-  #pop(): void {
-    const heap = this.#later;
-    const last = heap.pop() as Event;
-    if (heap.length === 0) return;
-    let index = 0;
-    for (;;) {
-      let child = 2 * index + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child++;
-      if (isBefore(last, heap[child] as Event)) break;
-      heap[index] = heap[child] as Event;
-      index = child;
-    }
-    heap[index] = last;
-  }
-}
-
-function isBefore(a: Event, b: Event): boolean {
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }

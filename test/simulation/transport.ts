@@ -20,29 +20,23 @@ export class Network {
   onReached: (process: Owner, messages: readonly Message[], login: string) => void = () => {};
   /** Called when a process starts a poll. */
   onPoll: (process: Owner, login: string) => void = () => {};
-  readonly #world: World;
-  readonly #service: Service;
-  readonly #random: Random;
+  readonly world: World;
+  readonly service: Service;
+  readonly random: Random;
 
   constructor(world: World, service: Service) {
-    this.#world = world;
-    this.#service = service;
-    this.#random = world.random('network');
+    this.world = world;
+    this.service = service;
+    this.random = world.random('network');
   }
 
   /** Chooses the fault of a request, if any. */
   draw(): Trouble | undefined {
     for (const trouble of this.troubles) {
-      if (!this.#random.chance(trouble.share)) continue;
-      return trouble.trouble === 'anything' ? { ...trouble, trouble: this.#random.pick(networkTroubles) } : trouble;
+      if (!this.random.chance(trouble.share)) continue;
+      return trouble.trouble === 'anything' ? { ...trouble, trouble: this.random.pick(networkTroubles) } : trouble;
     }
     return undefined;
-  }
-
-  /** Creates the connections of a process, as undici does. */
-  createConnections(process: Owner, login: string): ModelDispatcher {
-    const surroundings = { world: this.#world, service: this.#service, network: this, random: this.#random };
-    return new ModelDispatcher(surroundings, process, login);
   }
 }
 
@@ -53,33 +47,20 @@ const connectTimeoutMs = 10_000;
 const pollTimeoutMs = 45_000;
 const headLength = 100;
 
-interface Surroundings {
-  world: World;
-  service: Service;
-  network: Network;
-  random: Random;
-}
-
 /** The part of undici's `Dispatcher` that an account uses, on virtual time. */
 export class ModelDispatcher {
   /** The name of the login that uses the connections. */
   readonly login: string;
-  readonly #world: World;
-  readonly #service: Service;
-  readonly #network: Network;
-  readonly #process: Owner;
-  readonly #random: Random;
+  readonly network: Network;
+  readonly process: Owner;
   readonly #running = new Set<Exchange>();
   #isClosed = false;
   #onIdle: () => void = () => {};
 
-  constructor({ world, service, network, random }: Surroundings, process: Owner, login: string) {
+  constructor(network: Network, process: Owner, login: string) {
+    this.network = network;
+    this.process = process;
     this.login = login;
-    this.#world = world;
-    this.#service = service;
-    this.#network = network;
-    this.#process = process;
-    this.#random = random;
   }
 
   get running(): number {
@@ -101,24 +82,13 @@ export class ModelDispatcher {
       handler.onResponseError?.(undefined as never, createError('UND_ERR_CLOSED'));
       return false;
     }
-    const exchange = new Exchange(
-      {
-        world: this.#world,
-        service: this.#service,
-        process: this.#process,
-        random: this.#random,
-        onReached: (messages) => this.#network.onReached(this.#process, messages, this.login),
-      },
-      options,
-      handler,
-      () => {
-        this.#running.delete(exchange);
-        if (this.#running.size === 0) this.#onIdle();
-      },
-    );
+    const exchange = new Exchange(this, options, handler, () => {
+      this.#running.delete(exchange);
+      if (this.#running.size === 0) this.#onIdle();
+    });
     this.#running.add(exchange);
-    if (exchange.isPoll) this.#network.onPoll(this.#process, this.login);
-    exchange.begin(this.#network.draw());
+    if (exchange.isPoll) this.network.onPoll(this.process, this.login);
+    exchange.begin(this.network.draw());
     return true;
   }
 
@@ -145,18 +115,12 @@ export class ModelDispatcher {
   }
 }
 
-interface ExchangeContext {
-  world: World;
-  service: Service;
-  process: Owner;
-  random: Random;
-  onReached(messages: readonly Message[]): void;
-}
-
 /** One request and its answer. */
 class Exchange {
   readonly isPoll: boolean;
-  readonly #context: ExchangeContext;
+  readonly #dispatcher: ModelDispatcher;
+  readonly #world: World;
+  readonly #random: Random;
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #onEnd: () => void;
   readonly #controller: Dispatcher.DispatchController;
@@ -170,12 +134,14 @@ class Exchange {
   #request: ServiceRequest | undefined;
 
   constructor(
-    context: ExchangeContext,
+    dispatcher: ModelDispatcher,
     { path, body }: Pick<Dispatcher.DispatchOptions, 'path' | 'body'>,
     handler: Dispatcher.DispatchHandler,
     onEnd: () => void,
   ) {
-    this.#context = context;
+    this.#dispatcher = dispatcher;
+    this.#world = dispatcher.network.world;
+    this.#random = dispatcher.network.random;
     this.#handler = handler;
     this.#onEnd = onEnd;
     const [name = '', query = ''] = path.split('?');
@@ -183,7 +149,7 @@ class Exchange {
     this.#query = query;
     this.#body = body;
     this.isPoll = name !== sendPath && name !== feedPath;
-    this.#startedMs = context.world.timeline.nowMs;
+    this.#startedMs = this.#world.timeline.nowMs;
     this.#controller = {
       aborted: false,
       paused: false,
@@ -196,7 +162,7 @@ class Exchange {
 
   begin(trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
-    this.#context.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
+    this.#world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
     if (kind === 'refused') this.#later(() => this.#fail('ECONNREFUSED'));
     else if (kind === 'broken before it left') this.#later(() => this.#fail('ECONNRESET'));
     else if (kind === 'connection hangs') this.#later(() => this.#fail('UND_ERR_CONNECT_TIMEOUT'), connectTimeoutMs);
@@ -230,21 +196,20 @@ class Exchange {
 
   #leave(form: string, trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
-    this.#leftMs = this.#context.world.timeline.nowMs;
-    if (this.path === sendPath) this.#context.world.outgoing?.leave(new URLSearchParams(form).get('body') ?? '');
+    this.#leftMs = this.#world.timeline.nowMs;
+    if (this.path === sendPath) this.#world.outgoing?.leave(new URLSearchParams(form).get('body') ?? '');
     if (kind === 'request lost') {
       this.#later(() => this.#fail('UND_ERR_SOCKET'));
     } else {
-      const delayMs = kind === 'slow' ? this.#context.random.below(20_000) : undefined;
+      const delayMs = kind === 'slow' ? this.#random.below(20_000) : undefined;
       this.#outside(() => this.#arrive(new URLSearchParams(form), trouble), delayMs);
     }
   }
 
   /** Delivers the request to the service, which processes it even if the client no longer waits for the answer. */
   #arrive(parameters: URLSearchParams, trouble: Trouble | undefined): void {
-    const { service } = this.#context;
     const kind = trouble?.trouble;
-    if (kind === 'no answer' && this.#context.random.chance(0.5)) return;
+    if (kind === 'no answer' && this.#random.chance(0.5)) return;
     if (kind === 'status') {
       this.#answer(
         {
@@ -265,14 +230,14 @@ class Exchange {
         leaving: { startedMs: this.#startedMs, leftMs: this.#leftMs },
         answer: (answer) => this.#answer(answer, trouble),
       };
-      service.handle(this.#request);
+      this.#dispatcher.network.service.handle(this.#request);
     }
   }
 
   #answer(answer: ServiceAnswer, trouble: Trouble | undefined): void {
     this.#request = undefined;
     const kind = trouble?.trouble;
-    const { random } = this.#context;
+    const random = this.#random;
     if (kind === 'status after the work') this.#deliver({ status: 500, brings: answer.brings ?? [] }, undefined);
     else if (kind === 'garbage' && !this.isPoll) this.#deliver({ status: 200, body: '<html>' }, undefined);
     else if (kind === 'no answer') this.#lose(answer);
@@ -282,7 +247,7 @@ class Exchange {
 
   /** Carries an answer to the process, complete or cut off after `cutAt` bytes. */
   #deliver(answer: ServiceAnswer, cutAt: number | undefined, delayMs?: number): void {
-    const { random, world } = this.#context;
+    const [random, world] = [this.#random, this.#world];
     const body = Buffer.from(answer.body ?? '');
     // A cut-off answer and an answer with another status than 200 bring no message.
     const arrives = cutAt === undefined && answer.status === 200;
@@ -317,7 +282,8 @@ class Exchange {
         }
         this.#end();
         this.#handler.onResponseEnd?.(this.#controller, {});
-        if (arrives && answer.brings) this.#context.onReached(answer.brings);
+        const { network, process, login } = this.#dispatcher;
+        if (arrives && answer.brings) network.onReached(process, answer.brings, login);
       });
     };
     this.#outside(head, delayMs);
@@ -325,8 +291,7 @@ class Exchange {
 
   #lose({ brings = [] }: ServiceAnswer): void {
     if (brings.length > 0)
-      this.#context.world.say(() => `the answer with ${brings.map(({ name }) => name).join(', ')} is lost`);
-    for (const message of brings) message.lost++;
+      this.#world.say(() => `the answer with ${brings.map(({ name }) => name).join(', ')} is lost`);
   }
 
   #data(chunk: Buffer): void {
@@ -336,7 +301,7 @@ class Exchange {
   #fail(failure: string | Error): void {
     if (this.#isOver) return;
     const error = typeof failure === 'string' ? createError(failure) : failure;
-    this.#context.world.say(() => `${this.#name()} fails: ${error.message}`);
+    this.#world.say(() => `${this.#name()} fails: ${error.message}`);
     this.#end();
     this.#leaveService();
     // Before the connection is established, undici has no controller.
@@ -346,7 +311,7 @@ class Exchange {
 
   #abort(reason: Error): void {
     if (this.#isOver) return;
-    const { world } = this.#context;
+    const world = this.#world;
     const waitedMs = world.timeline.nowMs - this.#startedMs;
     world.say(() => `${this.#name()} is aborted by its process`);
     if (this.path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
@@ -361,8 +326,8 @@ class Exchange {
   #leaveService(): void {
     const request = this.#request;
     if (!request) return;
-    const { world, service, random } = this.#context;
-    world.timeline.outside(random.pick([0, 5, 2_000]), () => service.abandon(request));
+    const { service } = this.#dispatcher.network;
+    this.#world.timeline.outside(this.#random.pick([0, 5, 2_000]), () => service.abandon(request));
   }
 
   #end(): void {
@@ -382,13 +347,12 @@ class Exchange {
    * handlers.
    */
   #outside(run: () => void, delayMs?: number): void {
-    const { world, random } = this.#context;
-    const delaysMs = world.plan.isNear ? [0, 0, 0, 1] : [0, 1, 1, 2, 5, 30];
-    world.timeline.outside(delayMs ?? random.pick(delaysMs), run);
+    const delaysMs = this.#world.plan.isNear ? [0, 0, 0, 1] : [0, 1, 1, 2, 5, 30];
+    this.#world.timeline.outside(delayMs ?? this.#random.pick(delaysMs), run);
   }
 
   #name(): string {
-    return `${this.#context.process.name}: ${this.path.split('/').slice(3).join('/')}`;
+    return `${this.#dispatcher.process.name}: ${this.path.split('/').slice(3).join('/')}`;
   }
 }
 

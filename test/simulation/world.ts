@@ -7,88 +7,90 @@ import { Timeline } from './timeline';
 export type Kind = 'incoming' | 'status' | 'outbox';
 
 /** A message, a status or an outbox record at the service, and its state in the model. */
-export interface Message {
+export class Message {
   readonly name: string;
   readonly kind: Kind;
   /** Fields as a poll returns them. */
   readonly fields: Readonly<Record<string, string>>;
-  /** Position in the order in which the service received messages. */
-  readonly number: number;
   /** Whether a poll can return the message. */
   readonly isPolled: boolean;
   isRead: boolean;
   /** Position of the first complete answer with the message among all answers, or undefined before that. */
   reachedAs: number | undefined;
   /** Number of processes that died while they had the message. Each may have lost one count of a delivery attempt. */
-  deaths: number;
+  deaths = 0;
   /** Time of the last death of a process with the message, in ms. */
-  diedAtMs?: number;
+  diedAtMs: number | undefined;
   /** Number of times that a process received the message, by poll or callback. */
-  arrivals: number;
+  arrivals = 0;
   /** Names of the logins under which the message arrived. */
-  readonly logins: Set<string>;
+  readonly logins = new Set<string>();
   /** Number of polls that returned the message. More than one if the service forgets that it was read. */
-  polls: number;
+  polls = 0;
   /** True if the message came during a redeploy that changed the login, when either login might store it. */
-  cameToEither: boolean;
+  cameToEither = false;
   /** True if a callback brought the message while a dead process still held it for a former login. */
-  isWithDead: boolean;
-  /** Number of answers with the message that never arrived. */
-  lost: number;
-  callback: 'none' | 'due' | 'accepted';
+  isWithDead = false;
+  callback: 'none' | 'due' | 'accepted' = 'none';
   /** The deployment in which all receiving nodes finished the message. */
   completedAs: string | undefined;
   /** State of the message at each node, by node id. */
-  readonly shares: Map<string, Share>;
+  readonly shares = new Map<string, Share>();
   /** Reason why the message may be lost, or redelivered without being marked as redelivered. */
   excuse: string | undefined;
   /** True if the store has had the message and has not lost it with all its data. */
-  isKept: boolean;
+  isKept = false;
   /** True if the store has ever had the message. */
-  hasBeenKept: boolean;
+  hasBeenKept = false;
   /** True if a process had the message while the store failed, so that it might be in no store. */
-  isUnkept: boolean;
+  isUnkept = false;
   /** True if a node may receive the message again as new, because the library could not look up whether it is new. */
-  mayRepeat: boolean;
+  mayRepeat = false;
   /**
    * True if the message may be marked as redelivered although no flow received it, because a node or a process ended
    * while it was on its way.
    */
-  mayBeMarked: boolean;
+  mayBeMarked = false;
   /** True if two logins may have the message, because the login changed while the store had failed. */
-  mayBeWithTwo: boolean;
+  mayBeWithTwo = false;
   /** True if two logins have the message, because a process died between the commits of an import. */
-  isLeftWithTwo: boolean;
-  /** True if the message became unhandled after its last attempt at a node. */
-  isGivenUp: boolean;
+  isLeftWithTwo = false;
   /**
    * True if the flow received the message while it was in a saved answer that is not committed. The saved answer
    * records that attempt, so a redelivery must be marked as redelivered.
    */
-  mustBeMarked: boolean;
+  mustBeMarked = false;
   /**
    * True if the store had the message when the process died. The next process finds the message in the store, and
    * stores the attempt when it delivers the message.
    */
-  isFound: boolean;
+  isFound = false;
   /** True if the message may come later than messages that were read after it. */
-  isOutOfOrder: boolean;
+  isOutOfOrder = false;
+
+  constructor(name: string, kind: Kind, fields: Readonly<Record<string, string>>, isPolled: boolean) {
+    this.name = name;
+    this.kind = kind;
+    this.fields = fields;
+    this.isPolled = isPolled;
+    this.isRead = !isPolled;
+  }
 }
 
 /** State of a message at one node. */
-export interface Share {
+export class Share {
   /** Number of times that the node sent the message to the flow. */
-  sends: number;
+  sends = 0;
   /** Number of times that the message entered the flow. */
-  deliveries: number;
+  deliveries = 0;
   /** Number of deliveries in the current process. */
-  recentDeliveries: number;
+  recentDeliveries = 0;
   /** Number of deliveries in dead processes that a slow store might not have counted. */
-  uncountedDeliveries: number;
+  uncountedDeliveries = 0;
   /** True if the flow has the message and has not answered yet. */
-  isOut: boolean;
+  isOut = false;
   /** True if the flow acknowledged the message, or the library gave it up after the last attempt. */
-  isDone: boolean;
+  isDone = false;
   /** The start of the process after which the node finished the message. */
   doneIn?: string;
   /** The deployment in which the node finished the message. */
@@ -176,37 +178,7 @@ export class World {
   addMessage(kind: Kind, create: (name: string, number: number) => Record<string, string>, isPolled: boolean): Message {
     const number = this.messages.length;
     const name = `${kind === 'incoming' ? 'message' : kind} ${number}`;
-    const message: Message = {
-      name,
-      kind,
-      fields: create(name, number),
-      number,
-      isPolled,
-      isRead: !isPolled,
-      reachedAs: undefined,
-      deaths: 0,
-      arrivals: 0,
-      logins: new Set(),
-      polls: 0,
-      cameToEither: false,
-      isWithDead: false,
-      lost: 0,
-      callback: 'none',
-      completedAs: undefined,
-      shares: new Map(),
-      excuse: undefined,
-      isKept: false,
-      hasBeenKept: false,
-      isUnkept: false,
-      mayRepeat: false,
-      mayBeMarked: false,
-      mayBeWithTwo: false,
-      isLeftWithTwo: false,
-      isGivenUp: false,
-      mustBeMarked: false,
-      isFound: false,
-      isOutOfOrder: false,
-    };
+    const message = new Message(name, kind, create(name, number), isPolled);
     this.messages.push(message);
     for (const key of keysOf(kind, message.fields)) this.#byName.set(key, message);
     return message;
@@ -342,16 +314,7 @@ export class World {
   }
 
   shareOf(message: Message, node: string): Share {
-    const existing = message.shares.get(node);
-    if (existing) return existing;
-    const share: Share = {
-      sends: 0,
-      deliveries: 0,
-      recentDeliveries: 0,
-      uncountedDeliveries: 0,
-      isOut: false,
-      isDone: false,
-    };
+    const share = message.shares.get(node) ?? new Share();
     message.shares.set(node, share);
     return share;
   }

@@ -5,39 +5,64 @@ import type { Owner, Timeline } from './timeline';
 import type { Kind, Message, World } from './world';
 
 /** Storage of a machine, such as a disk. Its data outlives the processes. */
-export interface Place {
-  /** Faults of this store, for the current process. */
-  readonly troubles: Set<StoreTrouble>;
-  /** Faults of the store of one login. */
-  troublesOf(login: number): Set<StoreTrouble>;
+export abstract class MachineStorage {
+  /** Faults of this storage, for the current process. */
+  readonly troubles = new Set<StoreTrouble>();
+  readonly world: World;
+  readonly copies: Copies;
+
+  constructor(world: World, copies: Copies) {
+    this.world = world;
+    this.copies = copies;
+  }
+
   /** Describes an item that is here but must not be here at the end, if there is one. */
-  readonly leftoverProblem: string | undefined;
+  abstract readonly leftoverProblem: string | undefined;
+
+  /** Whether the stores of two logins have the message. */
+  abstract isWithTwo(message: Message): boolean;
+
+  /** Creates the store of the account of a login. */
+  abstract createStore(login: string, setup: StoreSetup): Store & ModelStore;
+
+  /** Returns the faults of the store of one login. */
+  abstract troublesOf(login: number): Set<StoreTrouble>;
+
   /** Whether a message is here in any form, except as an unhandled message. */
-  has(message: Message): boolean;
+  has(message: Message): boolean {
+    return this.copies.has(message);
+  }
+
   /** Whether a message is here as an unhandled message. */
-  isUnhandled(message: Message): boolean;
+  isUnhandled(message: Message): boolean {
+    return this.copies.isUnhandled(message);
+  }
+
+  /** Whether a message was committed here, and therefore flushed. */
+  isCommitted(message: Message): boolean {
+    return this.has(message);
+  }
+
   /**
    * Whether a message is in a poll answer that is saved here, but not committed yet. The saved answer can record its
-   * delivery.
+   * delivery. A shared store does not save poll answers.
    */
-  isHeld(message: Message): boolean;
-  /** Whether a message was committed here, and therefore flushed. */
-  isCommitted(message: Message): boolean;
-  /** Whether the stores of two logins have the message. */
-  isWithTwo(message: Message): boolean;
-  /** Simulates a power failure of the machine. */
-  loseUnflushed(random: Random): void;
+  isSavedAhead(_message: Message): boolean {
+    return false;
+  }
+
+  /** Simulates a power failure of the machine. A shared store has its own power supply. */
+  loseUnflushed(_random: Random): void {}
+
   /**
    * Notes that a login was imported completely. Items that a power failure restores belong to the next account with
    * that login.
    */
-  abandon(login: string): void;
-  /** Creates the store of the account of a login. */
-  createStore(login: string, circumstances: Circumstances): Store & PlaceStore;
+  abandon(_login: string): void {}
 }
 
 /** The process and login that use a simulated store, and callbacks for its events. */
-export interface Circumstances {
+export interface StoreSetup {
   process: Owner;
   /** Index of the login that owns the store. */
   login: number;
@@ -49,7 +74,7 @@ export interface Circumstances {
 }
 
 /** Members of a simulated store that only the simulation uses. */
-export interface PlaceStore {
+export interface ModelStore {
   /** True after a failed call, until a later call writes the missing data. */
   readonly hasFailed: boolean;
   readonly readiness: Readiness;

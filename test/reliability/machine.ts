@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { RestartableNodeRed } from '../restartable-node-red';
+
+/** The parts of a test. A new test gets new parts. */
+export interface Machine {
+  simulator: Simulator;
+  nodeRed: RestartableNodeRed;
+  /** Folder for the files of the test. */
+  folder: string;
+  /** File for the observations of the flows. */
+  observed: string;
+}
+
+/** Gives each test of a `describe` a simulator, a Node-RED that is not started yet, and a folder. Ends them afterwards. */
+export function useMachine(options: SimulatorOptions = {}): Machine {
+  const machine = {} as Machine;
+  beforeEach(async () => {
+    machine.folder = mkdtempSync(join(tmpdir(), 'sms-reliability-'));
+    machine.observed = join(machine.folder, 'observed.jsonl');
+    machine.simulator = await startSimulator(options);
+    machine.nodeRed = new RestartableNodeRed();
+  });
+  afterEach(async () => {
+    await machine.nodeRed.kill();
+    await machine.simulator.close();
+    rmSync(machine.folder, { recursive: true, force: true });
+  });
+  return machine;
+}
+
+/** Receives a message from a handset at the simulator. */
+export function receive({ simulator }: Pick<Machine, 'simulator'>, body: string) {
+  return simulator.receive({ from: '64215550001', to: '64215559999', body });
+}
