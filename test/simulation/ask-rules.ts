@@ -1,14 +1,7 @@
 import type { AnswerEvent } from '../../src';
 import { answerOf } from './ask-plan';
-import type { Input, OutgoingMessage } from './outgoing';
-import type { Message, SentMessage, World } from './world';
-
-/** The second message (option `again`), which the node sends after an unclear reply. */
-export interface AgainMessage extends SentMessage {
-  readonly question: OutgoingMessage;
-  /** Number of requests that the service accepted, by handset. */
-  readonly acceptancesOf: Map<string, number>;
-}
+import { AgainMessage, type Input, type OutgoingMessage } from './outgoing';
+import type { Message, World } from './world';
 
 /** A reply of a handset to an outgoing message. */
 export interface Reply {
@@ -33,12 +26,9 @@ export class AskRules {
   /** Notes that a node asks a question. Returns the body of its second message, if it has one. */
   noteQuestion({ outgoing, order }: Input): string | undefined {
     if (!order.ask?.again) return undefined;
-    const name = againTo(outgoing);
-    if (!this.#again.has(name)) {
-      const again = { question: outgoing, to: [], messageId: undefined, arrivals: 0, acceptances: 0 };
-      this.#again.set(name, { name, ...again, accepted: new Set(), acceptancesOf: new Map() });
-    }
-    return name;
+    const again = new AgainMessage(outgoing);
+    if (!this.#again.has(again.name)) this.#again.set(again.name, again);
+    return again.name;
   }
 
   find(name: string): AgainMessage | undefined {
@@ -118,8 +108,4 @@ export class AskRules {
       ['store', 'power failure', 'emptied', 'clock'].includes(type),
     );
   }
-}
-
-function againTo({ name }: SentMessage): string {
-  return `Again: ${name}`;
 }

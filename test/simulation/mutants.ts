@@ -323,53 +323,6 @@ export const mutants: readonly Mutant[] = [
     "return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),
-  // Outgoing messages.
-  mutant(
-    'a message with an unknown outcome is sent again',
-    'outbox/outbox.ts',
-    'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
-    'if (further >= retries) return void (await end(uncertain));',
-  ),
-  mutant(
-    'a request that has left counts as unsent',
-    'http/exchange.ts',
-    `    this.#isSent = true;
-    if`,
-    '    if',
-  ),
-  mutant(
-    'a request leaves after it was aborted',
-    'http/exchange.ts',
-    "if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');\n",
-    '',
-  ),
-  mutant(
-    'a message gets one try more than its retries',
-    'outbox/outbox.ts',
-    'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
-    'if (!retryUncertain || further > retries) return void (await end(uncertain));',
-  ),
-  mutant(
-    'a refused recipient is listed as accepted',
-    'http/client.ts',
-    '!failuresByItem.has(normaliseRecipient(item))',
-    'item !== undefined',
-  ),
-  mutant(
-    'one send more runs than concurrency allows',
-    'outbox/queue.ts',
-    'while (this.inFlight < concurrency) {',
-    'while (this.inFlight <= concurrency) {',
-  ),
-  mutant(
-    'a request has no time limit',
-    'http/exchange.ts',
-    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());',
-    'this.#timer = clock.after(call.timeoutMs, () => {});',
-  ),
-  mutant('the timer of a finished request keeps running', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
-  mutant('a finished request still listens to its signal', 'http/exchange.ts', 'this.#unsubscribe?.();', ''),
-  mutant('a finished wait still listens to its signal', 'clock.ts', '      stopListening?.();\n', ''),
   // Changes of the login, and a server that loses its data.
   mutant(
     'messages of the last poll of a former login stay with that login',
@@ -389,6 +342,53 @@ export const mutants: readonly Mutant[] = [
     '+ maxSavedAnswers, ...this.#receivers.map(({ room }) => room)',
     '+ 9 * maxSavedAnswers',
   ),
+  // Outgoing messages.
+  outgoing(
+    'a message with an unknown outcome is sent again',
+    'outbox/outbox.ts',
+    'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
+    'if (further >= retries) return void (await end(uncertain));',
+  ),
+  outgoing(
+    'a request that has left counts as unsent',
+    'http/exchange.ts',
+    `    this.#isSent = true;
+    if`,
+    '    if',
+  ),
+  outgoing(
+    'a request leaves after it was aborted',
+    'http/exchange.ts',
+    "if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');\n",
+    '',
+  ),
+  outgoing(
+    'a message gets one try more than its retries',
+    'outbox/outbox.ts',
+    'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
+    'if (!retryUncertain || further > retries) return void (await end(uncertain));',
+  ),
+  outgoing(
+    'a refused recipient is listed as accepted',
+    'http/client.ts',
+    '!failuresByItem.has(normaliseRecipient(item))',
+    'item !== undefined',
+  ),
+  outgoing(
+    'one send more runs than concurrency allows',
+    'outbox/queue.ts',
+    'while (this.inFlight < concurrency) {',
+    'while (this.inFlight <= concurrency) {',
+  ),
+  outgoing(
+    'a request has no time limit',
+    'http/exchange.ts',
+    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());',
+    'this.#timer = clock.after(call.timeoutMs, () => {});',
+  ),
+  outgoing('the timer of a finished request keeps running', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
+  outgoing('a finished request still listens to its signal', 'http/exchange.ts', 'this.#unsubscribe?.();', ''),
+  outgoing('a finished wait still listens to its signal', 'clock.ts', '      stopListening?.();\n', ''),
   // Outgoing messages with stored state, deduplication keys, limits or reply requests.
   outgoing(
     'a message leaves before it is marked as leaving',

@@ -1,31 +1,53 @@
 import type { AnswerEvent, OutcomeEvent, ReportEvent } from '../../src';
-import { type AgainMessage, AskRules, type Reply } from './ask-rules';
+import { AskRules, type Reply } from './ask-rules';
 import type { OrderPlan, OutgoingPlan } from './outgoing-plan';
 import { dedupeMs } from './plan';
 import { ReplaceRules } from './replace-rules';
-import type { Message, SentMessage, World } from './world';
+import type { Message, World } from './world';
 
 type Outcome = OutcomeEvent['outcome'];
 
-/** An outgoing message. Several flow messages can order the same one if they share a deduplication key. */
-export class OutgoingMessage implements SentMessage {
-  readonly to: readonly string[];
-  readonly messageId: string | undefined;
-  readonly inputs: Input[] = [];
+/** An outgoing message at the service. */
+export class SentMessage {
+  /** Number of requests that have reached the service. */
   arrivals = 0;
+  /** Number of requests that the service accepted. */
   acceptances = 0;
+  /** Recipients that the service has ever accepted. */
   readonly accepted = new Set<string>();
+
+  /** @param messageId id of the message. If absent, the service makes one */
+  constructor(
+    readonly name: string,
+    readonly messageId: string | undefined,
+  ) {}
+}
+
+/** An outgoing message. Several flow messages can order the same one if they share a deduplication key. */
+export class OutgoingMessage extends SentMessage {
+  readonly to: readonly string[];
+  readonly inputs: Input[] = [];
   /** Time of the last request in which the service accepted a recipient, in ms. */
   lastAcceptedMs = 0;
 
   constructor(
-    readonly name: string,
+    name: string,
     number: number,
     readonly node: string,
     readonly order: OrderPlan,
   ) {
+    super(name, order.hasOwnId ? `order-${number}` : undefined);
     this.to = order.to.map((digit) => `642155000${digit}`);
-    this.messageId = order.hasOwnId ? `order-${number}` : undefined;
+  }
+}
+
+/** The second message (option `again`), which the node sends after an unclear reply. */
+export class AgainMessage extends SentMessage {
+  /** Number of requests that the service accepted, by handset. */
+  readonly acceptancesOf = new Map<string, number>();
+
+  constructor(readonly question: OutgoingMessage) {
+    super(`Again: ${question.name}`, undefined);
   }
 }
 
@@ -159,6 +181,11 @@ export class OutgoingModel {
     return flowMessage ? this.inputs[Number(flowMessage)] : undefined;
   }
 
+  /** Finds the message that the service received with this body. */
+  findSent(body: string): OutgoingMessage | AgainMessage | undefined {
+    return this.messages.get(body) ?? this.asking.find(body);
+  }
+
   /** Notes that a store added (1) or removed (-1) one copy of an item. */
   count(item: string, by: number): void {
     const input = this.#inputOf(item);
@@ -208,6 +235,8 @@ export class OutgoingModel {
     const mayArriveTwice = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
     if (outgoing.acceptances > 1 && !mayArriveTwice)
       this.#violate('a message was accepted twice by the service', outgoing.name);
+    if (outgoing.arrivals > order.retries + 1 && inputs.length === 1 && !inputs[0]?.isStored)
+      this.#violate('a message reached the service more often than its retries allow', outgoing.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
       const isUnsent = outcome && 'code' in outcome && unsentCodes.has(outcome.code);

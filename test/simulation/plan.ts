@@ -45,7 +45,6 @@ export type PlannedEvent = { atMs: number } & (
   | { type: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
   | { type: 'status'; count: number; callback?: Format; polled: boolean }
   | { type: 'outgoing'; count: number }
-  | { type: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
   | OrderPlan
   | ResetPlan
   /** A handset, named by its last digit, revokes or gives consent. */
@@ -102,7 +101,7 @@ export interface Plan {
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /**
-   * Subject of the plan. `in`: incoming messages and plain sends. `out`: all options of outgoing messages. The other
+   * Subject of the plan. `in`: incoming messages. `out`: also outgoing messages with all options. The other
    * ways add consent and due times, `replace` keys, or questions to `out`.
    */
   way?: Way;
@@ -155,7 +154,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   for (let index = 0; index < load; index++) {
     if (outgoing && random.chance(0.85)) {
       plannedEvents.push({ atMs: random.below(lengthMs), ...createOrder(random, instances, senders) });
-    } else plannedEvents.push(createLoad(random, lengthMs, instances));
+    } else plannedEvents.push(createLoad(random, lengthMs));
   }
   const faults = random.pick([0, 1, 1, 2, 2, 3, 4, 6]);
   for (let index = 0; index < faults; index++) {
@@ -245,7 +244,7 @@ function createNodes(random: Random): NodePlan[] {
   return nodes;
 }
 
-function createLoad(random: Random, lengthMs: number, instances: number): PlannedEvent {
+function createLoad(random: Random, lengthMs: number): PlannedEvent {
   const atMs = random.below(lengthMs);
   const count = random.pick([1, 1, 2, 3, 8]);
   const format = random.pick(['form', 'xml'] as const);
@@ -258,21 +257,11 @@ function createLoad(random: Random, lengthMs: number, instances: number): Planne
   const type = random.weigh([
     ['message', 6],
     ['status', 2],
-    ['outgoing', 1],
-    ['send', 3],
+    ['outgoing', 4],
   ] as const);
   if (type === 'message') return { atMs, type, count, isReply: random.chance(0.5), ...ways };
   if (type === 'status') return { atMs, type, count, ...ways };
-  if (type === 'outgoing') return { atMs, type, count };
-  return {
-    atMs,
-    type,
-    process: random.below(instances),
-    count,
-    recipients: random.between(1, 3),
-    retries: random.pick([0, 1, 3]),
-    retryUncertain: random.chance(0.2),
-  };
+  return { atMs, type, count };
 }
 
 function createFault(random: Random, instances: number, nodes: number): Fault {

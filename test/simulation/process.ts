@@ -5,14 +5,13 @@ import type { Library } from './library';
 import { OrderNode } from './order-node';
 import type { Input } from './outgoing';
 import type { OrderPlan, ResetPlan } from './outgoing-plan';
-import { SendingNode } from './plain-sender';
 import { dedupeMs, type FlowTrouble, type NodePlan } from './plan';
 import type { Random } from './random';
 import { CallbackNode, OutboxNode, PollingNode, type ReceivingNode } from './receiving-nodes';
 import type { MachineStorage, ModelStore } from './storage';
 import type { Owner, Timeline } from './timeline';
 import { ModelDispatcher, type Network } from './transport';
-import type { Kind, Message, PlainMessage, World } from './world';
+import type { Kind, Message, World } from './world';
 
 const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits this long for nodes that close. */
@@ -92,7 +91,6 @@ export class Process implements Owner {
   readonly #unkept = new Map<string, Set<readonly Message[]>>();
   /** Time at which each message last arrived in this process, in ms. */
   readonly #latest = new Map<Message, number>();
-  readonly #senders: SendingNode[] = [];
   readonly #orderNodes = new Map<string, OrderNode>();
   /** Inputs that this process received or worked on. */
   readonly #inputs = new Set<Input>();
@@ -182,14 +180,6 @@ export class Process implements Owner {
       return status;
     }
     return 404;
-  }
-
-  /** Sends a message as a user of the library does. Does nothing if the flows are not running. */
-  send(message: PlainMessage): void {
-    const sender = this.#senders.at(-1);
-    if (!this.isAlive || !this.#membership || this.#isDeploying || !sender) return;
-    this.world.addPlain(message);
-    sender.send(this.#membership, message);
   }
 
   /** Sends the flow message of an order to its node. Does nothing if the node is not deployed. */
@@ -366,7 +356,6 @@ export class Process implements Owner {
       for (const { shares } of this.#open)
         for (const share of shares.values()) share.deliveredAtMs = world.timeline.nowMs;
     for (const dispatcher of this.#dispatchers) dispatcher.break();
-    for (const sender of this.#senders) sender.die();
     world.outgoing?.died(this.#inputs, isPowerFailure || this.hasStoreFailed);
     this.#disturb();
     if (world.plan.store === 'memory') for (const message of world.messages) world.allowRepetitions(message);
@@ -582,7 +571,6 @@ export class Process implements Owner {
     this.#keys.set(this.#login, membership.key);
     this.machine.keys[this.machine.login] = membership.key;
     this.#import(membership);
-    this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
     for (const id of this.world.plan.outgoing?.senders ?? []) this.#addOrderNode(id);
   }
@@ -644,8 +632,7 @@ export class Process implements Owner {
     this.#nodes.clear();
     for (const node of closing) node.close(true);
     const { timeline } = this.world;
-    const sender = this.#senders.at(-1);
-    const senderCloses = [sender?.close(), ...[...this.#orderNodes.values()].map((node) => node.close())];
+    const senderCloses = [...this.#orderNodes.values()].map((node) => node.close());
     this.#orderNodes.clear();
     const accountClose = membership?.leave();
     const timeout = new Promise<void>((resolve) => timeline.outside(closeTimeoutMs, resolve, this));

@@ -35,19 +35,6 @@ const inward: readonly Scene[] = [
     messages(random, random.below(3_000), 3),
     { atMs: 1_000 + random.below(4_000), type: 'redeploy', process, durationMs: random.pick([0, 5, 300, 5_000]) },
   ],
-  // Each attempt to send meets a different network fault.
-  (_plan, random, process) => [
-    { atMs: 0, type: 'network', durationMs: 20_000, trouble: 'anything', share: 0.8, status: 500 },
-    ...several(4, () => ({
-      atMs: random.below(10_000),
-      type: 'send' as const,
-      process,
-      count: 2,
-      recipients: 1,
-      retries: random.pick([1, 3]),
-      retryUncertain: random.chance(0.7),
-    })),
-  ],
   // The flow sometimes throws when a node sends messages to it.
   (_plan, random, process) => [
     flow(random, process, 'throws', 2_000),

@@ -1,7 +1,7 @@
 import { repliesOfHandsets } from './ask-plan';
 import type { Leaving, OutgoingMessage } from './outgoing';
 import type { Random } from './random';
-import type { Kind, Message, SentMessage, World } from './world';
+import type { Kind, Message, World } from './world';
 
 /** Answer of the service. It marks the messages in `brings` as read. */
 export interface ServiceAnswer {
@@ -178,7 +178,7 @@ export class Service {
 
   #accept(request: ServiceRequest): void {
     const { parameters } = request;
-    const outgoing = this.#world.findSent(parameters.get('body') ?? '');
+    const outgoing = this.#world.outgoing?.findSent(parameters.get('body') ?? '');
     const to = (parameters.get('to') ?? '').split(' ').filter((item) => item !== '');
     if (!outgoing) {
       this.#world.violate('the service received a message that no node sent', parameters.get('body') ?? '');
@@ -206,23 +206,9 @@ export class Service {
     if ('order' in outgoing) {
       this.#world.outgoing?.requestArrived(outgoing, accepted, request.leaving);
       this.#reply(outgoing, messageId, accepted);
-    } else if ('question' in outgoing) {
+    } else {
       this.#world.outgoing?.repeatArrived(outgoing, accepted, request.leaving);
       for (const from of accepted) this.#answer(outgoing.question, messageId, from);
-    } else this.#follow(outgoing, accepted);
-  }
-
-  /** Sends a status for each handset of a message, and sometimes a reply. */
-  #follow(outgoing: SentMessage, accepted: readonly string[]): void {
-    for (const from of accepted) {
-      this.#later(3_000, () => {
-        this.addStatus({ inReplyToId: outgoing.messageId ?? '', from, code: 'RCV', isPolled: true });
-      });
-      if (this.#random.chance(0.3)) {
-        this.#later(5_000, () => {
-          this.addIncoming({ inReplyToId: outgoing.messageId ?? '', isPolled: true });
-        });
-      }
     }
   }
 

@@ -2,7 +2,6 @@ import { Callbacks } from './callbacks';
 import { Disk } from './disk';
 import { FlowError } from './flow';
 import type { Library } from './library';
-import { examineArrivals } from './plain-sender';
 import { describePlannedEvent, type FlowTrouble, type Plan, type PlannedEvent } from './plan';
 import type { Machine } from './process';
 import { Process } from './process';
@@ -64,7 +63,6 @@ class Run {
   readonly #server: Server | undefined;
   readonly #machines: Machine[] = [];
   readonly #processes: (Process | undefined)[] = [];
-  #plainCount = 0;
   #faults = 0;
   readonly onWarning = (warning: Error) => this.world.violate('Node.js printed a warning', warning.message);
 
@@ -196,13 +194,12 @@ class Run {
       process.examineCustody();
       process.examineRequests();
     }
-    for (const text of this.world.plainMessages) examineArrivals(this.world, text);
     this.world.outgoing?.examine();
   }
 
   /** Describes work that is not finished, or returns `undefined`. */
   #unsettled(): string | undefined {
-    const { messages, plainMessages, timeline, plan } = this.world;
+    const { messages, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;
     if (this.#machines.some((_, index) => !this.#processes[index]?.isAlive)) return 'a process is down';
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
@@ -224,9 +221,6 @@ class Run {
         const missingNode = this.world.nodesFor(message).find(({ id }) => !isDone(id));
         if (missingNode) return `${message.name} did not reach ${missingNode.id}`;
       }
-    }
-    for (const text of plainMessages) {
-      if (!text.isAbandoned && text.outcomes.length === 0) return `${text.name} has no outcome`;
     }
     const unsent = this.world.outgoing?.unsettled;
     if (unsent !== undefined) return unsent;
@@ -254,7 +248,7 @@ class Run {
         for (let index = 0; index < count; index++) {
           this.#service.addIncoming({
             isPolled: polled || !this.#callsBack,
-            ...(isReply ? { inReplyToId: 'text-0' } : undefined),
+            ...(isReply ? { inReplyToId: 'sent-0' } : undefined),
             ...(callback && this.#callsBack ? { callback } : undefined),
           });
         }
@@ -276,7 +270,7 @@ class Run {
         const { count, polled, callback } = planned;
         for (let index = 0; index < count; index++) {
           this.#service.addStatus({
-            inReplyToId: 'text-0',
+            inReplyToId: 'sent-0',
             from: '6421555001',
             code: 'SNT',
             isPolled: polled || !this.#callsBack,
@@ -288,9 +282,6 @@ class Run {
       case 'outgoing':
         for (let index = 0; index < planned.count; index++) this.#service.addOutgoing();
         for (const process of this.#processes) process?.pollOutbox();
-        break;
-      case 'send':
-        for (let index = 0; index < planned.count; index++) this.#send(planned);
         break;
       case 'order':
         for (let index = 0; index < planned.count; index++) {
@@ -406,23 +397,6 @@ class Run {
     if (how === 'stop') void process.stop().then(die);
     else die();
     this.#fault(durationMs + (how === 'stop' ? 16_000 : 0), () => this.#start(index));
-  }
-
-  #send(planned: PlannedEvent & { type: 'send' }): void {
-    const number = this.#plainCount++;
-    const { recipients, retries, retryUncertain } = planned;
-    this.#processes[planned.process]?.send({
-      name: `Text ${number}.`,
-      to: Array.from({ length: recipients }, (_, index) => `642155${String(number).padStart(4, '0')}${index + 7}`),
-      messageId: `text-${number}`,
-      retries,
-      retryUncertain,
-      arrivals: 0,
-      acceptances: 0,
-      accepted: new Set(),
-      outcomes: [],
-      isAbandoned: false,
-    });
   }
 }
 

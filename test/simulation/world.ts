@@ -1,5 +1,4 @@
-import type { AgainMessage } from './ask-rules';
-import { type OutgoingMessage, OutgoingModel } from './outgoing';
+import { OutgoingModel } from './outgoing';
 import type { NodePlan, Plan } from './plan';
 import { Random } from './random';
 import { Timeline } from './timeline';
@@ -99,32 +98,6 @@ export class Share {
   deliveredAtMs?: number;
 }
 
-/** An outgoing message at the service. */
-export interface SentMessage {
-  readonly name: string;
-  readonly to: readonly string[];
-  /** Id of the message. If absent, the service makes one. */
-  readonly messageId: string | undefined;
-  /** Number of requests that have reached the service. */
-  arrivals: number;
-  /** Number of requests that the service accepted. */
-  acceptances: number;
-  /** Recipients that the service has ever accepted. */
-  readonly accepted: Set<string>;
-}
-
-/** A plain outgoing message in the model. */
-export interface PlainMessage extends SentMessage {
-  readonly messageId: string;
-  readonly retries: number;
-  readonly retryUncertain: boolean;
-  outcomes: Outcome[];
-  /** True if the process that should send the message has died, or the run has ended. */
-  isAbandoned: boolean;
-}
-
-export type Outcome = { name: 'delivered'; accepted: readonly string[] } | { name: 'error'; code: string };
-
 export interface Violation {
   rule: string;
   detail: string;
@@ -134,7 +107,6 @@ export interface Violation {
 export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
-  readonly plainMessages: PlainMessage[] = [];
   /** For each message, the ids of the nodes that gave it up and did not finish it later. */
   readonly givenUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
@@ -143,7 +115,6 @@ export class World {
   readonly #random: Random;
   readonly #lines: string[] | undefined;
   readonly #byName = new Map<string, Message>();
-  readonly #plainByName = new Map<string, PlainMessage>();
   readonly #last = new Map<string, { message: Message; atMs: number }>();
   readonly #attachedAtMs = new Map<string, number>();
   #answers = 0;
@@ -191,15 +162,6 @@ export class World {
       if (message) return message;
     }
     return undefined;
-  }
-
-  addPlain(plain: PlainMessage): void {
-    this.plainMessages.push(plain);
-    this.#plainByName.set(plain.name, plain);
-  }
-
-  findSent(name: string): PlainMessage | OutgoingMessage | AgainMessage | undefined {
-    return this.#plainByName.get(name) ?? this.outgoing?.messages.get(name) ?? this.outgoing?.asking.find(name);
   }
 
   /** Notes that a message reached a process. Allows repetitions if the login might not know its identifier. */
