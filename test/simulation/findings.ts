@@ -3,8 +3,9 @@ import { createPlan, type Plan, type Way } from './plan';
 type Finding = readonly [way: Way, seed: number, mistake: string, scenes?: number, store?: Plan['store']];
 
 /**
- * Seeds that have found a mistake in the library. `scenes` is the number of scenes
- * when the seed was found (default: none), and `store` the only store of the search (default: all).
+ * Seeds that have found a mistake in the library. A change of the model removes the seeds whose schedule it changes.
+ * `scenes` is the number of scenes when the seed was found (default: none), and `store` the only store of the search
+ * (default: all).
  */
 const findings: readonly Finding[] = [
   ['in', 165, 'a record that no flow had received was marked as redelivered'],
