@@ -86,10 +86,10 @@ describe('the library on a virtual clock', function () {
   for (const [name, seed] of [
     ['a poll answer is not saved before its commit', 1],
     ['a saved poll answer is removed before its commit', 1],
-    ['a restart ignores the stored records', 9],
+    ['a restart ignores the stored records', 29],
     ['attempts of other nodes count for a node that was redeployed', 100],
     ['records that were seen before count as new', 2],
-    ['a message with an unknown outcome is sent again', 9],
+    ['a message with an unknown outcome is sent again', 46],
     ['a message leaves before it is marked as leaving', 1],
     ['limits are not checked again when a message leaves', 33],
     ['an outcome is removed from the store before it enters the flow', 1],
