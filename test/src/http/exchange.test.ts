@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { connect, NetConnectOpts, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Closing } from '../closing';
 import { startRawService, startSocketService } from '../raw-service';
 import { basic, Caller, failure, readEcho } from './exchange-caller';
@@ -10,41 +10,22 @@ describe('createExchange', () => {
   const caller = new Caller(closing);
   const { call, failsOnBoth, startEcho } = caller;
 
-  describe('a request', () => {
-    it('sends Basic credentials in UTF-8, and not in the query of a GET', async () => {
-      const { baseUrl } = await startEcho();
-      const { method, url, body, headers } = readEcho(await call(baseUrl, { authentication: basic, method: 'GET' }));
-      assert.deepEqual([method, url, body], ['GET', '/x?a=1', '']);
-      assert.equal(headers.authorization, `Basic ${Buffer.from('ann:pässwörd-271828').toString('base64')}`);
-      assert.equal(headers['accept-encoding'], 'identity');
-    });
+  it('sends Basic credentials in UTF-8, and not in the query of a GET', async () => {
+    const { baseUrl } = await startEcho();
+    const { method, url, body, headers } = readEcho(await call(baseUrl, { authentication: basic, method: 'GET' }));
+    assert.deepEqual([method, url, body], ['GET', '/x?a=1', '']);
+    assert.equal(headers.authorization, `Basic ${Buffer.from('ann:pässwörd-271828').toString('base64')}`);
+    assert.equal(headers['accept-encoding'], 'identity');
   });
 
-  describe('a connection', () => {
-    it('waits 2.5 s before it tries the next address of a name', async () => {
-      const net: { connect: typeof connect } = require('node:net');
-      const { connect: original } = net;
-      const timeouts: unknown[] = [];
-      closing.add(net, (it) => Object.assign(it, { connect: original }));
-      const watched = (options: NetConnectOpts) => {
-        timeouts.push('autoSelectFamilyAttemptTimeout' in options && options.autoSelectFamilyAttemptTimeout);
-        return original(options);
-      };
-      Object.assign(net, { connect: watched });
-      const { baseUrl } = await startEcho();
-      await call(baseUrl);
-      assert.deepEqual(timeouts, [2_500]);
-    });
-
-    it('does not quote a failure without a code', async () => {
-      const pool = caller.open('http://127.0.0.1');
-      pool.dispatch = (_options, handler) => {
-        handler.onResponseError?.(undefined as never, new Error('whatever was read'));
-        return false;
-      };
-      const { params } = await failure(call('http://127.0.0.1', { connections: pool }));
-      assert.equal(params.detail, 'connection failed');
-    });
+  it('does not quote a failure without a code', async () => {
+    const pool = caller.open('http://127.0.0.1');
+    pool.dispatch = (_options, handler) => {
+      handler.onResponseError?.(undefined as never, new Error('whatever was read'));
+      return false;
+    };
+    const { params } = await failure(call('http://127.0.0.1', { connections: pool }));
+    assert.equal(params.detail, 'connection failed');
   });
 
   describe('an answer', () => {
@@ -122,33 +103,15 @@ describe('createExchange', () => {
     });
 
     it('is complete at a normal close without a length, but fails on a reset', async () => {
-      for (const end of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
-        const { baseUrl, connections } = await startSocketService(closing, (socket) => {
-          socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));
-        });
-        const onAnswer = () => setImmediate(() => connections.forEach(end));
-        if (end.name === '' && end.toString().includes('reset')) {
-          await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { onAnswer });
-          assert.match((await failure(call(baseUrl, { onAnswer }))).message, /CONNECTION_RESET/);
-        } else assert.equal((await call(baseUrl, { onAnswer })).bytes.toString(), 'messageId=1');
-      }
-    });
-
-    it('calls onAnswer when its head has arrived', async () => {
-      let finish = () => {};
-      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
-        outgoing.write('half ');
-        finish = () => outgoing.end('whole');
+      const { baseUrl, connections } = await startSocketService(closing, (socket) => {
+        socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));
       });
-      let announced = 0;
-      const answer = call(baseUrl, {
-        onAnswer: () => {
-          announced++;
-          finish();
-        },
-      });
-      assert.equal((await answer).bytes.toString(), 'half whole');
-      assert.equal(announced, 1);
+      const atOnce = (end: (socket: Socket) => void) => () => setImmediate(() => connections.forEach(end));
+      const closed = await call(baseUrl, { onAnswer: atOnce((socket) => socket.end()) });
+      assert.equal(closed.bytes.toString(), 'messageId=1');
+      const onAnswer = atOnce((socket) => socket.resetAndDestroy());
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { onAnswer });
+      assert.match((await failure(call(baseUrl, { onAnswer }))).message, /CONNECTION_RESET/);
     });
   });
 });
