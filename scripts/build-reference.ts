@@ -124,11 +124,10 @@ function formatRange(type: string, name: string, choices: readonly string[]): st
   const range = rangeOf(type, name);
   if (!range) return '';
   const { min, max, whole } = range;
-  const end = max === 1_000_000_000 ? ' or more' : ` to ${max.toLocaleString('en-US')}`;
-  const start = !whole && min > 0 && min < 0.01 ? 'above 0' : String(min).replace('-', '−');
-  return start === 'above 0'
-    ? `${start}${end === ' or more' ? '' : `, up to ${max.toLocaleString('en-US')}`}`
-    : `${start}${end}`;
+  const isUnlimited = max === 1_000_000_000;
+  const largest = max.toLocaleString('en-US');
+  if (!whole && min > 0 && min < 0.01) return isUnlimited ? 'above 0' : `above 0, up to ${largest}`;
+  return `${String(min).replace('-', '−')} ${isUnlimited ? 'or more' : `to ${largest}`}`;
 }
 
 /** Returns the values of the select element of a property. */
