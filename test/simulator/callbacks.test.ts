@@ -69,32 +69,20 @@ describe('simulator: §6 callbacks', () => {
     );
   });
 
-  it('go to the organisation, with blank messageId, for a first message', async () => {
-    simulator.setOrganisation({ callbackUrl: client.url('/default') });
-    simulator.receive({ from: handset, to: number, body: 'hello' });
-    await simulator.whenIdle();
-    assert.equal(client.received[0]?.path, '/default');
-    assert.equal(readXml(client.received[0]?.body ?? '').attributes.messageId, '');
-  });
-
-  it('use the URL of the message before the default, or none if both are absent', async () => {
-    simulator.setOrganisation({
-      callbackUrl: client.url('/default'),
-      callbackStatusUrl: client.url('/default-status'),
-    });
+  it('use the URL of the message, or else that of the organisation if there is one', async () => {
+    simulator.setOrganisation({ callbackUrl: client.url('/in'), callbackStatusUrl: client.url('/status') });
     await send({ callbackUrl: client.url('/own') });
     simulator.reply({ from: handset, body: 'x' });
     await simulator.whenIdle();
     simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
     await simulator.whenIdle();
-    simulator.setOrganisation({ callbackUrl: null });
-    await send({ messageId: 'next' });
-    simulator.reply({ from: handset, body: 'x' });
+    simulator.receive({ from: handset, to: number, body: 'not a reply' });
     await simulator.whenIdle();
-    assert.deepEqual(
-      client.received.map(({ path }) => path),
-      ['/own', '/default-status'],
-    );
+    simulator.setOrganisation({ callbackUrl: null });
+    simulator.receive({ from: handset, to: number, body: 'x' });
+    await simulator.whenIdle();
+    assert.equal(client.received.map(({ path }) => path).join(), '/own,/status,/in');
+    assert.equal(readXml(client.received[2]?.body ?? '').attributes.messageId, '', 'blank if it is not a reply');
   });
 
   it('insert the variables of a URL, encoded (§6.2)', async () => {

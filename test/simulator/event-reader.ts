@@ -21,7 +21,7 @@ export class EventReader {
   }
 
   /** Returns the data of the next event with this name, and skips other events. */
-  async next<Data>(name: 'state' | 'settings' | 'texts' | 'log'): Promise<Data> {
+  async next<Data>(name: 'state' | 'texts' | 'log'): Promise<Data> {
     for (;;) {
       const event = this.#events.shift();
       if (event?.[0] === name) return event[1] as Data;

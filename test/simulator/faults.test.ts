@@ -101,11 +101,6 @@ describe('simulator: faults', () => {
     assert.equal(message.read, true);
   });
 
-  it('breaks the connection without a status if the body is empty', async () => {
-    simulator.fault('status', { half: true }, 1);
-    await assert.rejects(calls.pollStatus());
-  });
-
   it('answers garbage or nothing with 200, and does no work', async () => {
     const message = simulator.receive({ from: handset, to: number, body: 'kept' });
     simulator.fault('incoming', { garbage: true }, 1);

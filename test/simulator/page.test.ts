@@ -16,13 +16,8 @@ const handset = '6421555123';
 const number = '642100000001';
 
 interface Snapshot {
-  basePath: string;
-  credentials: unknown;
-  settings: { account: Record<string, unknown>; faults: Record<string, unknown> };
-  addressBook: unknown;
   handsets: HandsetSummary[];
-  total: number;
-  log: { entries: LogEntry[]; hasEarlier: boolean };
+  log: { entries: LogEntry[] };
 }
 
 describe('simulator: the page and its events', () => {
@@ -88,27 +83,6 @@ describe('simulator: the page and its events', () => {
   });
 
   describe('the events', () => {
-    it('begin with the whole state', async () => {
-      await calls.send({ to: handset, body: 'out', messageId: 'mine' });
-      simulator.receive({ from: handset, to: number, body: 'in' });
-      simulator.fault('feed', { status: 500 });
-      const state = await (await follow()).next<Snapshot>('state');
-      const { basePath, credentials, settings, addressBook, handsets, total, log } = state;
-      assert.equal(basePath, '');
-      assert.deepEqual(credentials, simulator.credentials);
-      assert.equal(settings.account.balance, simulator.balance);
-      assert.deepEqual(settings.faults, { feed: { fault: { status: 500 }, left: null } });
-      assert.deepEqual(addressBook, { contacts: {}, groups: {} });
-      assert.deepEqual(
-        [total, handsets.map(({ msisdn, last, canReply }) => [msisdn, last?.body, canReply])],
-        [1, [[handset, 'in', true]]],
-      );
-      assert.deepEqual(
-        log.entries.map(({ kind, group, text }) => [kind, group, text?.msisdn]),
-        [['request', 'send', handset]],
-      );
-    });
-
     it('send each changed record under the same key, until the simulator closes', async () => {
       const reader = await follow();
       await calls.send({ to: handset, body: 'out', messageId: 'mine' });
@@ -122,14 +96,6 @@ describe('simulator: the page and its events', () => {
       assert.equal(texts.at(-1)?.key, text?.key);
       await simulator.close();
       await reader.ended;
-    });
-
-    it('send settings and the balance', async () => {
-      const reader = await follow();
-      simulator.setBalance(10);
-      assert.equal((await reader.next<Snapshot['settings']>('settings')).account.balance, 10);
-      await calls.send({ to: handset, body: 'out' });
-      assert.equal((await reader.next<Snapshot['settings']>('settings')).account.balance, 9);
     });
 
     it('send a new state instead of a flood of changes', async () => {
