@@ -11,7 +11,6 @@ import {
   restart,
   sent,
   simulator,
-  untilAsked,
   untilListed,
   untilSent,
   untilShown,
@@ -267,7 +266,7 @@ describe('the examples of alarms', function () {
       await untilSent(notTaken);
       await deployAt('2026-12-22T12:00');
       await press('Alarm');
-      await untilAsked(1);
+      await untilSent(`${tuesday}: ${asks}`);
       simulator.reply({ from: tuesday, body: 'No' });
       await untilSent(notTaken);
     });

@@ -9,7 +9,6 @@ import {
   press,
   sent,
   simulator,
-  untilAsked,
   untilSent,
   untilShown,
   useExamples,
@@ -27,7 +26,7 @@ describe('the examples of conversations', function () {
     it('asks again after an unclear reply, and confirms a NO', async () => {
       await deploy();
       await press('Remind');
-      await untilAsked(1);
+      await untilSent(question);
       simulator.reply({ from: number, body: 'Nobody told me' });
       await untilSent(`${number}: Please answer YES or NO: do you come on Monday at 10?`);
       simulator.reply({ from: number, body: 'No!' });

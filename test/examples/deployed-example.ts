@@ -144,25 +144,6 @@ function accountUrl(): string {
   return `${nodeRed.editorUrl}/sms-account/${id}-${deployments}`;
 }
 
-/**
- * Waits until `count` reply requests are open, and the outcomes of their messages are stored. A kill before that would
- * make the outcomes unknown.
- */
-export async function untilAsked(count: number): Promise<void> {
-  await until(
-    async () => {
-      const response = await fetch(`${accountUrl()}/state`);
-      if (!response.ok) return false;
-      const { sends, counts } = (await response.json()) as {
-        sends: { awaitingReply: number };
-        counts: { sent: number };
-      };
-      return sends.awaitingReply >= count && counts.sent >= count;
-    },
-    () => `${count} reply requests, sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
-  );
-}
-
 export async function untilShown(name: string, count = 1): Promise<Shown[]> {
   const list = () => listShown().filter((shown) => shown.name === name);
   await until(

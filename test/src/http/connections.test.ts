@@ -7,9 +7,8 @@ import net, { type NetConnectOpts, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
-import { createConnections, type TlsOptions } from '../../../src/http/connections';
-import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
-import type { ProxyOptions } from '../../../src/http/proxy';
+import type { ConnectionsOptions, TlsOptions } from '../../../src/http/connections';
+import type { Call } from '../../../src/http/exchange';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
@@ -21,25 +20,20 @@ import {
   startRawService,
   startSocketService,
 } from '../raw-service';
-import { failure } from './exchange-caller';
+import { Caller, failure } from './exchange-caller';
 
-interface Way {
-  baseUrl: string;
-  tls?: TlsOptions;
-  proxy?: ProxyOptions;
-}
+type Way = Omit<ConnectionsOptions, 'proxyRules'>;
 
 describe('connections', () => {
   const closing = new Closing();
   afterEach(() => closing.run());
 
+  const caller = new Caller(closing);
+
   /** Opens connections as an account does. */
-  function open({ baseUrl, tls, proxy }: Way) {
-    const options = { baseUrl, ...(tls && { tls }), ...(proxy && { proxy }) };
-    const connections = closing.add(createConnections(options), (it) => void it.close().catch(() => {}));
-    const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
-    const call = (more: Partial<Call> = {}): Promise<Answer> =>
-      exchange({ method: 'POST', path: '/x', parameters: [['a', '1']], timeoutMs: 10_000, effect: 'send', ...more });
+  function open({ baseUrl, ...options }: Way) {
+    const connections = caller.open(baseUrl, options);
+    const call = (more: Partial<Call> = {}) => caller.call(baseUrl, { connections, effect: 'send', ...more });
     return { connections, call };
   }
 
@@ -188,10 +182,8 @@ describe('connections', () => {
     });
     const clock = new VirtualClock();
     const { baseUrl } = service;
-    const connections = closing.add(createConnections({ baseUrl, clock }), (it) => void it.close().catch(() => {}));
-    const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
-    const call = (path: string) =>
-      exchange({ method: 'POST', path, parameters: [], timeoutMs: 10_000, effect: 'read' });
+    const connections = caller.open(baseUrl, { clock });
+    const call = (path: string) => caller.call(baseUrl, { connections, path });
     await call('/x');
     clock.stall(239_999);
     await call('/x');

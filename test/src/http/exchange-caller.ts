@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { type Clock, systemClock } from '../../../src/clock';
 import { SmsError, type SmsErrorCode } from '../../../src/errors';
-import { createConnections, type TlsOptions } from '../../../src/http/connections';
+import { type ConnectionsOptions, createConnections, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange, type Target } from '../../../src/http/exchange';
 import type { ProxyOptions } from '../../../src/http/proxy';
 import type { Authentication } from '../../../src/login';
@@ -46,8 +46,8 @@ export class Caller {
     this.#closing = closing;
   }
 
-  open(baseUrl: string, options: { tls?: TlsOptions; proxy?: ProxyOptions } = {}) {
-    return this.#closing.add(createConnections({ baseUrl, ...options }), (connections) => void connections.close());
+  open(baseUrl: string, options: Omit<ConnectionsOptions, 'baseUrl'> = {}) {
+    return this.#closing.add(createConnections({ baseUrl, ...options }), (it) => void it.close().catch(() => {}));
   }
 
   readonly call = (baseUrl: string, options: Options = {}): Promise<Answer> => {

@@ -15,36 +15,24 @@ const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const now = Date.UTC(2026, 10, 26, 11);
 
-/** A change of a zone's clock. */
-interface Change {
-  zone: string;
-  at: number;
-  before: number;
-  after: number;
-}
-
-/** Time in ms by which a zone is ahead of UTC. Reads it from the zone's time in the Swedish format. */
-function offset(zone: string, instant: number): number {
-  const written = new Date(instant).toLocaleString('sv-SE', { timeZone: zone });
-  return Date.parse(`${written.replace(' ', 'T')}Z`) - Math.floor(instant / 1_000) * 1_000;
-}
-
-/** Every change of a zone in 2026, to the minute. */
-function changesOf(zone: string): Change[] {
-  const found: Change[] = [];
-  for (let from = Date.UTC(2026, 0); from < Date.UTC(2027, 0); from += 7 * dayMs) {
-    let [low, high] = [from, from + 7 * dayMs];
-    const [before, after] = [offset(zone, low), offset(zone, high)];
-    if (before === after) continue;
-    while (high - low > minuteMs) {
-      const middle = low + Math.floor((high - low) / minuteMs / 2) * minuteMs;
-      if (offset(zone, middle) === before) low = middle;
-      else high = middle;
-    }
-    found.push({ zone, at: high, before, after });
-  }
-  return found;
-}
+/** Changes of a zone's clock: the instant, and the hours ahead of UTC before and after it. */
+const changes = (
+  [
+    ['Pacific/Auckland', '2026-09-26T14:00Z', 12, 13],
+    ['Pacific/Auckland', '2026-04-04T14:00Z', 13, 12],
+    ['Australia/Lord_Howe', '2026-10-03T15:30Z', 10.5, 11],
+    ['Australia/Lord_Howe', '2026-04-04T15:00Z', 11, 10.5],
+    ['America/New_York', '2026-03-08T07:00Z', -5, -4],
+    ['America/New_York', '2026-11-01T06:00Z', -4, -5],
+    ['Asia/Beirut', '2026-03-28T22:00Z', 2, 3],
+    ['Atlantic/Azores', '2026-10-25T01:00Z', 0, -1],
+  ] as const
+).map(([zone, at, before, after]) => ({
+  zone,
+  at: Date.parse(at),
+  before: before * hourMs,
+  after: after * hourMs,
+}));
 
 function quiet(from: string, to: string, zone: string): QuietHours {
   const settings = parseQuietHours(from, to, zone);
@@ -62,15 +50,9 @@ function refused(read: () => unknown): Pick<SmsError, 'code' | 'field' | 'reason
   throw new Error('not refused');
 }
 
-describe('the clock changes of every time zone in 2026', function () {
-  this.timeout(240_000);
-  const changes: Change[] = [];
-  before(() => changes.push(...Intl.supportedValuesOf('timeZone').flatMap(changesOf)));
-
+describe('the clock changes of a time zone', () => {
   it('skip some local times, which then mean the next time that exists', () => {
-    const skipping = changes.filter(({ before, after }) => after > before);
-    assert.ok(skipping.length > 100);
-    for (const { zone, at, before, after } of skipping) {
+    for (const { zone, at, before, after } of changes.filter((change) => change.after > change.before)) {
       for (const late of [0, minuteMs, (after - before) / 2, after - before - minuteMs]) {
         assert.equal(instantOf(at + before + late, zone), at, zone);
       }
@@ -81,9 +63,7 @@ describe('the clock changes of every time zone in 2026', function () {
   });
 
   it('repeat some local times, which then mean the first instant', () => {
-    const repeating = changes.filter(({ before, after }) => after < before);
-    assert.ok(repeating.length > 100);
-    for (const { zone, at, before, after } of repeating) {
+    for (const { zone, at, before, after } of changes.filter((change) => change.after < change.before)) {
       for (const late of [0, minuteMs, before - after - minuteMs]) {
         assert.equal(instantOf(at + after + late, zone), at - (before - after) + late, zone);
       }
