@@ -7,7 +7,7 @@ import { SmsError } from '../../../src/errors';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { createSelfSigned, findClosedPort, startRawService, startSocketService } from '../raw-service';
-import { Caller, createTimeouts, failure, readEcho } from './exchange-caller';
+import { Caller, createTimeouts, failure } from './exchange-caller';
 
 describe('a request that fails or is stopped', () => {
   const closing = new Closing();
@@ -39,7 +39,9 @@ describe('a request that fails or is stopped', () => {
         const error = await failure(call(baseUrl, { effect }));
         assert.equal(error.code, 'SMS_UNREACHABLE');
         assert.ok(error.message.startsWith(unreachable + advice), error.message);
-        assert.match((await failure(call(baseUrl, { effect, signal }))).message, onStop);
+        const stopped = await failure(call(baseUrl, { effect, signal }));
+        assert.equal(stopped.code, 'SMS_CLOSED');
+        assert.match(stopped.message, onStop);
       }
     });
 
@@ -218,23 +220,6 @@ describe('a request that fails or is stopped', () => {
   });
 
   describe('a signal', () => {
-    it('ends a request before it leaves with SMS_CLOSED', async () => {
-      let requests = 0;
-      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
-        requests++;
-        outgoing.end();
-      });
-      const connections = caller.open('http://127.0.0.1');
-      const signal = AbortSignal.abort();
-      assert.equal((await failure(call(baseUrl, { connections, signal, effect: 'send' }))).code, 'SMS_CLOSED');
-      const controller = new AbortController();
-      const later = call(baseUrl, { connections, signal: controller.signal, effect: 'send' });
-      controller.abort();
-      assert.equal((await failure(later)).code, 'SMS_CLOSED');
-      await call(baseUrl, { connections });
-      assert.equal(requests, 1);
-    });
-
     it('ends a request that has left with SMS_UNCERTAIN', async () => {
       const controller = new AbortController();
       let gone: Promise<unknown> = Promise.resolve();
@@ -251,18 +236,6 @@ describe('a request that fails or is stopped', () => {
       const { baseUrl } = await startEcho();
       await Promise.all(Array.from({ length: 20 }, () => call(baseUrl, { signal })));
       assert.equal(getEventListeners(signal, 'abort').length, 0);
-    });
-
-    it('has no effect after the answer', async () => {
-      const { baseUrl, connections: sockets } = await startEcho();
-      const pool = caller.open(baseUrl);
-      const controller = new AbortController();
-      const answer = await call(baseUrl, { connections: pool, signal: controller.signal });
-      controller.abort();
-      assert.equal(readEcho(answer).body, 'a=1');
-      await new Promise((resolve) => setImmediate(resolve));
-      assert.equal(readEcho(await call(baseUrl, { connections: pool })).body, 'a=1');
-      assert.equal(sockets.length, 1, 'its connection goes on');
     });
   });
 });

@@ -7,7 +7,6 @@ import { assertPlain, assertRecordsOrError } from './hostile';
 
 type Fields = readonly (readonly [name: string, value: string])[];
 
-const contentType = 'application/x-www-form-urlencoded';
 const message: Fields = Object.entries({ messageId: '1', from: '2', body: '3' });
 const status: Fields = Object.entries({ messageId: '1', from: '2', statusCode: 'XYZ' });
 
@@ -43,18 +42,6 @@ const formats: Record<string, Format> = {
     record: polledStatus,
     optional: ['to', 'inReplyToId', 'error', 'statusDate'],
     sample: 'messageId=st-1&to=8000&from=6421&statusCode=RCV&error=none&messageId=st-2&from=6422&statusCode=SNT',
-  },
-  'a message called back in FORMv1 (§6.4)': {
-    read: (fields) => parseCallback({ bytes: form(message, fields), contentType }).records[0],
-    record: { ...polledMessage, via: 'callback' },
-    optional: ['to', 'inReplyToId', 'displayName'],
-    sample: 'messageId=in-1&to=8000&from=64215551234&inReplyToId=id-1&body=+Yes+%26+%3Cno%3E%0A',
-  },
-  'a status called back in FORMv1 (§6.5)': {
-    read: (fields) => parseCallback({ bytes: form(status, fields), contentType }).records[0],
-    record: { ...polledStatus, via: 'callback' },
-    optional: ['to', 'inReplyToId', 'error'],
-    sample: 'messageId=st-1&to=8000&from=64215551234&statusCode=NRC&inReplyToId=id-1&error=switched+off',
   },
   'a message called back in XMLv3 (§6.4)': {
     read: (fields) => {
