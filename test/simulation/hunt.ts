@@ -1,13 +1,9 @@
 import { createPlans, describeCampaign, runCampaign } from './campaign';
 import { applyMutant, loadLibrary, type Mutant } from './library';
-import type { Way } from './plan';
 
 /** Result for one mutant. */
 export interface Hunt {
   name: string;
-  file: string;
-  /** The subject of the schedules. */
-  way: Way;
   isCaught: boolean;
   /** Number of schedules until the mutant was caught, or of all schedules. */
   schedules: number;
@@ -22,7 +18,7 @@ export interface Hunt {
  * @param from seed of the first schedule
  */
 export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Promise<Hunt> {
-  const { name, file, way = 'in' } = mutant;
+  const { name, way = 'in' } = mutant;
   // Throws if the mutant cannot be applied, for example because its file does not exist.
   applyMutant(mutant);
   const began = performance.now();
@@ -31,7 +27,7 @@ export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Prom
     const campaign = await runCampaign(broken, { plans: createPlans(first, from + maxSchedules - first, { way }) });
     const [failed] = campaign.failed;
     const seconds = secondsSince(began);
-    const found = { name, file, way, seconds, schedules: first - from + campaign.runs };
+    const found = { name, seconds, schedules: first - from + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
     const withoutMutant = await runCampaign(library, { plans: [failed.plan] });
@@ -43,32 +39,4 @@ export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Prom
 /** Seconds since a value of `performance.now()`, rounded up. */
 export function secondsSince(beganMs: number): number {
   return Math.ceil((performance.now() - beganMs) / 1_000);
-}
-
-const ways: readonly (readonly [way: Way, name: string])[] = [
-  ['in', 'Incoming messages'],
-  ['out', 'Outgoing messages'],
-  ['consent', 'Consent and due times'],
-  ['replace', 'Replaced and withdrawn messages'],
-  ['ask', 'Questions and answers'],
-];
-
-/** Formats the tables of `npm run schedules -- --mutants`. */
-export function formatHunts(hunts: readonly Hunt[]): string {
-  return ways
-    .map(([way, name]) => {
-      const rows = hunts.filter((one) => one.way === way).map(formatHunt);
-      return [
-        `${name}:\n`,
-        '| mutant | file | schedules until found | seconds | broken rule |',
-        '|---|---|---|---|---|',
-        ...rows,
-      ].join('\n');
-    })
-    .join('\n\n');
-}
-
-function formatHunt({ name, file, isCaught, schedules, seconds, by }: Hunt): string {
-  const count = schedules.toLocaleString('en');
-  return `| ${name} | \`${file}\` | ${isCaught ? count : `not within ${count}`} | ${seconds} | ${isCaught ? by : ''} |`;
 }
