@@ -7,7 +7,7 @@ import { parse as parseYaml } from 'yaml';
 import { badgeWords } from '../../nodes/badge-words';
 import { startSimulator } from '../../simulator';
 import { reasons } from '../../src';
-import { installPackage, root } from './packed';
+import { installPackage, type PackageJson, readJson, root } from './packed';
 
 const folders = ['', 'docs', ...listFolders('docs'), 'test', 'bench', '.github'];
 const pages = folders
@@ -107,6 +107,35 @@ describe('the documentation', () => {
         .map((path) => `${page}: ${path}`),
     );
     assert.deepEqual(missing, []);
+  });
+
+  it('names existing scripts, files and options in its commands', () => {
+    const { name, scripts } = readJson<PackageJson>(join(root, 'package.json'));
+    const simulatorOptions = read('simulator/cli.ts');
+    const commands = pages.flatMap((page) => {
+      const spans = [...withoutCode(read(page)).matchAll(/`([^`]+)`/g)].map(([, span = '']) => span);
+      const lines = codeBlocks(read(page), 'sh').flatMap((block) => block.replace(/\\\n\s*/g, ' ').split('\n'));
+      return [...spans, ...lines]
+        .flatMap((line) => line.split('&&'))
+        .map((line) => line.replace(/^\s*(?:[A-Z_]+=\S+ )*/, '').trim())
+        .filter((line) => /^(npm|npx|node|bash) /.test(line));
+    });
+    assert.ok(commands.length > 30, `${commands.length} commands`);
+    const wrong = commands.filter((command) => {
+      const words = command.split(/\s+/);
+      const [program, first = '', second = ''] = words;
+      if (program === 'npm') {
+        const script = first === 'run' ? second : first;
+        return ['run', 'start', 'test'].includes(first) && scripts[script] === undefined;
+      }
+      if (program === 'npx' && (first === name || first === 'sms-simulator')) {
+        const options = words.filter((word) => word.startsWith('--')).map((word) => word.slice(2).replace(/=.*/, ''));
+        return options.some((option) => !new RegExp(`\\b${option}'?: \\{ type:`).test(simulatorOptions));
+      }
+      const file = program !== 'npx' ? first : first === 'tsx' ? second : '-';
+      return !file.startsWith('-') && !existsSync(join(root, file));
+    });
+    assert.deepEqual(wrong, []);
   });
 
   it('has a README with whole addresses, because npm shows it too', () => {

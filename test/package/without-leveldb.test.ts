@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { levelDb } from '../../src/store/leveldb';
 import { hasSqlite } from '../has-sqlite';
-import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createUserDir, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { packPackage } from './packed';
 
@@ -43,23 +43,19 @@ describe('the package without LevelDB', function () {
   });
   after(() => simulator?.close());
 
-  /** Logs received messages, but does not acknowledge them. */
-  const flows = (): FlowNode[] => [
-    createAccount(simulator),
-    { id: 'tab', type: 'tab', label: 'flow' },
-    { id: 'in', type: 'sms-in', z: 'tab', account: 'account', acknowledge: 'flow', inputs: 1, wires: [['log']] },
-    {
-      id: 'log',
-      type: 'function',
-      z: 'tab',
-      func: "node.warn(['received', msg.payload, msg.sms.redelivered ? 'again' : 'first'].join(' '));",
-      outputs: 1,
-      wires: [[]],
-    },
-  ];
-
+  /** Starts Node-RED with a flow that logs received messages, but does not acknowledge them. */
   const start = async () => {
-    nodeRed = await startNodeRed({ userDir, flows: flows() });
+    const place = { z: 'tab', x: 100, y: 100 };
+    const func = "node.warn(['received', msg.payload, msg.sms.redelivered ? 'again' : 'first'].join(' '));";
+    nodeRed = await startNodeRed({
+      userDir,
+      flows: [
+        createAccount(simulator),
+        { id: 'tab', type: 'tab', label: 'flow' },
+        { ...place, id: 'in', type: 'sms-in', account: 'account', acknowledge: 'flow', inputs: 1, wires: [['log']] },
+        { ...place, id: 'log', type: 'function', func, outputs: 1, wires: [[]] },
+      ],
+    });
     return nodeRed;
   };
 
@@ -71,8 +67,7 @@ describe('the package without LevelDB', function () {
   };
 
   it('installs', () => {
-    assert.ok(existsSync(join(userDir, 'node_modules', packPackage().json.name, 'dist')));
-    assert.ok(existsSync(join(userDir, 'node_modules', 'undici')));
+    assert.equal(existsSync(join(userDir, 'node_modules', 'undici')), true);
     assert.equal(existsSync(join(userDir, 'node_modules', 'classic-level')), false);
   });
 
@@ -87,9 +82,7 @@ describe('the package without LevelDB', function () {
       assert.ok(readdirSync(storeFolder()).includes('store.sqlite'));
       assert.doesNotMatch(first.log + second.log, /Warning:|\[error\]/);
     });
-  }
-
-  if (!hasSqlite) {
+  } else {
     it('logs the remedy and reads nothing if Node.js has no SQLite', async () => {
       const before = simulator.requests.length;
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
