@@ -1,7 +1,6 @@
 import { type Simulator, startSimulator } from '../../simulator';
 import { readTexts } from '../catalogs';
 import type { FlowNode } from '../node-red-process';
-import { Badges } from './badge-events';
 import { editor, nodeRed, useEditor } from './use-editor';
 
 describe('a badge in the editor', function () {
@@ -24,13 +23,6 @@ describe('a badge in the editor', function () {
   });
 
   after(() => simulator?.close());
-
-  it('is sent by the server in English', async () => {
-    const badges = await Badges.open(nodeRed.editorUrl);
-    await badges.until('receiver', ({ text }) => text === 'waiting 30 s');
-    await badges.until('unfinished', ({ text }) => text === 'not configured');
-    badges.close();
-  });
 
   for (const language of ['en-US', 'de', 'ja']) {
     it(`is in the language of the editor (${language}), with LANG=C on the server`, async () => {

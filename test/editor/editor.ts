@@ -28,6 +28,7 @@ interface Red {
     redraw(isForced: boolean): void;
   };
   workspaces: { active(): string; show(id: string): void };
+  sidebar: { show(id: string): void };
 }
 
 /** A node in the editor. */
@@ -376,11 +377,9 @@ export class Editor {
     return [await this.page.locator('body').innerText(), ...texts].join('\n');
   }
 
-  /** Shows the help in the sidebar. It follows the selected or edited node. */
-  async showHelp(): Promise<void> {
-    await this.page.keyboard.press('Control+g');
-    await this.page.keyboard.press('h');
-    await this.page.locator('.red-ui-sidebar-help-stack').waitFor();
+  /** Shows a tab of the sidebar. The tab `help` follows the selected or edited node. */
+  async showSidebar(tab: 'sms' | 'help'): Promise<void> {
+    await this.page.evaluate((id) => RED.sidebar.show(id), tab);
   }
 
   /** Returns the text of the help in the sidebar. */

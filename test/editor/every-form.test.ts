@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { savedPassword } from '../../nodes/runtime/account-report';
 import { paletteTypes, unresolvedText } from './editor';
 import {
   account,
   assertHolds,
-  type Entry,
   editor,
   enter,
+  type FieldValue,
   node,
   nodeRed,
   openAccount,
@@ -19,95 +20,73 @@ import { unfold } from './form-texts';
 
 const icons = join(__dirname, '..', '..', 'icons');
 
-declare const RED: { sidebar: { show(id: string): void } };
-
-/** A value for each field of a form. */
-const entries: Record<string, Entry[]> = {
-  'sms-account': [
-    { property: 'name', value: 'Main account' },
-    { property: 'baseUrl', value: 'http://sms.example.com/base' },
-    { property: 'allowHttp', value: true },
-    { property: 'authType', value: 'basic' },
-    { property: 'userId', value: 'demo' },
-    { property: 'password', value: 'demo-password' },
-    { property: 'method', value: 'GET' },
-    { property: 'timeout', value: '12.5' },
-    { property: 'concurrency', value: '3' },
-    { property: 'queueLimit', value: '500' },
-    { property: 'maxLength', value: '' },
-    { property: 'rememberHours', value: '24' },
-    { property: 'perSecond', value: '0.5' },
-    { property: 'perHandset', value: '5' },
-    { property: 'perHandsetMinutes', value: '10' },
-    { property: 'perDay', value: '1000' },
-    { property: 'pause', value: '0' },
-    { property: 'parallelPolls', value: '4' },
-    { property: 'store', value: 'memory' },
-    { property: 'dedupeHours', value: '96' },
-    { property: 'dedupe', value: false },
-  ],
-  'sms-send': [
-    { property: 'name', value: 'Alarm' },
-    { property: 'to', type: 'str', value: '6421555123 oncall' },
-    { property: 'from', type: 'env', value: 'SENDER' },
-    { property: 'messageId', type: 'uuid' },
-    { property: 'fragmentationLimit', type: 'msg', value: 'limit' },
-    { property: 'callbackUrl', type: 'str', value: 'https://flows.example.com/reply?id={!messageId}' },
-    { property: 'callbackStatusUrl', type: 'jsonata', value: '"https://" & host' },
-    { property: 'retries', value: '7' },
-    { property: 'retryUncertain', value: true },
-    { property: 'keep', value: true },
-    { property: 'expire', type: 'flow', value: 'patience' },
-    { property: 'replace', type: 'msg', value: 'order' },
-    { property: 'once', type: 'msg', value: 'sms.messageId' },
-    { property: 'resolve', value: '30' },
-    { property: 'priority', type: 'msg', value: 'urgency' },
-    { property: 'unlimited', value: true },
-    { property: 'remember', type: 'json', value: '{"order":4711}' },
-    { property: 'report', type: 'num', value: '48' },
-  ],
-  'sms-ask': [
-    { property: 'name', value: 'Appointment' },
-    { property: 'to', type: 'str', value: '6421555123 oncall' },
-    { property: 'again', type: 'msg', value: 'again' },
-    { property: 'wait', type: 'num', value: '30' },
-    { property: 'messageId', type: 'none' },
-    { property: 'keep', value: true },
-  ],
-  'sms-in': [
-    { property: 'name', value: 'Replies' },
-    { property: 'filter', value: 'replies' },
-    { property: 'acknowledge', value: 'flow' },
-    { property: 'ackTimeout', value: '90' },
-    { property: 'maxAttempts', value: '9' },
-  ],
-  'sms-status': [
-    { property: 'name', value: 'Outcome' },
-    { property: 'filter', value: 'final' },
-    { property: 'acknowledge', value: 'flow' },
-    { property: 'ackTimeout', value: '45' },
-    { property: 'maxAttempts', value: '2' },
-  ],
-  'sms-outbox': [
-    { property: 'name', value: 'Sent' },
-    { property: 'interval', value: '120' },
-    { property: 'output', value: 'list' },
-  ],
-  'sms-feed': [
-    { property: 'name', value: 'Balance' },
-    { property: 'messages', value: 'reply' },
-    { property: 'size', type: 'msg', value: 'size' },
-    { property: 'output', value: 'each' },
-    { property: 'format', value: 'RSS' },
-  ],
-  'sms-callback-in': [
-    { property: 'name', value: 'Callback' },
-    { property: 'publicUrl', value: 'https://flows.example.com' },
-    { property: 'path', value: '/sms/callback' },
-    { property: 'acknowledge', value: 'flow' },
-    { property: 'ackTimeout', value: '10' },
-  ],
+/** A value for each field of each form. */
+const values: Record<string, Record<string, FieldValue>> = {
+  'sms-account': {
+    name: 'Main account',
+    baseUrl: 'http://sms.example.com/base',
+    allowHttp: true,
+    authType: 'basic',
+    userId: 'demo',
+    password: 'demo-password',
+    method: 'GET',
+    timeout: '12.5',
+    concurrency: '3',
+    queueLimit: '500',
+    maxLength: '',
+    rememberHours: '24',
+    perSecond: '0.5',
+    perHandset: '5',
+    perHandsetMinutes: '10',
+    perDay: '1000',
+    pause: '0',
+    parallelPolls: '4',
+    store: 'memory',
+    dedupeHours: '96',
+    dedupe: false,
+  },
+  'sms-send': {
+    name: 'Alarm',
+    to: ['str', '6421555123 oncall'],
+    from: ['env', 'SENDER'],
+    messageId: ['uuid'],
+    fragmentationLimit: ['msg', 'limit'],
+    callbackUrl: ['str', 'https://flows.example.com/reply?id={!messageId}'],
+    callbackStatusUrl: ['jsonata', '"https://" & host'],
+    retries: '7',
+    retryUncertain: true,
+    keep: true,
+    expire: ['flow', 'patience'],
+    replace: ['msg', 'order'],
+    once: ['msg', 'sms.messageId'],
+    resolve: '30',
+    priority: ['msg', 'urgency'],
+    unlimited: true,
+    remember: ['json', '{"order":4711}'],
+    report: ['num', '48'],
+  },
+  'sms-ask': {
+    name: 'Appointment',
+    to: ['str', '6421555123 oncall'],
+    again: ['msg', 'again'],
+    wait: ['num', '30'],
+    messageId: ['none'],
+    keep: true,
+  },
+  'sms-in': { name: 'Replies', filter: 'replies', acknowledge: 'flow', ackTimeout: '90', maxAttempts: '9' },
+  'sms-status': { name: 'Outcome', filter: 'final', acknowledge: 'flow', ackTimeout: '45', maxAttempts: '2' },
+  'sms-outbox': { name: 'Sent', interval: '120', output: 'list' },
+  'sms-feed': { name: 'Balance', messages: 'reply', size: ['msg', 'size'], output: 'each', format: 'RSS' },
+  'sms-callback-in': {
+    name: 'Callback',
+    publicUrl: 'https://flows.example.com',
+    path: '/sms/callback',
+    acknowledge: 'flow',
+    ackTimeout: '10',
+  },
 };
+
+const fieldsOf = (type: string) => Object.entries(values[type] ?? {});
 
 describe('a form in the editor', function () {
   this.timeout(90_000);
@@ -120,7 +99,7 @@ describe('a form in the editor', function () {
       let form = await editor.openForm(id);
       await unfold(form);
       assert.doesNotMatch(await form.innerText(), unresolvedText);
-      for (const entry of entries[type] ?? []) await enter(form, type, entry);
+      for (const [property, value] of fieldsOf(type)) await enter(form, type, property, value);
       await editor.save();
       assert.equal((await editor.node(id)).valid, true);
       await editor.deploy();
@@ -129,13 +108,14 @@ describe('a form in the editor', function () {
       assert.equal(await editor.icon(id), readFileSync(join(icons, `${type}.svg`), 'utf8'));
       for (const label of await editor.portLabels(id)) assert.match(label, /^\p{L}[\p{L}, -]+$/u);
       form = await editor.openForm(id);
-      for (const entry of entries[type] ?? []) await assertHolds(form, type, entry);
+      for (const [property, value] of fieldsOf(type)) await assertHolds(form, type, property, value);
       await editor.save();
       const saved = await readNode(id);
       assert.equal(saved?.account, 'account');
-      for (const { property, ...entry } of entries[type] ?? []) {
-        if (entry.value !== undefined) assert.equal(String(saved?.[property]), String(entry.value), property);
-        if (entry.type !== undefined) assert.equal(saved?.[`${property}Type`], entry.type, property);
+      for (const [property, value] of fieldsOf(type)) {
+        const [chosenType, written] = Array.isArray(value) ? value : [undefined, value];
+        if (written !== undefined) assert.equal(String(saved?.[property]), String(written), property);
+        if (chosenType !== undefined) assert.equal(saved?.[`${property}Type`], chosenType, property);
         if (property === 'acknowledge') assert.equal(saved?.inputs, 1, 'the input for acknowledgements');
       }
     });
@@ -147,7 +127,7 @@ describe('a form in the editor', function () {
     let form = await editor.addAccount();
     await unfold(form);
     assert.doesNotMatch(await form.innerText(), unresolvedText);
-    for (const entry of entries['sms-account'] ?? []) await enter(form, 'sms-account', entry);
+    for (const [property, value] of fieldsOf('sms-account')) await enter(form, 'sms-account', property, value);
     await editor.saveAccount();
     await editor.save();
     assert.equal((await editor.node('sms-feed')).valid, true);
@@ -155,15 +135,14 @@ describe('a form in the editor', function () {
 
     await editor.loadFlows();
     form = await openAccount();
-    for (const entry of entries['sms-account'] ?? []) {
-      await assertHolds(form, 'sms-account', entry.property === 'password' ? { ...entry, value: '__PWRD__' } : entry);
-    }
+    for (const [property, value] of fieldsOf('sms-account'))
+      await assertHolds(form, 'sms-account', property, property === 'password' ? savedPassword : value);
     assert.doesNotMatch(JSON.stringify(await nodeRed.readFlows()), /demo-password/);
   });
 
   it('shows the account in the sidebar', async () => {
     await openEditor(account(), node('sms-in'));
-    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await editor.showSidebar('sms');
     await editor.page.locator('.sms-card[data-sms-account="account"]').waitFor();
     assert.doesNotMatch(await editor.page.locator('.sms-sidebar').innerText(), unresolvedText);
   });

@@ -70,39 +70,35 @@ export async function readNode(id: string): Promise<FlowNode | undefined> {
   return (await nodeRed.readFlows()).find((saved) => saved.id === id);
 }
 
-/** A field of a form and the value to enter. `type` is for a TypedInput. */
-export interface Entry {
-  property: string;
-  type?: string;
-  value?: string | boolean;
-}
+/** The value of a field: for a TypedInput, its type and the value, if the type has one. */
+export type FieldValue = string | boolean | readonly [type: string, value?: string];
 
 export function prefixOf(type: string): string {
   return type === 'sms-account' ? 'node-config-input' : 'node-input';
 }
 
 /** Enters a value into the form of a type. */
-export async function enter(form: Locator, type: string, { property, ...entry }: Entry): Promise<void> {
-  if (entry.type !== undefined) {
-    await editor.chooseType(property, entry.type);
-    if (entry.value !== undefined) {
-      await editor.typed(property).fill(String(entry.value));
-      await editor.typed(property).blur();
-    }
-    return;
-  }
+export async function enter(form: Locator, type: string, property: string, value: FieldValue): Promise<void> {
   const field = form.locator(`#${prefixOf(type)}-${property}`);
-  if (typeof entry.value === 'boolean') await field.setChecked(entry.value);
-  else if ((await field.evaluate((element) => element.tagName)) === 'SELECT')
-    await field.selectOption(entry.value ?? '');
-  else await field.fill(entry.value ?? '');
+  if (typeof value === 'boolean') await field.setChecked(value);
+  else if (typeof value === 'string') {
+    if ((await field.evaluate((element) => element.tagName)) === 'SELECT') await field.selectOption(value);
+    else await field.fill(value);
+  } else {
+    const [typeOfField, written] = value;
+    await editor.chooseType(property, typeOfField);
+    if (written === undefined) return;
+    await editor.typed(property).fill(written);
+    await editor.typed(property).blur();
+  }
 }
 
 /** Asserts that the form of a type has a value. */
-export async function assertHolds(form: Locator, type: string, { property, ...entry }: Entry): Promise<void> {
+export async function assertHolds(form: Locator, type: string, property: string, value: FieldValue): Promise<void> {
   const field = form.locator(`#${prefixOf(type)}-${property}`);
-  if (typeof entry.value === 'boolean') assert.equal(await field.isChecked(), entry.value, property);
-  else if (entry.value !== undefined) assert.equal(await field.inputValue(), entry.value, property);
-  if (entry.type !== undefined)
-    assert.equal(await form.locator(`#node-input-${property}Type`).inputValue(), entry.type);
+  if (typeof value === 'boolean') return assert.equal(await field.isChecked(), value, property);
+  const [typeOfField, written] = typeof value === 'string' ? [undefined, value] : value;
+  if (written !== undefined) assert.equal(await field.inputValue(), written, property);
+  if (typeOfField !== undefined)
+    assert.equal(await form.locator(`#node-input-${property}Type`).inputValue(), typeOfField);
 }

@@ -64,7 +64,7 @@ describe('The editor in each language', function () {
       await editor.open(nodeRed, { language });
       // The height fits the longest form.
       await editor.page.setViewportSize({ width: 1280, height: 1900 });
-      await editor.showHelp();
+      await editor.showSidebar('help');
       for (const type of paletteTypes) {
         assert.equal(await editor.paletteLabel(type), catalogs.get(`${type}.label.palette`));
         await checkForm(type, await editor.openForm(type));

@@ -4,9 +4,6 @@ import type { FlowNode } from '../node-red-process';
 import type { EditorOptions } from './editor';
 import { editor, nodeRed, tab, useEditor } from './use-editor';
 
-/** The parts of the editor's interface that the tests use. */
-declare const RED: { sidebar: { show(id: string): void } };
-
 /** The simulator of the running test. */
 export let simulator: Simulator;
 /** Id of the account. Each test uses another id, because an account whose login changes imports its former data. */
@@ -104,7 +101,7 @@ export async function open(flows: FlowNode[], options: EditorOptions = {}): Prom
   await editor.open(nodeRed, options);
   // Ignores earlier problems: the page of the previous test reports that its account does not exist.
   editor.takeProblems();
-  await editor.page.evaluate(() => RED.sidebar.show('sms'));
+  await editor.showSidebar('sms');
   await content().waitFor();
 }
 

@@ -34,9 +34,6 @@ const filled = [
   ['optOuts', 1],
 ] as const;
 
-/** The parts of the editor's interface that the tests use. */
-declare const RED: { sidebar: { show(id: string): void } };
-
 describe('the sidebar tab SMS', function () {
   this.timeout(90_000);
   useSidebar();
@@ -47,7 +44,7 @@ describe('the sidebar tab SMS', function () {
     if (nodeRedGeneration >= 5) await says(editor.page.locator('.red-ui-sidebar-banner-label'), /^SMS$/);
     await nodeRed.deploy([tab, account(), { ...receiving(), d: true }]);
     await editor.reload();
-    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await editor.showSidebar('sms');
     await says(card(), 'Nothing is polled');
     const id = await editor.drag('sms-in', 300, 300);
     await editor.openForm(id);
@@ -91,7 +88,7 @@ describe('the sidebar tab SMS', function () {
       sent = route.request().postDataJSON();
       return route.fulfill({ json: { ok: true } });
     });
-    await page.evaluate(() => RED.sidebar.show('sms'));
+    await editor.showSidebar('sms');
     await says(card(), 'Store: The former store cannot be read.');
     const help = await card().getByRole('link', { name: 'SMS_STORE' }).getAttribute('href');
     assert.match(help ?? '', /docs\/troubleshooting\.md#sms_store$/);
@@ -148,7 +145,7 @@ describe('the sidebar tab SMS', function () {
     await card().getByRole('button', { name: 'Edit Main' }).click();
     await editor.form();
     await card('other').getByRole('button', { name: 'Edit Other', disabled: true }).waitFor();
-    await editor.page.evaluate(() => RED.sidebar.show('help'));
+    await editor.showSidebar('help');
     await editor.page.locator('#sms-account-overview').click();
     await content().waitFor();
     await editor.page.locator('#node-config-input-name').fill('Renamed');
@@ -156,7 +153,7 @@ describe('the sidebar tab SMS', function () {
     await says(card(), 'Renamed');
     await nodeRed.deploy([tab, account({ name: 'Renamed' }), receiving()]);
     await editor.reload();
-    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await editor.showSidebar('sms');
     await says(card(), 'Renamed');
     await card('other').waitFor({ state: 'detached' });
   });
@@ -196,7 +193,7 @@ describe('the sidebar tab SMS', function () {
       const guarded = await startNodeRed({ settings: { adminAuth }, flows });
       try {
         await editor.open(guarded);
-        await editor.page.evaluate(() => RED.sidebar.show('sms'));
+        await editor.showSidebar('sms');
         if (missing === 'sms-account.write') {
           await shelf('optOuts', 0).click();
           await says(content(), 'You do not have permission to see or change opted-out numbers');
@@ -216,7 +213,7 @@ describe('the sidebar tab SMS', function () {
 
   it('shows problems first, and hides counts of zero', async () => {
     await openFilled();
-    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await editor.showSidebar('sms');
     for (const [state, count] of filled) await shelf(state, count).waitFor();
     await says(card(), 'Sending: failing');
     const text = await card().innerText();
@@ -290,7 +287,7 @@ describe('the sidebar tab SMS', function () {
 
   async function openLists(options: EditorOptions): Promise<void> {
     await editor.open(nodeRed, options);
-    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await editor.showSidebar('sms');
     let entries = 0;
     for (const [state, count] of filled) {
       await shelf(state, count).click();
