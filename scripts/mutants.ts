@@ -30,7 +30,7 @@ function copyProject(): string {
   const copy = mkdtempSync(join(tmpdir(), 'sms-mutants-'));
   const isLinked = (path: string) => /(?:^|\/)(?:node_modules|\.cache|\.git|dist)$/.test(path);
   cpSync(root, copy, { recursive: true, filter: (path) => !isLinked(relative(root, path)) });
-  const packages = ['', 'test/node-red-5/', 'test/example-packages/', 'test/flow-library/'];
+  const packages = ['', 'test/node-red-5/', 'test/example-packages/'];
   for (const path of ['.cache', ...packages.map((folder) => `${folder}node_modules`)]) {
     if (existsSync(join(root, path))) symlinkSync(join(root, path), join(copy, path));
   }

@@ -80,7 +80,7 @@ function prepare() {
       stop(`The tests need ${debianPackage}. See above.`);
     }
   }
-  for (const folder of ['flow-library', 'reference', 'example-packages']) installFolder(folder);
+  for (const folder of ['reference', 'example-packages']) installFolder(folder);
 }
 
 /** Describes a Node.js with a Node-RED. */

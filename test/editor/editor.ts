@@ -8,7 +8,6 @@ interface Red {
   _(key: string): string;
   nodes: {
     getType(type: string): unknown;
-    getNodeHelp(type: string): string;
     node(id: string): EditorNode | null;
     createCompleteNodeSet(): FlowNode[];
     clear(): void;
@@ -402,11 +401,6 @@ export class Editor {
   async paletteLabel(type: string): Promise<string> {
     const label = this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"] .red-ui-palette-label`);
     return inOneLine(await label.textContent());
-  }
-
-  /** Returns the help of a type, as HTML. */
-  help(type: string): Promise<string> {
-    return this.page.evaluate((wanted) => RED.nodes.getNodeHelp(wanted), type);
   }
 
   /** Chooses the type of a TypedInput from its menu. */

@@ -106,6 +106,7 @@ describe('a form in the editor', function () {
 
       await editor.loadFlows();
       assert.equal(await editor.icon(id), readFileSync(join(icons, `${type}.svg`), 'utf8'));
+      assert.equal(await editor.label(id), values[type]?.name);
       for (const label of await editor.portLabels(id)) assert.match(label, /^\p{L}[\p{L}, -]+$/u);
       form = await editor.openForm(id);
       for (const [property, value] of fieldsOf(type)) await assertHolds(form, type, property, value);

@@ -80,6 +80,20 @@ describe('the package as npm would publish it', () => {
     assert.equal(packed.json['node-red'].version, '>=4.0.0');
   });
 
+  it('meets the rules of the flow library: facts, keyword and examples', () => {
+    const { license, keywords, repository, bugs, 'node-red': declared } = packed.json;
+    assert.equal(license, 'Apache-2.0');
+    assert.ok(keywords.includes('node-red'));
+    for (const { url } of [repository, bugs]) assert.ok(URL.canParse(url), url);
+    const examples = packed.files
+      .filter((file) => file.startsWith('examples/'))
+      .flatMap((file) => readJson<{ type: string }[]>(join(packed.folder, file)).map(({ type }) => type));
+    assert.deepEqual(
+      Object.keys(declared.nodes).filter((type) => !examples.includes(type)),
+      [],
+    );
+  });
+
   it('depends only on packages with permissive licences', () => {
     const paths = runtimeDependencies();
     assert.ok(paths.length >= Object.keys(packed.json.dependencies).length);

@@ -11,9 +11,9 @@ export interface PackageJson {
   name: string;
   version: string;
   license: string;
-  main: string;
-  types: string;
-  exports: Record<string, string | Record<string, string>>;
+  keywords: string[];
+  repository: { url: string };
+  bugs: { url: string };
   files: string[];
   bin?: Record<string, string>;
   scripts: Record<string, string>;

@@ -26,7 +26,7 @@ function findFilesWith(pattern: RegExp): string[] {
 
 describe('the files of the project', () => {
   it('have no download address in a lock file', () => {
-    for (const folder of ['', 'test/node-red-5', 'test/flow-library', 'test/reference', 'test/example-packages']) {
+    for (const folder of ['', 'test/node-red-5', 'test/reference', 'test/example-packages']) {
       const packages = Object.values(readJson<PackageLock>(join(root, folder, 'package-lock.json')).packages);
       assert.ok(packages.length > 1);
       assert.ok(
