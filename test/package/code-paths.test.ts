@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CodePath } from '../code-paths/recorder';
 import { root } from './packed';
+import { readPage } from './pages';
 
 /**
  * Maximum number of files, and of moves from one file to another, in each scenario. They are in a table in
  * docs/architecture.md.
  */
-const budgets = [
-  ...readFileSync(join(root, 'docs', 'architecture.md'), 'utf8').matchAll(/^\| (a [a-z ]+) \| (\d+) \| (\d+) \|$/gm),
-].map(([, scenario = '', files, moves]) => ({ scenario, maxFiles: Number(files), maxMoves: Number(moves) }));
+const budgets = [...readPage('docs/architecture.md').matchAll(/^\| (a [a-z ]+) \| (\d+) \| (\d+) \|$/gm)].map(
+  ([, scenario = '', files, moves]) => ({ scenario, maxFiles: Number(files), maxMoves: Number(moves) }),
+);
 
 describe('the path of a message through src/', function () {
   this.timeout(120_000);

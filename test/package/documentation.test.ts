@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parse as parseYaml } from 'yaml';
@@ -8,6 +8,7 @@ import { badgeWords } from '../../nodes/badge-words';
 import { startSimulator } from '../../simulator';
 import { reasons } from '../../src';
 import { installPackage, type PackageJson, readJson, root } from './packed';
+import { codeBlocks, readPage as read } from './pages';
 
 const folders = ['', 'docs', ...listFolders('docs'), 'test', 'bench', '.github'];
 const pages = folders
@@ -20,7 +21,6 @@ function listFolders(folder: string): string[] {
     .map(({ name }) => `${folder}/${name}`);
 }
 
-const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const readme = read('README.md');
 const repository = 'https://github.com/messaging-service/node-red-sms';
 
@@ -56,13 +56,6 @@ function isWellFormed(address: string): boolean {
   const { protocol, hostname, username } = new URL(address);
   if (hostname === '127.0.0.1') return protocol === 'http:';
   return protocol === 'https:' && hostname.includes('.') && username === '' && !/[.,;]$/.test(address);
-}
-
-/** Returns the code blocks of a language, in order. */
-function codeBlocks(page: string, language: string): string[] {
-  return [...page.matchAll(/^ *```(\w*)\n([\s\S]*?)^ *```$/gm)]
-    .filter(([, name]) => name === language)
-    .map(([, , code = '']) => code);
 }
 
 function withoutCode(page: string): string {

@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { startSimulator } from '../../simulator';
 import { type FlowNode, startNodeRed } from '../node-red-process';
-import { root } from './packed';
+import { codeBlocks, readPage } from './pages';
 
-const page = readFileSync(join(root, 'docs', 'migrating.md'), 'utf8');
-const flows = [...page.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(
-  ([, block = '']) => JSON.parse(block) as FlowNode[],
-);
+const flows = codeBlocks(readPage('docs/migrating.md'), 'json').map((block) => JSON.parse(block) as FlowNode[]);
 
 describe('docs/migrating.md', () => {
   it('has one flow of HTTP request nodes and one of SMS nodes', () => {

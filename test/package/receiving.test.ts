@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { skip } from '../skip';
-import { root } from './packed';
+import { readPage, runCommands } from './pages';
 
-const run = promisify(execFile);
-const read = (page: string): string => readFileSync(join(root, 'docs', page), 'utf8');
-const page = read('receiving.md');
+const page = readPage('docs/receiving.md');
 const nginx = /```nginx\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
 const directive = (name: string): string => new RegExp(`${name} (\\S+?);`).exec(nginx)?.[1] ?? '';
 const path = /location = (\S+)/.exec(nginx)?.[1] ?? '';
@@ -39,7 +32,7 @@ describe('docs/receiving.md', () => {
   after(() => nodeRed?.stop());
 
   it('tests a callback with the commands of two pages: 400, 401 or 404', async function () {
-    for (const text of [page, read('troubleshooting.md')]) {
+    for (const text of [page, readPage('docs/troubleshooting.md')]) {
       const [command = assert.fail('no curl')] = /^curl .*$/m.exec(text) ?? [];
       const statusOf = async (token: string, at = path): Promise<string> => {
         const line = command
@@ -47,17 +40,11 @@ describe('docs/receiving.md', () => {
           .replace('https://flows.example.com', nodeRed.url)
           .replace('/sms/callback', at)
           .replace('<token>', token);
-        const { stdout } = await run('sh', ['-c', line]);
-        return stdout.split(' ')[1] ?? '';
+        return (await runCommands(this, line)).split(' ')[1] ?? '';
       };
-      try {
-        assert.equal(await statusOf('the-token'), '400');
-        assert.equal(await statusOf('another'), '401');
-        assert.equal(await statusOf('the-token', '/sms/wrong'), '404', 'another path');
-      } catch (error) {
-        if ((error as { code?: unknown }).code !== 127) throw error;
-        skip(this, 'curl is not installed');
-      }
+      assert.equal(await statusOf('the-token'), '400');
+      assert.equal(await statusOf('another'), '401');
+      assert.equal(await statusOf('the-token', '/sms/wrong'), '404', 'another path');
     }
   });
 

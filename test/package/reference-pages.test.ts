@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { buildPage, pages } from '../../scripts/build-reference';
-import { root } from './packed';
+import { readPage } from './pages';
 
 describe('docs/reference', () => {
   for (const page of pages) {
     it(`has the current properties, errors and metrics in ${page}`, () => {
-      const text = readFileSync(join(root, 'docs', 'reference', page), 'utf8');
+      const text = readPage(`docs/reference/${page}`);
       assert.equal(text, buildPage(page), 'Run npm run docs.');
     });
   }

@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { startSimulator } from '../../simulator';
-import { skip } from '../skip';
-import { root } from './packed';
+import { codeBlocks, readPage, runCommands } from './pages';
 
-const run = promisify(execFile);
-const page = readFileSync(join(root, 'docs', 'reference', 'simulator.md'), 'utf8');
+const page = readPage('docs/reference/simulator.md');
+
 describe('docs/reference/simulator.md', () => {
   it('has working examples of its control interface', async function () {
-    const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
-    const commands = blocks.find((block) => block.includes('curl ')) ?? '';
+    const commands = codeBlocks(page, 'sh').find((block) => block.includes('curl ')) ?? '';
     const simulator = await startSimulator();
     try {
       const script = commands.replaceAll('http://127.0.0.1:8025/', simulator.pageUrl);
       assert.ok(script.split('\n').filter((line) => line.startsWith('curl ')).length > 9);
-      await run('sh', ['-e', '-c', script.replace(/^curl .*control\/reset.*$/m, '')]);
+      await runCommands(this, script.replace(/^curl .*control\/reset.*$/m, ''));
       assert.deepEqual(
         simulator.incoming.map(({ body, inReplyToId }) => [body, inReplyToId]),
         [
@@ -28,19 +22,15 @@ describe('docs/reference/simulator.md', () => {
       const { account, faults } = simulator.describe(1);
       assert.deepEqual((account as Record<string, unknown>).groups, { nurses: ['Anna', '6421555124'] });
       assert.deepEqual(faults, { incoming: { fault: { drop: 'after' }, left: 1 } });
-      await run('sh', ['-e', '-c', script]);
+      await runCommands(this, script);
       assert.equal(simulator.incoming.length, 0);
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== 127) throw error;
-      skip(this, 'curl is not installed');
     } finally {
       await simulator.close();
     }
   });
 
   it('documents every path and fault of its control interface', () => {
-    const read = (file: string) => readFileSync(join(root, 'simulator', file), 'utf8');
-    const control = read('control.ts');
+    const control = readPage('simulator/control.ts');
     const paths = [
       ...[...control.matchAll(/^ {2}'?([\w-]+)'?: \{$/gm)].map(([, name]) => name),
       ...[...control.matchAll(/^ {2}(\w+): \(simulator, query\)/gm)].map(([, name]) => name),
@@ -51,7 +41,9 @@ describe('docs/reference/simulator.md', () => {
       paths.filter((path) => !page.includes(`\`${path}\``)),
       [],
     );
-    const kinds = [...(/^const fields = \[([\s\S]*?)\]/m.exec(read('fault-input.ts'))?.[1] ?? '').matchAll(/'(\w+)'/g)];
+    const kinds = [
+      ...(/^const fields = \[([\s\S]*?)\]/m.exec(readPage('simulator/fault-input.ts'))?.[1] ?? '').matchAll(/'(\w+)'/g),
+    ];
     assert.ok(kinds.length > 9);
     assert.deepEqual(
       kinds.map(([, kind]) => kind).filter((kind) => !page.includes(`"${kind}"`)),

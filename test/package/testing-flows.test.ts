@@ -1,28 +1,22 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startSimulator } from '../../simulator';
 import { type FlowNode, startNodeRed } from '../node-red-process';
 import { root } from './packed';
+import { codeBlocks, readPage } from './pages';
 
 const run = promisify(execFile);
-const page = readFileSync(join(root, 'docs', 'testing-flows.md'), 'utf8');
-
-/** Returns the code blocks of a language. */
-function blocks(language: string): string[] {
-  return [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code = '']) =>
-    name === language ? [code] : [],
-  );
-}
+const page = readPage('docs/testing-flows.md');
 
 describe('docs/testing-flows.md', function () {
   this.timeout(60_000);
   // This folder is inside the project, so that its files can import the package by name.
   const folder = join(root, '.cache', `testing-flows-${process.pid}`);
-  const [flows = ''] = blocks('json');
-  const [testOfOneFlow = '', testOfDeployedFlows = ''] = blocks('js');
+  const [flows = ''] = codeBlocks(page, 'json');
+  const [testOfOneFlow = '', testOfDeployedFlows = ''] = codeBlocks(page, 'js');
 
   after(() => rmSync(folder, { recursive: true, force: true }));
 
