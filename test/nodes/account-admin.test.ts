@@ -268,13 +268,12 @@ describe('the admin routes of accounts', () => {
 
   it('perform an action, or answer 404, 409 or 503', async () => {
     const ask = await serve(createNode('a', 'login'));
-    const decide = (entry: string, action: string) => ask(`a/entries/${entry}`, { action });
-    assert.equal((await decide('k1', 'send')).status, 200);
-    assert.equal((await decide('k1', 'discard')).status, 200);
-    assert.equal((await decide('k2', 'discard')).status, 404);
-    assert.equal((await decide('k1', 'deliver')).status, 409);
-    const { status, body } = await decide('broken', 'send');
-    assert.deepEqual([status, (body as unknown as { error: { code: string } }).error.code], [503, 'SMS_STORE']);
+    const decide = async (entry: string, action: string) => (await ask(`a/entries/${entry}`, { action })).status;
+    assert.equal(await decide('k1', 'send'), 200);
+    assert.equal(await decide('k1', 'discard'), 200);
+    assert.equal(await decide('k2', 'discard'), 404);
+    assert.equal(await decide('k1', 'deliver'), 409);
+    assert.equal(await decide('broken', 'send'), 503);
   });
 
   it('apply one action to all entries of a state', async () => {
@@ -416,26 +415,6 @@ describe('the admin routes of accounts', () => {
     const { body: own } = await helper.request().get('/sms-account/account/state').expect(200);
     assert.deepEqual([body.account, body.copy], [own, own]);
     assert.equal(body.broken.error.code, 'SMS_CONFIG');
-  });
-
-  it('forget the account of a removed subflow, and list a new one', async () => {
-    const sim = await startService();
-    const flow = await RunningFlow.start([
-      { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },
-      account(sim, { id: 'inner', z: 'sub' }),
-      { id: 'in', type: 'sms-in', z: 'sub', account: 'inner', wires: [[]] },
-      { id: 'one', type: 'subflow:sub', name: '', wires: [] },
-    ]);
-    const [ids = []] = await readAccounts();
-    assert.equal(ids.length, 1);
-    await flow.deploy([]);
-    assert.deepEqual(await readAccounts(), []);
-    await helper.request().get(`/sms-account/${ids[0]}/state`).expect(404);
-    await helper.request().get(`/sms-account/${ids[0]}/entries?state=kept`).expect(404);
-    const { text } = await helper.request().get('/sms-account/metrics').expect(200);
-    assert.doesNotMatch(text, /account="/);
-    await flow.deploy([account(sim, { id: 'live' })]);
-    assert.deepEqual(await readAccounts(), [['live']]);
   });
 
   it('keep the first node of an account over its redeploy', async () => {

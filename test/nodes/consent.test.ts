@@ -272,16 +272,13 @@ describe('an account with opt-out and prefixes', () => {
   });
 
   describe('opt-out and prefixes of several account nodes of one login', () => {
-    const second = (settings: Record<string, unknown>) => ({
-      ...account(sim, settings),
-      id: 'second',
-    });
+    const second = (settings: Record<string, unknown>) => account(sim, { id: 'second', ...settings });
 
     it('apply to all nodes if one node enables them, with the words of all', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sender({ account: 'second' })),
         second({ optOut: true, optOutWords: 'weg' }),
-        { ...second({ optOut: true }), id: 'third' },
+        second({ id: 'third', optOut: true }),
       ]);
       await say(flow, 'weg', one);
       await say(flow, 'stop', two);

@@ -6,7 +6,7 @@ import type { Node, NodeAPI, NodeInitializer } from 'node-red';
 import { FlowSender } from '../../nodes/runtime/flow-sender';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, RunningFlow, sink, useService } from './running-flow';
+import { account, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const handset = '64215551234';
 
@@ -39,23 +39,20 @@ const slowNode = (name: string): FlowNode => ({ id: 'slow', type: 'slow', name, 
 describe('a node during a deploy', () => {
   const sim = useService();
 
-  const bodies = (flow: RunningFlow, id = 'got') => flow.payloads(id);
-
-  for (const inSubflow of [false, true]) {
-    const where = inSubflow ? 'in a subflow' : 'on a tab';
-
+  const onTab = [smsNode('in', { wires: [['got', 'other']] })];
+  const inSubflow: FlowNode[] = [
+    { id: 'sub', type: 'subflow', name: '', in: [], out: [{ x: 1, y: 1, wires: [{ id: 'in', port: 0 }] }] },
+    smsNode('in', { x: 1, y: 1, z: 'sub', wires: [] }),
+    { id: 'one', type: 'subflow:sub', name: '', wires: [['got', 'other']] },
+  ];
+  for (const [where, receiver] of [
+    ['on a tab', onTab],
+    ['in a subflow', inSubflow],
+  ] as const) {
     it(`loses no message if its next node is being replaced, ${where}`, async () => {
-      const receiver = { id: 'in', type: 'sms-in', account: 'account', wires: inSubflow ? [] : [['got', 'other']] };
-      const out = { x: 1, y: 1, wires: [{ id: 'in', port: 0 }] };
       const nodes = (name: string) => [
         account(sim),
-        ...(inSubflow
-          ? [
-              { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [out] },
-              { ...receiver, x: 1, y: 1, z: 'sub' },
-              { id: 'one', type: 'subflow:sub', name: '', wires: [['got', 'other']] },
-            ]
-          : [receiver]),
+        ...receiver,
         { ...sink('got'), name },
         sink('other'),
         slowNode(name),
@@ -68,21 +65,15 @@ describe('a node during a deploy', () => {
         await sim.until(() => sim.incoming.every(({ read }) => read));
       });
       sim.reply({ from: handset, body: 'after' });
-      await flow.messages('got', 4);
-      await sleep(50);
-      assert.deepEqual(bodies(flow), ['before', 'first', 'second', 'after']);
-      assert.deepEqual(bodies(flow, 'other'), ['before', 'first', 'second', 'after']);
+      for (const id of ['got', 'other']) {
+        assert.deepEqual(payloadsOf(await flow.messages(id, 4)), ['before', 'first', 'second', 'after']);
+      }
       assert.ok(flow.received('got').every(({ sms }) => !('redelivered' in (sms ?? {}))));
     });
   }
 
   it('sends a message immediately if its next nodes stay', async () => {
-    const nodes = (name: string) => [
-      account(sim),
-      { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
-      sink('got'),
-      slowNode(name),
-    ];
+    const nodes = (name: string) => [account(sim), smsNode('in'), sink('got'), slowNode(name)];
     const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
     await deploySlowly(flow, nodes('b'), async () => {
       sim.reply({ from: handset, body: 'hello' });
@@ -93,9 +84,9 @@ describe('a node during a deploy', () => {
   it('keeps an error until its Catch node is replaced', async () => {
     const nodes = (name: string) => [
       account(sim),
-      { id: 'in', type: 'sms-in', account: 'account', wires: [[]] },
-      { id: 'send', type: 'sms-send', account: 'account', wires: [[]] },
-      { id: 'keeping', type: 'sms-send', account: 'account', keep: true, wires: [[]] },
+      smsNode('in'),
+      smsNode('send'),
+      smsNode('send', { id: 'keeping', keep: true }),
       { id: 'catch', type: 'catch', name, scope: null, uncaught: false, wires: [['caught']] },
       sink('caught'),
       slowNode(name),

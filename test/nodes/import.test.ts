@@ -5,7 +5,17 @@ import helper from 'node-red-node-test-helper';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { until } from '../until';
-import { account, bodiesOf, catcher, createUserDir, RunningFlow, sink, stopLater, useService } from './running-flow';
+import {
+  account,
+  bodiesOf,
+  catcher,
+  createUserDir,
+  RunningFlow,
+  sink,
+  smsNode,
+  stopLater,
+  useService,
+} from './running-flow';
 
 const handset = '64215551234';
 const [disk, memory, redis] = ['disk', 'memory', 'redis'] as const;
@@ -30,16 +40,8 @@ describe('an account node whose login or store changes', () => {
   function nodes(store: string, properties: Record<string, unknown> = {}): FlowNode[] {
     return [
       account(sim, { store, credentials: { ...sim.credentials, redisUrl }, ...properties }),
-      {
-        id: 'in',
-        type: 'sms-in',
-        account: 'account',
-        acknowledge: 'flow',
-        inputs: 1,
-        ackTimeout: '600',
-        wires: [['got']],
-      },
-      { id: 'send', type: 'sms-send', account: 'account', keep: true, expire: '0', wires: [['sent'], []] },
+      smsNode('in', { acknowledge: 'flow', inputs: 1, ackTimeout: '600' }),
+      smsNode('send', { keep: true, expire: '0', wires: [['sent'], []] }),
       ...['got', 'sent'].map(sink),
       ...catcher(),
     ];
@@ -139,7 +141,7 @@ describe('an account node whose login or store changes', () => {
     await before.stop();
     await server.kill();
     const pollsBefore = sim.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
-    const plain = { id: 'plain', type: 'sms-send', account: 'account', wires: [['plainSent'], []] };
+    const plain = smsNode('send', { id: 'plain', wires: [['plainSent'], []] });
     const running = await start([...nodes(disk), plain, sink('plainSent')]);
     await until(() => warnings(running).length > 0);
     assert.match(warnings(running)[0] ?? '', /former login or store \(redis\).*not been imported: .*ECONNREFUSED/);

@@ -85,7 +85,7 @@ describe('the limits of an account in a flow', () => {
   });
 
   describe('several account nodes of one login', () => {
-    const second = (limits: Record<string, unknown>) => ({ ...account(sim, limits), id: 'second' });
+    const second = (limits: Record<string, unknown>) => account(sim, { id: 'second', ...limits });
 
     it('apply all limits to each message, and name the limit and its end', async () => {
       const flow = await RunningFlow.start([

@@ -54,17 +54,6 @@ describe('the outputs of sms-send', () => {
     assert.equal(Math.floor(counts.copied / many / 100), 0, `${counts.copied} characters`);
   });
 
-  it('copy all other properties for each recipient', () => {
-    const { RED } = startCounting();
-    const list = numbers(2);
-    const copies = failAll(RED, { topic: list, payload: list } as unknown as SmsMessage, list);
-    assert.deepEqual(
-      copies.map(({ payload }) => payload),
-      [list, list],
-    );
-    assert.equal(new Set([list, ...copies.map(({ payload }) => payload)]).size, 3);
-  });
-
   it('copy no recipient list if an answer is missing', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);

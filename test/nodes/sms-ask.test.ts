@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, blocked, createUserDir, RunningFlow, sink, useService } from './running-flow';
+import { askNode, blocked, createUserDir, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -81,9 +81,7 @@ describe('sms-ask', () => {
 
   describe('output 2', () => {
     it('sends a copy for each recipient without an answer, with the reason', async () => {
-      const flow = await start({ answers, wait: 0.02 }, [
-        { id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
-      ]);
+      const flow = await start({ answers, wait: 0.02 }, [smsNode('status', { wires: [[]] })]);
       const third = '64215558888';
       await ask(flow, { topic: [handset, other, third, blocked] });
       sim.status({ messageId: idOf(0), msisdn: other, statusCode: 'EXP' });
@@ -184,11 +182,11 @@ describe('sms-ask', () => {
   });
 
   it('marks the reply for sms-in, whose filter notAwaited leaves it out', async () => {
-    const receiver = (id: string, filter: string): FlowNode[] => [
-      { id, type: 'sms-in', account: 'account', filter, wires: [[`${id} sink`]] },
-      sink(`${id} sink`),
+    const receivers = [
+      smsNode('in', { id: 'all', wires: [['all sink']] }),
+      smsNode('in', { id: 'rest', filter: 'notAwaited', wires: [['rest sink']] }),
     ];
-    const flow = await start({ answers }, [...receiver('all', 'all'), ...receiver('rest', 'notAwaited')]);
+    const flow = await start({ answers }, [...receivers, ...['all sink', 'rest sink'].map(sink)]);
     await ask(flow);
     for (const body of ['who?', 'yes', 'and more']) reply(body);
     const [unclear, answer, more] = await flow.messages('all sink', 3);

@@ -32,42 +32,40 @@ describe('sms-outbox', () => {
     return sim.requests.filter(({ endpoint }) => endpoint === 'outbox').length;
   }
 
-  describe('the record (§2.4)', () => {
-    it('sends each record with body, recipients and types, always by GET', async () => {
-      sim.addContact('Anna', handset);
-      await sendElsewhere('first', `Anna ${other}`);
-      await sendElsewhere('second');
-      sim.deleteMessage('id-second');
-      const flow = await start();
-      await trigger(flow, { topic: 'asked', payload: 'asked', kept: { deep: 1 } });
-      const got = await flow.messages('got', 2);
-      const [first, second] = got;
-      assert.deepEqual(first?.sms, {
-        messageId: 'id-first',
-        body: 'first',
-        recipientCount: 2,
-        recipients: `Anna, ${other}`,
-        messageDate: sim.messages[0]?.messageDate,
-        statusCode: 'SNT',
-        deleted: false,
-        recipientsList: [
-          { from: '642100000001', to: handset, name: 'Anna', statusCode: 'SNT', channel: 'Sms' },
-          { from: '642100000001', to: other, statusCode: 'SNT', channel: 'Sms' },
-        ],
-      });
-      assert.deepEqual([first?.payload, first?.topic], ['first', `${handset} ${other}`]);
-      assert.deepEqual([second?.sms?.deleted, second?.sms?.recipientCount], [true, 1]);
-      assert.deepEqual(
-        got.map(({ kept, parts }) => [kept, parts?.index, parts?.count, parts?.type, parts?.id === first?.parts?.id]),
-        [
-          [{ deep: 1 }, 0, 2, 'array', true],
-          [{ deep: 1 }, 1, 2, 'array', true],
-        ],
-      );
-      assert.notEqual(first?.kept, second?.kept);
-      assert.equal(first?._msgid, second?._msgid);
-      assert.deepEqual([sim.requests.at(-1)?.method, sim.requests.at(-1)?.path], ['GET', '/api/3/sms/out/poll']);
+  it('sends each record with body, recipients and types, always by GET', async () => {
+    sim.addContact('Anna', handset);
+    await sendElsewhere('first', `Anna ${other}`);
+    await sendElsewhere('second');
+    sim.deleteMessage('id-second');
+    const flow = await start();
+    await trigger(flow, { topic: 'asked', payload: 'asked', kept: { deep: 1 } });
+    const got = await flow.messages('got', 2);
+    const [first, second] = got;
+    assert.deepEqual(first?.sms, {
+      messageId: 'id-first',
+      body: 'first',
+      recipientCount: 2,
+      recipients: `Anna, ${other}`,
+      messageDate: sim.messages[0]?.messageDate,
+      statusCode: 'SNT',
+      deleted: false,
+      recipientsList: [
+        { from: '642100000001', to: handset, name: 'Anna', statusCode: 'SNT', channel: 'Sms' },
+        { from: '642100000001', to: other, statusCode: 'SNT', channel: 'Sms' },
+      ],
     });
+    assert.deepEqual([first?.payload, first?.topic], ['first', `${handset} ${other}`]);
+    assert.deepEqual([second?.sms?.deleted, second?.sms?.recipientCount], [true, 1]);
+    assert.deepEqual(
+      got.map(({ kept, parts }) => [kept, parts?.index, parts?.count, parts?.type, parts?.id === first?.parts?.id]),
+      [
+        [{ deep: 1 }, 0, 2, 'array', true],
+        [{ deep: 1 }, 1, 2, 'array', true],
+      ],
+    );
+    assert.notEqual(first?.kept, second?.kept);
+    assert.equal(first?._msgid, second?._msgid);
+    assert.deepEqual([sim.requests.at(-1)?.method, sim.requests.at(-1)?.path], ['GET', '/api/3/sms/out/poll']);
   });
 
   describe('a read for an input of sms-outbox', () => {

@@ -54,14 +54,9 @@ describe('copies of a message that sms-send makes', () => {
         const { cloneMessage } = util;
         let copied = 0;
         let most = 0;
-        const isLast = () => flow.received('failed').length === many;
         util.cloneMessage = (message) => {
-          if (copied++ === 0) {
-            setImmediate(() => {
-              most = Math.max(most, copied);
-              copied = 0;
-            });
-          }
+          if (copied++ === 0) setImmediate(() => (copied = 0));
+          most = Math.max(most, copied);
           return cloneMessage(message);
         };
         try {
@@ -70,8 +65,8 @@ describe('copies of a message that sms-send makes', () => {
             .node('sent')
             .on('input', (message) => Object.assign(message, { recipients: 'changed', parts: 'changed' }));
           flow.send('send', { recipients, payload: 'hello', parts: { id: 'before' }, sms: { ackId: '1' } });
-          await until(isLast);
-          await sleep(20);
+          await flow.done('send', 1);
+          await until(() => flow.received('failed').length === many);
         } finally {
           util.cloneMessage = cloneMessage;
         }

@@ -6,7 +6,17 @@ import type { NodeInitializer } from 'node-red';
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from '../../nodes/runtime/stored-flow-message';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { blocked, bodiesOf, coreNode, createUserDir, RunningFlow, sendNode, sink, useService } from './running-flow';
+import {
+  blocked,
+  bodiesOf,
+  coreNode,
+  createUserDir,
+  RunningFlow,
+  sendNode,
+  sink,
+  smsNode,
+  useService,
+} from './running-flow';
 
 const handset = '64215551234';
 
@@ -91,7 +101,7 @@ describe('sms-send', () => {
   it('shows that its store cannot be opened, and stores messages when it can', async () => {
     const userDir = createUserDir();
     writeFileSync(join(userDir, 'sms-inbox'), 'in the way');
-    const plain = { id: 'plain', type: 'sms-send', account: 'account', wires: [['sent'], []] };
+    const plain = smsNode('send', { id: 'plain', wires: [['sent'], []] });
     const flow = await RunningFlow.start([...nodes({ keep: true }, { store: 'disk' }), plain], {
       settings: { userDir },
     });
@@ -139,25 +149,23 @@ describe('sms-send', () => {
     }
   });
 
-  describe('the option once of sms-send', () => {
-    it('repeats the outputs, marked as duplicate, and sends nothing', async () => {
-      const flow = await start({ once: 'key', onceType: 'msg' });
-      for (let time = 0; time < 2; time++) {
-        flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });
-        await flow.messages('sent', time + 1);
-      }
-      const [first, second] = flow.received('sent');
-      assert.equal(sim.requests.filter(({ path }) => path === '/api/3/sms/out').length, 1);
-      assert.deepEqual({ ...first?.sms, duplicate: true }, second?.sms);
-      const failed = await flow.messages('failed', 2);
-      assert.equal(failed[1]?.sms?.duplicate, true);
-      assert.equal(flow.completions.length, 2);
-      for (let time = 0; time < 2; time++) {
-        flow.send('send', { topic: handset, payload: 'hello', key: 'b' });
-        await flow.messages('sent', time + 3);
-        await flow.badge('send', { fill: 'green', shape: 'dot', text: ['sent', 'already sent'][time] ?? '' });
-      }
-    });
+  it('repeats the outputs for a duplicate (option once), and sends nothing', async () => {
+    const flow = await start({ once: 'key', onceType: 'msg' });
+    for (let time = 0; time < 2; time++) {
+      flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });
+      await flow.messages('sent', time + 1);
+    }
+    const [first, second] = flow.received('sent');
+    assert.equal(sim.requests.filter(({ path }) => path === '/api/3/sms/out').length, 1);
+    assert.deepEqual({ ...first?.sms, duplicate: true }, second?.sms);
+    const failed = await flow.messages('failed', 2);
+    assert.equal(failed[1]?.sms?.duplicate, true);
+    assert.equal(flow.completions.length, 2);
+    for (let time = 0; time < 2; time++) {
+      flow.send('send', { topic: handset, payload: 'hello', key: 'b' });
+      await flow.messages('sent', time + 3);
+      await flow.badge('send', { fill: 'green', shape: 'dot', text: ['sent', 'already sent'][time] ?? '' });
+    }
   });
 
   describe('unknown outcomes', () => {
@@ -183,10 +191,7 @@ describe('sms-send', () => {
   });
 
   describe('sms-send (conversations)', () => {
-    const receivers: FlowNode[] = [
-      { id: 'in', type: 'sms-in', account: 'account', wires: [['in sink']] },
-      sink('in sink'),
-    ];
+    const receivers = [smsNode('in', { wires: [['in sink']] }), sink('in sink')];
 
     it('adds the remembered value to a reply', async () => {
       const flow = await start({ messageIdType: 'uuid', remember: 'order', rememberType: 'msg' }, {}, receivers);
@@ -203,10 +208,9 @@ describe('sms-send', () => {
 
     it('remembers a value of any type, also the time of the input', async () => {
       const types = { bool: 'false', num: '7', json: '[1]', jsonata: 'payload & "!"', date: '' };
-      const sending = Object.entries(types).map(([rememberType, remember]) => ({
-        ...{ id: rememberType, type: 'sms-send', account: 'account', wires: [[]] },
-        ...{ messageId: rememberType, messageIdType: 'str', remember, rememberType },
-      }));
+      const sending = Object.entries(types).map(([id, remember]) =>
+        smsNode('send', { id, messageId: id, messageIdType: 'str', remember, rememberType: id, wires: [[]] }),
+      );
       const flow = await start({}, {}, [...receivers, ...sending]);
       const remembered: unknown[] = [];
       for (const id of Object.keys(types)) {

@@ -75,18 +75,6 @@ describe('sms-send with a body in a slow context store', () => {
     }
   }
 
-  it('sends a body that is read after the node was removed', async () => {
-    const flow = await start();
-    flow.send('send', { topic: handset });
-    await until(() => store.asked.length > 0);
-    const deployed = flow.deploy(nodes().filter(({ type }) => !type.startsWith('sms-')));
-    await nextTurn();
-    await store.answer(undefined, 'hello');
-    await deployed;
-    assert.deepEqual(bodiesOf(sim), ['hello']);
-    assert.deepEqual(codes(flow), [undefined]);
-  });
-
   it('keeps the order if a later body is read first', async () => {
     const flow = await start({ keep: true });
     for (const topic of [handset, '64215551235']) flow.send('send', { topic });

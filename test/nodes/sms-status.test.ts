@@ -62,28 +62,24 @@ describe('sms-status', () => {
     });
   });
 
-  describe('filter', () => {
-    it('sends only final and unknown codes with filter final', async () => {
-      const flow = await start({ filter: 'final' });
-      for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
-      await flow.messages('got', 3);
-      await sim.until(() => sim.statuses.every(({ read }) => read));
-      assert.deepEqual(flow.payloads('got'), ['RCV', 'ABC', 'ERR']);
-    });
+  it('sends only final and unknown codes with filter final', async () => {
+    const flow = await start({ filter: 'final' });
+    for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
+    await flow.messages('got', 3);
+    await sim.until(() => sim.statuses.every(({ read }) => read));
+    assert.deepEqual(flow.payloads('got'), ['RCV', 'ABC', 'ERR']);
   });
 
-  describe('the poll loop (§4.4, §7.2)', () => {
-    it('shows connecting, listening and errors, and recovers', async () => {
-      const flow = await start();
-      await flow.badge('status', listening);
-      assert.deepEqual(flow.statuses('status')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
-      sim.fault('status', { status: 500 }, 1);
-      await flow.badge('status', { fill: 'red', shape: 'ring', text: 'service error' });
-      await flow.badge('status', listening);
-      assert.deepEqual(
-        flow.received('caught').map(({ sms, error }) => [sms?.error?.code, error?.source.id]),
-        [['SMS_SERVICE', 'status']],
-      );
-    });
+  it('shows connecting, listening and errors, and recovers', async () => {
+    const flow = await start();
+    await flow.badge('status', listening);
+    assert.deepEqual(flow.statuses('status')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
+    sim.fault('status', { status: 500 }, 1);
+    await flow.badge('status', { fill: 'red', shape: 'ring', text: 'service error' });
+    await flow.badge('status', listening);
+    assert.deepEqual(
+      flow.received('caught').map(({ sms, error }) => [sms?.error?.code, error?.source.id]),
+      [['SMS_SERVICE', 'status']],
+    );
   });
 });

@@ -85,18 +85,4 @@ describe('an incoming message that no node receives', () => {
     assert.deepEqual(payloadsOf(received), ['first', 'second', 'third', 'third']);
     assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
   });
-
-  it('does not become unhandled during a full deployment', async () => {
-    const running = await RunningFlow.start(flow([receiver]));
-    running.send('ask', { topic: asked, payload: 'Come?' });
-    await running.done('ask', 1);
-    for (let round = 1; round <= 5; round++) {
-      const deployed = running.deploy(flow([receiver], { pause: round % 2 }));
-      write(`during ${round}`);
-      await deployed;
-      await running.messages('received', round);
-    }
-    assert.equal((await state()).counts.unhandled, 0);
-    assert.deepEqual(warnings(running), []);
-  });
 });

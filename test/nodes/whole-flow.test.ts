@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, type FlowMessage, RunningFlow, sink, useService } from './running-flow';
+import { account, catcher, type FlowMessage, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const handset = '64215551234';
 const path = '/sms/callback';
@@ -12,43 +12,25 @@ describe('a flow with all six nodes', () => {
   function nodes(publicUrl: string): FlowNode[] {
     return [
       account(sim),
-      {
-        id: 'send',
-        type: 'sms-send',
-        account: 'account',
-        to: 'topic',
-        toType: 'msg',
-        body: 'payload',
-        bodyType: 'msg',
-        messageId: '',
+      smsNode('send', {
         messageIdType: 'uuid',
         callbackNode: 'callback',
         callbackUrlType: 'node',
         callbackStatusNode: 'callback',
         callbackStatusUrlType: 'node',
         wires: [['sent'], ['failed']],
-      },
-      { id: 'in', type: 'sms-in', account: 'account', filter: 'all', acknowledge: 'auto', wires: [['replies']] },
-      {
-        id: 'status',
-        type: 'sms-status',
-        account: 'account',
-        filter: 'all',
-        acknowledge: 'auto',
-        wires: [['statuses']],
-      },
-      { id: 'outbox', type: 'sms-outbox', account: 'account', interval: '0.05', output: 'each', wires: [['records']] },
-      { id: 'feed', type: 'sms-feed', account: 'account', size: '8', sizeType: 'num', wires: [['feeds']] },
-      {
+      }),
+      smsNode('in', { wires: [['replies']] }),
+      smsNode('status', { wires: [['statuses']] }),
+      smsNode('outbox', { interval: '0.05', wires: [['records']] }),
+      smsNode('feed', { wires: [['feeds']] }),
+      smsNode('callback-in', {
         id: 'callback',
-        type: 'sms-callback-in',
-        account: 'account',
         path,
         publicUrl,
-        acknowledge: 'auto',
         wires: [['replies'], ['statuses']],
         credentials: { token: 'let me in' },
-      },
+      }),
       ...['sent', 'failed', 'replies', 'statuses', 'records', 'feeds'].map(sink),
       ...catcher(),
     ];

@@ -39,9 +39,9 @@ interface Question<Value> {
 
 const RED = { settings: {}, nodes: { getNode: () => null } } as unknown as NodeAPI;
 
-function readAccount(config: Partial<AccountConfig>): void {
+function readAccount(config: Partial<AccountConfig>, redisUrl?: string): void {
   const whole = { baseUrl: 'https://sms.example.com', store: 'memory', ...config } as AccountConfig;
-  parseAccount(RED, whole, { apiKey: 'key', redisUrl: 'redis://localhost' }, () => {});
+  parseAccount(RED, whole, { apiKey: 'key', redisUrl }, () => {});
   parseMaxLength(whole);
 }
 
@@ -53,31 +53,17 @@ function ask<Value>(question: Question<Value>): Question<unknown> {
   return question as Question<unknown>;
 }
 
+/** Splits `from-to`. */
+const splitHours = (hours: string) => hours.split('-') as [string, string];
+
 const numbers = Object.entries(limits['sms-account']);
 
 const questions: Record<string, Question<unknown>> = {
   'a base URL': ask<string>({
     form: (value) => checkBaseUrl(value, false),
     runtime: (baseUrl) => readAccount({ baseUrl }),
-    right: [
-      'https://e.com',
-      'https://e.com/a/',
-      ' https://e.com ',
-      'http://localhost:8080',
-      'http://[::1]',
-      'http://127.1',
-    ],
-    wrong: [
-      '',
-      ' ',
-      'e.com',
-      'http://e.com',
-      'ftp://e.com',
-      'https://u:p@e.com',
-      'https://e.com?a=b',
-      'https://e.com#a',
-      'https://',
-    ],
+    right: ['https://e.com', 'https://e.com/a/', ' https://e.com ', 'http://localhost:8080', 'http://[::1]'],
+    wrong: ['', 'e.com', 'http://e.com', 'ftp://e.com', 'https://u:p@e.com', 'https://e.com?a=b', 'https://e.com#a'],
   }),
   'a base URL if plain http is allowed': ask<string>({
     form: (value) => checkBaseUrl(value, true),
@@ -87,15 +73,8 @@ const questions: Record<string, Question<unknown>> = {
   }),
   'a Redis URL': ask<string>({
     form: checkRedisUrl,
-    runtime: (redisUrl) =>
-      parseAccount(
-        RED,
-        { baseUrl: 'https://e.com', store: 'redis' } as AccountConfig,
-        { apiKey: 'key', redisUrl },
-        () => {},
-      ),
+    runtime: (redisUrl) => readAccount({ store: 'redis' }, redisUrl),
     right: [
-      'redis://localhost',
       'redis://localhost/',
       'rediss://user:password@host:6379/0',
       'redis://:p%40ss%25@[::1]/15',
@@ -105,18 +84,10 @@ const questions: Record<string, Question<unknown>> = {
       '',
       'https://host',
       'redis:host',
-      'redis://a b',
-      'redis://',
       'redis:///0',
-      'redis://host/abc',
-      'redis://host/-1',
       'redis://host/1.5',
-      'redis://host/0/',
       'redis://host?db=1',
-      'redis://host/0?keyPrefix=foo:',
-      'redis://host#1',
       'redis://:p%zz@host',
-      'redis://%zz:p@host',
     ],
   }),
   recipients: ask<string>({
@@ -175,16 +146,7 @@ const questions: Record<string, Question<unknown>> = {
     form: (value) => checkCallbackUrl(value, 'callbackUrl'),
     runtime: (callbackUrl) => draft({ callbackUrl }),
     right: ['', 'https://e.com', 'HTTP://e.com/{!messageId}', 'mailto:office@e.com', 'https://e.com?a=%20'],
-    wrong: [
-      'e.com',
-      'https:e.com/x',
-      'https://e.com/a b',
-      'mailto:office',
-      'mailto:',
-      'ftp://e.com',
-      'https://',
-      'https://[e.com',
-    ],
+    wrong: ['e.com', 'https:e.com/x', 'https://e.com/a b', 'mailto:office', 'ftp://e.com', 'https://[e.com'],
   }),
   'an address for statuses': ask<string>({
     form: (value) => checkCallbackUrl(value, 'callbackStatusUrl'),
@@ -213,34 +175,13 @@ const questions: Record<string, Question<unknown>> = {
     right: ['https://e.com', 'http://e.com:1880/', ' https://e.com/a '],
     wrong: ['e.com', 'https://e.com?', 'https://e.com/#', 'https:e.com', 'https://', 'ftp://e.com'],
   }),
-  'the beginning of quiet hours': ask<readonly [string, string]>({
-    form: ([from, to]) => checkQuietTime('quietFrom', from, to),
+  'quiet hours': ask<readonly [string, string]>({
+    form: ([from, to]) => checkQuietTime('quietFrom', from, to) ?? checkQuietTime('quietTo', to, from),
     runtime: ([quietFrom, quietTo]) => readAccount({ quietFrom, quietTo }),
-    right: [
-      ['', ''],
-      ['21:00', '07:00'],
-      [' 00:00 ', '23:59'],
-    ],
-    wrong: [
-      ['9:00', '21:00'],
-      ['24:00', '07:00'],
-      ['21.00', '07:00'],
-      ['', '07:00'],
-      ['07:00', '07:00'],
-    ],
-  }),
-  'the end of quiet hours': ask<readonly [string, string]>({
-    form: ([from, to]) => checkQuietTime('quietTo', to, from),
-    runtime: ([quietFrom, quietTo]) => readAccount({ quietFrom, quietTo }),
-    right: [
-      ['', ''],
-      ['21:00', '07:00'],
-    ],
-    wrong: [
-      ['21:00', '7:00'],
-      ['21:00', ''],
-      ['07:00', '07:00'],
-    ],
+    right: ['-', '21:00-07:00', ' 00:00 -23:59'].map(splitHours),
+    wrong: ['9:00-21:00', '24:00-07:00', '21.00-07:00', '-07:00', '07:00-07:00', '21:00-7:00', '21:00-'].map(
+      splitHours,
+    ),
   }),
   'a time zone': ask<string>({
     form: checkTimeZone,
