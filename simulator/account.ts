@@ -82,9 +82,9 @@ export class Account {
     const msisdn = this.#contacts.get(name);
     this.#contacts.delete(name);
     if (msisdn === undefined || this.#names.get(msisdn) !== name) return;
-    const other = [...this.#contacts].find(([, number]) => number === msisdn)?.[0];
-    if (other === undefined) this.#names.delete(msisdn);
-    else this.#names.set(msisdn, other);
+    const otherName = [...this.#contacts].find(([, number]) => number === msisdn)?.[0];
+    if (otherName === undefined) this.#names.delete(msisdn);
+    else this.#names.set(msisdn, otherName);
   }
 
   removeGroup(name: string): void {
@@ -93,7 +93,7 @@ export class Account {
 
   /** Replaces all names of a handset by one name. `undefined` removes its names. */
   renameHandset(msisdn: string, name: string | undefined): void {
-    for (const [former, number] of [...this.#contacts]) if (number === msisdn) this.removeContact(former);
+    for (const [earlierName, number] of [...this.#contacts]) if (number === msisdn) this.removeContact(earlierName);
     if (name !== undefined) this.addContact(name, msisdn);
   }
 

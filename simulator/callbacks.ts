@@ -50,7 +50,7 @@ export class Callbacks {
   readonly #surroundings: CallbackSurroundings;
   readonly #retries: CallbackRetries;
   readonly #agent = new Agent({ connections: 64, headersTimeout: answerTimeoutMs, bodyTimeout: answerTimeoutMs });
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #attemptsInFlight = new Set<Promise<void>>();
   readonly #retryCancels = new Set<() => void>();
   #isClosed = false;
   #generation = 0;
@@ -98,25 +98,25 @@ export class Callbacks {
 
   /** Resolves when no attempt is in progress. Does not wait for retries that are not due yet. */
   async whenIdle(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    while (this.#attemptsInFlight.size > 0) await Promise.all(this.#attemptsInFlight);
   }
 
   /** Aborts attempts in flight and drops retries. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#breakOff();
+    this.#abortRetries();
     await this.#agent.destroy();
     await this.whenIdle();
   }
 
   /** Drops retries and the results of attempts, including attempts in flight. */
   reset(): void {
-    this.#breakOff();
+    this.#abortRetries();
     this.clearLog();
     this.undelivered.length = 0;
   }
 
-  #breakOff(): void {
+  #abortRetries(): void {
     this.#generation += 1;
     for (const cancel of this.#retryCancels) cancel();
     this.#retryCancels.clear();
@@ -133,8 +133,8 @@ export class Callbacks {
 
   #attempt(callback: PendingCallback): void {
     if (this.#isClosed) return;
-    const attempt = this.#deliver(callback).finally(() => this.#underWay.delete(attempt));
-    this.#underWay.add(attempt);
+    const attempt = this.#deliver(callback).finally(() => this.#attemptsInFlight.delete(attempt));
+    this.#attemptsInFlight.add(attempt);
     this.#surroundings.clock.during(attempt);
   }
 

@@ -8,13 +8,13 @@ Runs the SMS service on this machine, to build and try flows without an account.
 Open the page that it names in a browser to write as a handset and to see what arrives.
 
   --port <number>      port to listen on (default 8025; 0 for any free port)
-  --host <address>     address to listen on (default 127.0.0.1, which is reached from this machine only;
-                       at any other, whoever reaches it can read and change everything)
-  --wait-ms <number>   how long a poll waits when nothing is unread (default 30000)
-  --status-ms <number> time from submission to SNT, and again to RCV (default 1000)
-  --balance <number>   credit at the start (default 1000000)
-  --data <folder>      keep texts, address book and settings in this folder across restarts (default: in memory)
-  --base-path <path>   path in front of /api (default none)
+  --host <address>     address to listen on (default 127.0.0.1, which only this machine can reach;
+                       at other addresses, everyone who can reach it can read and change everything)
+  --wait-ms <number>   how long a poll waits if nothing is unread, in ms (default 30000)
+  --status-ms <number> time from submission to SNT, and again to RCV, in ms (default 1000)
+  --balance <number>   initial credit (default 1000000)
+  --data <folder>      keep messages, address book and settings in this folder across restarts (default: in memory)
+  --base-path <path>   path before /api (default none)
   --help               shows this text
 `;
 
@@ -62,9 +62,9 @@ async function run(): Promise<void> {
   process.once('SIGTERM', stop);
 }
 
-function readNumber(name: string, text: string, most?: number): number {
-  const isTooMuch = most !== undefined && Number(text) > most;
-  const range = most === undefined ? '' : ` up to ${most}`;
+function readNumber(name: string, text: string, max?: number): number {
+  const isTooMuch = max !== undefined && Number(text) > max;
+  const range = max === undefined ? '' : ` up to ${max}`;
   if (!/^\d+$/.test(text) || isTooMuch) throw new Error(`--${name} must be a whole number${range}, not "${text}".`);
   return Number(text);
 }

@@ -13,7 +13,7 @@ import type {
   StatusUpdate,
 } from './model';
 
-const lookMs = 25;
+const retryMs = 25;
 
 /** Answer of `state`: the last entries of each list. */
 export interface SimulatorState {
@@ -115,9 +115,9 @@ export class SimulatorClient {
    */
   async setOutage(on: boolean): Promise<void> {
     const { pageUrl } = await this.#do<{ pageUrl: string }>('outage', { on });
-    const there = new URL(this.#control);
-    there.port = new URL(pageUrl).port;
-    this.#control = there.href;
+    const controlUrl = new URL(this.#control);
+    controlUrl.port = new URL(pageUrl).port;
+    this.#control = controlUrl.href;
   }
 
   /** Moves the simulator's clock forward. */
@@ -134,7 +134,7 @@ export class SimulatorClient {
     await this.#do('daily-limit', { dailyLimit });
   }
 
-  /** Changes the given settings. `null` turns a callback off. */
+  /** Changes the settings that are present. `null` turns a callback off. */
   async setOrganisation(settings: {
     callbackUrl?: string | null;
     callbackStatusUrl?: string | null;
@@ -171,17 +171,18 @@ export class SimulatorClient {
   async until<T>(look: (simulator: this) => Promise<T | undefined | null | false>, timeoutMs = 10_000): Promise<T> {
     const end = Date.now() + timeoutMs;
     for (;;) {
-      const seen = await look(this);
-      if (seen !== undefined && seen !== null && seen !== false) return seen;
-      if (Date.now() >= end) throw new Error(`The simulator did not get there in ${timeoutMs} ms: ${look.toString()}`);
-      await new Promise((resolve) => setTimeout(resolve, lookMs));
+      const value = await look(this);
+      if (value !== undefined && value !== null && value !== false) return value;
+      if (Date.now() >= end)
+        throw new Error(`The simulator did not reach the expected state in ${timeoutMs} ms: ${look.toString()}`);
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
     }
   }
 
-  #read<T>(what: string, query: object): Promise<T> {
-    const given = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) given.append(name, String(value));
-    return this.#ask(`${what}?${given}`);
+  #read<T>(path: string, query: object): Promise<T> {
+    const params = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) params.append(name, String(value));
+    return this.#ask(`${path}?${params}`);
   }
 
   #do<T>(action: string, input: object): Promise<T> {
@@ -198,7 +199,7 @@ export class SimulatorClient {
       throw new Error(`No simulator answers at ${origin}. Start one, or give the address of its page.`, { cause });
     });
     const answer = await response.json().catch((cause: unknown) => {
-      throw new Error(`What answers at ${origin} is no simulator. Give the address of its page.`, { cause });
+      throw new Error(`The server at ${origin} is not a simulator. Give the address of its page.`, { cause });
     });
     if (!response.ok) throw new Error((answer as { error: string }).error);
     return answer as T;

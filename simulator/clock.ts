@@ -33,14 +33,14 @@ export type ManualClock = Clock;
  */
 export function createRealClock(): Clock {
   let aheadMs = 0;
-  const waiting = new Map<ScheduledRun, NodeJS.Timeout>();
+  const timers = new Map<ScheduledRun, NodeJS.Timeout>();
   const now = (): number => Date.now() + aheadMs;
   const arm = (entry: ScheduledRun): void => {
     const fire = (): void => {
-      waiting.delete(entry);
+      timers.delete(entry);
       void entry.run();
     };
-    waiting.set(entry, setTimeout(fire, Math.max(0, entry.at - now())));
+    timers.set(entry, setTimeout(fire, Math.max(0, entry.at - now())));
   };
   return {
     now,
@@ -48,15 +48,15 @@ export function createRealClock(): Clock {
       const entry = { at: now() + delayMs, run };
       arm(entry);
       return () => {
-        clearTimeout(waiting.get(entry));
-        waiting.delete(entry);
+        clearTimeout(timers.get(entry));
+        timers.delete(entry);
       };
     },
     during() {},
     async advance(ms) {
       aheadMs += ms;
-      for (const timer of waiting.values()) clearTimeout(timer);
-      for (const entry of [...waiting.keys()].sort((one, other) => one.at - other.at)) arm(entry);
+      for (const timer of timers.values()) clearTimeout(timer);
+      for (const entry of [...timers.keys()].sort((a, b) => a.at - b.at)) arm(entry);
     },
     reset() {
       aheadMs = 0;
@@ -88,14 +88,14 @@ interface ScheduledRun {
 export function createManualClock(startMs = Date.now()): ManualClock {
   let time = startMs;
   const queue: ScheduledRun[] = [];
-  const underWay = new Set<Promise<void>>();
+  const workInProgress = new Set<Promise<void>>();
 
   const during = (work: Promise<void>): void => {
-    const tracked = work.finally(() => underWay.delete(tracked));
-    underWay.add(tracked);
+    const trackedWork = work.finally(() => workInProgress.delete(trackedWork));
+    workInProgress.add(trackedWork);
   };
-  const settled = async (): Promise<void> => {
-    while (underWay.size > 0) await Promise.all(underWay);
+  const whenIdle = async (): Promise<void> => {
+    while (workInProgress.size > 0) await Promise.all(workInProgress);
   };
 
   return {
@@ -112,12 +112,12 @@ export function createManualClock(startMs = Date.now()): ManualClock {
     async advance(ms) {
       const end = time + ms;
       for (;;) {
-        await settled();
-        const next = queue[0];
-        if (next === undefined || next.at > end) break;
+        await whenIdle();
+        const nextRun = queue[0];
+        if (nextRun === undefined || nextRun.at > end) break;
         queue.shift();
-        time = Math.max(time, next.at);
-        during(Promise.resolve(next.run()));
+        time = Math.max(time, nextRun.at);
+        during(Promise.resolve(nextRun.run()));
       }
       time = end;
     },

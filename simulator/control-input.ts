@@ -43,47 +43,47 @@ export class ControlInput {
 
   text(name: string): string {
     const value = this.#fields.get(name);
-    if (typeof value !== 'string' || value === '') throw this.#wrong(name, 'a text that is not empty');
+    if (typeof value !== 'string' || value === '') throw this.#createError(name, 'a text that is not empty');
     return value;
   }
 
   /** Returns a text, which can be empty. */
   anyText(name: string): string {
     const value = this.#fields.get(name);
-    if (typeof value !== 'string') throw this.#wrong(name, 'a text');
+    if (typeof value !== 'string') throw this.#createError(name, 'a text');
     return value;
   }
 
   msisdn(name: string): string {
     const value = this.#fields.get(name);
     if (typeof value !== 'string' || !isMsisdn(value)) {
-      throw this.#wrong(name, 'a number in international format as text, such as "6421555123"');
+      throw this.#createError(name, 'a number in international format as text, such as "6421555123"');
     }
     return value;
   }
 
   number(name: string): number {
     const value = this.#fields.get(name);
-    if (typeof value !== 'number' || value < 0) throw this.#wrong(name, 'a number of 0 or more');
+    if (typeof value !== 'number' || value < 0) throw this.#createError(name, 'a number of 0 or more');
     return value;
   }
 
   flag(name: string): boolean {
     const value = this.#fields.get(name);
-    if (typeof value !== 'boolean') throw this.#wrong(name, 'true or false');
+    if (typeof value !== 'boolean') throw this.#createError(name, 'true or false');
     return value;
   }
 
   choice<T extends string>(name: string, choices: readonly T[]): T {
     const value = choices.find((choice) => choice === this.#fields.get(name));
-    if (value === undefined) throw this.#wrong(name, `one of: ${choices.join(', ')}`);
+    if (value === undefined) throw this.#createError(name, `one of: ${choices.join(', ')}`);
     return value;
   }
 
   texts(name: string): string[] {
     const value = this.#fields.get(name);
     if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
-      throw this.#wrong(name, 'a list of texts');
+      throw this.#createError(name, 'a list of texts');
     }
     return value;
   }
@@ -93,31 +93,31 @@ export class ControlInput {
     if (!this.has(name)) return {};
     const entries = Object.entries(this.object(name));
     if (!entries.every((entry): entry is [string, string] => typeof entry[1] === 'string')) {
-      throw this.#wrong(name, 'an object of texts');
+      throw this.#createError(name, 'an object of texts');
     }
     return Object.fromEntries(entries);
   }
 
   object(name: string): object {
     const value = this.#fields.get(name);
-    if (!isObject(value)) throw this.#wrong(name, 'an object');
+    if (!isObject(value)) throw this.#createError(name, 'an object');
     return value;
   }
 
   /** Returns the text fields that are present. */
-  given<N extends string>(...names: N[]): Partial<Record<N, string>> {
+  presentTexts<N extends string>(...names: N[]): Partial<Record<N, string>> {
     const present = names.filter((name) => this.has(name));
     return Object.fromEntries(present.map((name) => [name, this.text(name)])) as Partial<Record<N, string>>;
   }
 
   /** Returns the text fields that are present. Their values can be null. */
-  givenOrNull<N extends string>(...names: N[]): Partial<Record<N, string | null>> {
+  presentTextsOrNull<N extends string>(...names: N[]): Partial<Record<N, string | null>> {
     const nulls = names.filter((name) => this.isNull(name)).map((name) => [name, null]);
-    return { ...this.given(...names), ...(Object.fromEntries(nulls) as Partial<Record<N, null>>) };
+    return { ...this.presentTexts(...names), ...(Object.fromEntries(nulls) as Partial<Record<N, null>>) };
   }
 
-  #wrong(name: string, wanted: string): ControlError {
-    return new ControlError(`${this.where}${name} must be ${wanted}`);
+  #createError(name: string, expectation: string): ControlError {
+    return new ControlError(`${this.where}${name} must be ${expectation}`);
   }
 }
 

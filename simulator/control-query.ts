@@ -16,10 +16,10 @@ export class ControlQuery {
     return value;
   }
 
-  size(name: string, otherwise: number, most: number): number {
-    const value = Number(this.params[name] ?? otherwise);
-    if (!Number.isInteger(value) || value < 1 || value > most) {
-      throw new ControlError(`${name} must be a whole number from 1 to ${most}`);
+  size(name: string, defaultSize: number, max: number): number {
+    const value = Number(this.params[name] ?? defaultSize);
+    if (!Number.isInteger(value) || value < 1 || value > max) {
+      throw new ControlError(`${name} must be a whole number from 1 to ${max}`);
     }
     return value;
   }

@@ -17,9 +17,9 @@ const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 
 interface Action {
   /** Names of all fields that the input can have. */
   fields: string[];
-  /** @param answered resolves when the answer was sent */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most actions have nothing to say
-  run: (simulator: Simulator, input: ControlInput, answered: Promise<void>) => object | void | Promise<object | void>;
+  /** @param whenSent resolves when the answer was sent */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most actions return nothing
+  run: (simulator: Simulator, input: ControlInput, whenSent: Promise<void>) => object | void | Promise<object | void>;
 }
 
 const actions: Readonly<Record<string, Action>> = {
@@ -29,7 +29,7 @@ const actions: Readonly<Record<string, Action>> = {
       simulator.reply({
         from: input.msisdn('from'),
         body: input.text('body'),
-        ...input.given('inReplyTo', 'contentType'),
+        ...input.presentTexts('inReplyTo', 'contentType'),
         extra: input.textsByName('extra'),
       }),
   },
@@ -40,7 +40,7 @@ const actions: Readonly<Record<string, Action>> = {
         from: input.msisdn('from'),
         to: input.text('to'),
         body: input.text('body'),
-        ...input.given('contentType'),
+        ...input.presentTexts('contentType'),
         extra: input.textsByName('extra'),
       }),
   },
@@ -51,7 +51,7 @@ const actions: Readonly<Record<string, Action>> = {
         messageId: input.text('messageId'),
         msisdn: input.msisdn('msisdn'),
         statusCode: input.text('statusCode'),
-        ...input.given('error'),
+        ...input.presentTexts('error'),
       }),
   },
   balance: {
@@ -69,10 +69,10 @@ const actions: Readonly<Record<string, Action>> = {
   outcome: {
     fields: ['msisdn', 'statusCode'],
     run: (simulator, input) => {
-      const read = (known: readonly string[]) =>
-        input.isNull('statusCode') ? undefined : input.choice('statusCode', known);
-      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), read(outcomes));
-      else simulator.setNextOutcome(read([...outcomes, blockedOutcome]));
+      const readCode = (choices: readonly string[]) =>
+        input.isNull('statusCode') ? undefined : input.choice('statusCode', choices);
+      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), readCode(outcomes));
+      else simulator.setNextOutcome(readCode([...outcomes, blockedOutcome]));
     },
   },
   fault: {
@@ -85,7 +85,9 @@ const actions: Readonly<Record<string, Action>> = {
   },
   outage: {
     fields: ['on'],
-    run: async (simulator, input, answered) => ({ pageUrl: await simulator.setOutage(input.flag('on'), answered) }),
+    run: async (simulator, input, whenSent) => ({
+      pageUrl: await simulator.setOutage(input.flag('on'), whenSent),
+    }),
   },
   clock: {
     fields: ['advanceMs'],
@@ -95,7 +97,7 @@ const actions: Readonly<Record<string, Action>> = {
     fields: ['callbackUrl', 'callbackStatusUrl', 'callbackFormat'],
     run: (simulator, input) => {
       simulator.setOrganisation({
-        ...input.givenOrNull('callbackUrl', 'callbackStatusUrl'),
+        ...input.presentTextsOrNull('callbackUrl', 'callbackStatusUrl'),
         ...(input.has('callbackFormat') && { callbackFormat: input.choice('callbackFormat', ['XMLv3', 'FORMv1']) }),
       });
     },
@@ -127,7 +129,7 @@ const actions: Readonly<Record<string, Action>> = {
   handset: {
     fields: ['msisdn', 'name'],
     run: (simulator, input) => {
-      simulator.addHandset(input.msisdn('msisdn'), input.givenOrNull('name').name);
+      simulator.addHandset(input.msisdn('msisdn'), input.presentTextsOrNull('name').name);
     },
   },
   'remove-handset': {
@@ -212,9 +214,9 @@ export async function serveControl(
       writeJson(outgoing, 413, { error: 'The input is too large' });
       return;
     }
-    const answered = new Promise<void>((resolve) => outgoing.once('close', resolve));
+    const whenSent = new Promise<void>((resolve) => outgoing.once('close', resolve));
     const input = ControlInput.parse(new TextDecoder().decode(body), action.fields);
-    writeJson(outgoing, 200, (await action.run(simulator, input, answered)) ?? {});
+    writeJson(outgoing, 200, (await action.run(simulator, input, whenSent)) ?? {});
   } catch (error) {
     const isInput = error instanceof ControlError || error instanceof RangeError;
     writeJson(outgoing, isInput ? 400 : 500, { error: isInput ? error.message : 'The simulator failed' });

@@ -9,7 +9,7 @@ import type { Messaging } from './messaging';
 import type { Change, IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 import type { UnreadQueue } from './unread';
 
-/** Changes are collected for this time before they are saved. A killed process loses these changes. */
+/** Time in ms for which changes are collected before they are saved. A killed process loses these changes. */
 const collectMs = 200;
 /** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */
 const savedKinds: readonly Change['kind'][] = [
@@ -49,7 +49,7 @@ export class Data {
   #problem: string | undefined;
   #isReporting = false;
   #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  #lastWrite: Promise<void> = Promise.resolve();
 
   /**
    * Restores the saved state and saves every change from then on.
@@ -81,7 +81,7 @@ export class Data {
   async close(): Promise<void> {
     this.#stopListening();
     if (this.#timer) this.#save();
-    await this.#writing;
+    await this.#lastWrite;
   }
 
   #save(): void {
@@ -96,7 +96,7 @@ export class Data {
       records: records.map((record) => [keyOf(record), record]),
     };
     const json = JSON.stringify(state);
-    this.#writing = this.#writing.then(async () => {
+    this.#lastWrite = this.#lastWrite.then(async () => {
       try {
         await writeFile(`${this.#file}.new`, json);
         await rename(`${this.#file}.new`, this.#file);
@@ -120,7 +120,7 @@ function restore(state: SavedState, { account, history, incoming, messaging, sta
   account.restore(state.account);
   messaging.polledUpTo = state.polledUpTo;
   history.restoreRemoved(state.removed);
-  for (const [key, record] of [...state.records].sort(([one], [other]) => one - other)) {
+  for (const [key, record] of [...state.records].sort(([a], [b]) => a - b)) {
     restoreKey(record, key);
     if (!isMessage(record)) {
       history.addStatus(record);

@@ -8,9 +8,9 @@ import type { Simulator } from './simulator';
 
 const maxHandsets = 500;
 const maxLogEntries = 200;
-/** Changes are collected for this time, so that the page can handle many changes. */
+/** Time in ms for which changes are collected before they are sent, so that the page can handle many changes. */
 const gatherMs = 30;
-/** Settings are collected for this longer time, because the balance changes with every message. */
+/** The same for settings. It is longer, because every message changes the balance. */
 const settingsGatherMs = 250;
 /** If more changes than this are pending, the page gets the whole state instead. */
 const maxChanges = 500;
@@ -23,7 +23,7 @@ const maxChanges = 500;
 export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   const texts = new Map<string, () => ShownMessage>();
   const entries = new Map<object, LogEntry['kind']>();
-  let due = { state: false, settings: false, addressBook: false };
+  let pendingEvents = { state: false, settings: false, addressBook: false };
   let timer: NodeJS.Timeout | undefined;
   let settingsTimer: NodeJS.Timeout | undefined;
   let isFull = false;
@@ -36,9 +36,9 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
     timer = undefined;
     // Waits until the page has read the last event, so that a slow page does not fill the memory.
     if (isFull) return;
-    if (due.state || texts.size + entries.size > maxChanges) {
+    if (pendingEvents.state || texts.size + entries.size > maxChanges) {
       write('state', describeState(simulator));
-      due = { state: false, settings: false, addressBook: false };
+      pendingEvents = { state: false, settings: false, addressBook: false };
     } else {
       if (texts.size > 0)
         write(
@@ -50,19 +50,19 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
           'log',
           [...entries].map(([record, kind]) => describeEntry(kind, record)),
         );
-      if (due.addressBook) write('addressBook', simulator.describeAddressBook());
-      due.addressBook = false;
+      if (pendingEvents.addressBook) write('addressBook', simulator.describeAddressBook());
+      pendingEvents.addressBook = false;
     }
     texts.clear();
     entries.clear();
   };
   const flushSettings = (): void => {
     settingsTimer = undefined;
-    if (isFull || !due.settings) return;
-    due.settings = false;
+    if (isFull || !pendingEvents.settings) return;
+    pendingEvents.settings = false;
     write('settings', simulator.describeSettings());
   };
-  const noteText = (message: OutboundMessage | IncomingMessage, msisdn: string): void => {
+  const noteMessage = (message: OutboundMessage | IncomingMessage, msisdn: string): void => {
     if (texts.size > maxChanges) return;
     texts.set(`${keyOf(message)} ${msisdn}`, () => describeMessage(message, msisdn));
   };
@@ -72,13 +72,13 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
       case 'incoming':
       case 'read':
         if (record !== undefined && isMessage(record)) {
-          for (const msisdn of handsetsOf(record)) noteText(record, msisdn);
+          for (const msisdn of handsetsOf(record)) noteMessage(record, msisdn);
         }
         break;
       case 'status': {
         const { inReplyToId, from } = record as StatusUpdate;
         const message = simulator.find(inReplyToId);
-        if (message !== undefined) noteText(message, from);
+        if (message !== undefined) noteMessage(message, from);
         break;
       }
       case 'request':
@@ -90,13 +90,13 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
       case 'cleared':
       case 'reset':
         clearedUpTo = keyOf({});
-        due.state = true;
+        pendingEvents.state = true;
         break;
       case 'settings':
-        due.addressBook = true;
+        pendingEvents.addressBook = true;
     }
     // Sends the settings too, because messages change the balance, and requests change the count of a fault.
-    if (kind === 'settings' || kind === 'message' || kind === 'request') due.settings = true;
+    if (kind === 'settings' || kind === 'message' || kind === 'request') pendingEvents.settings = true;
   };
   const stop = simulator.on('change', (change) => {
     note(change);

@@ -67,13 +67,13 @@ export class Exchange {
   ): Promise<void> {
     const body = await readBody(incoming, maxBodyBytes);
     if (body === undefined) return;
-    const { read, problem } = await this.#read(incoming, body);
-    const entry = this.#createEntry(incoming, endpoint, read);
-    let isOurs = false;
+    const { content, problem } = await this.#parseBody(incoming, body);
+    const entry = this.#createEntry(incoming, endpoint, content);
+    let isBrokenByFault = false;
     this.#surroundings.log.begin(entry);
     outgoing.once('close', () => {
       if (outgoing.writableFinished) entry.ended = true;
-      else if (isOurs) entry.brokenOff = true;
+      else if (isBrokenByFault) entry.brokenOff = true;
       else entry.aborted = true;
       this.#surroundings.log.finish(entry);
     });
@@ -93,17 +93,17 @@ export class Exchange {
     if (fault !== undefined && 'hang' in fault) return;
     if (fault !== undefined && 'drop' in fault) {
       if (fault.drop !== 'before') await respond(call);
-      isOurs = true;
+      isBrokenByFault = true;
       if (fault.drop === 'during') await writeFirstBytes(outgoing);
       outgoing.destroy();
       return;
     }
     if (fault !== undefined && 'delayMs' in fault) await pause(fault.delayMs);
-    const answer = ready(fault, entry) ?? (await this.#work(endpoint, respond, call, fault));
+    const answer = createFaultAnswer(fault, entry) ?? (await this.#work(endpoint, respond, call, fault));
     if (answer === undefined) return;
     entry.status = answer.status;
     if (answer.body) entry.answer = answer.body.slice(0, maxLoggedAnswer);
-    isOurs = fault !== undefined && 'half' in fault;
+    isBrokenByFault = fault !== undefined && 'half' in fault;
     await writeAnswer(
       outgoing,
       answer,
@@ -119,8 +119,8 @@ export class Exchange {
   ): Promise<Answer | undefined> {
     if (endpoint === undefined) return work(call);
     if (fault !== undefined && 'repeat' in fault) {
-      const last = this.#lastGood.get(endpoint);
-      if (last !== undefined) return last;
+      const lastAnswer = this.#lastGood.get(endpoint);
+      if (lastAnswer !== undefined) return lastAnswer;
     }
     const answer = await work(call);
     if (answer?.status === 200) this.#lastGood.set(endpoint, answer);
@@ -128,23 +128,23 @@ export class Exchange {
   }
 
   /** Reads the parameters of the body, or creates the answer to a body that cannot be read. */
-  async #read(incoming: IncomingMessage, body: Buffer): Promise<{ read: ReadBody; problem?: Answer }> {
+  async #parseBody(incoming: IncomingMessage, body: Buffer): Promise<{ content: ReadBody; problem?: Answer }> {
     if (body.length > maxBodyBytes)
-      return { read: { params: {}, text: String(body) }, problem: createErrorAnswer(413) };
+      return { content: { params: {}, text: String(body) }, problem: createErrorAnswer(413) };
     try {
-      return { read: await readBodyParams(body, incoming.headers['content-type']) };
+      return { content: await readBodyParams(body, incoming.headers['content-type']) };
     } catch (error) {
       if (!(error instanceof UnreadableBodyError)) throw error;
-      return { read: { params: {}, text: String(body) }, problem: createErrorAnswer(400, error.message) };
+      return { content: { params: {}, text: String(body) }, problem: createErrorAnswer(400, error.message) };
     }
   }
 
   #createEntry(incoming: IncomingMessage, endpoint: Endpoint | undefined, { params, text }: ReadBody): LoggedRequest {
     const { basePath } = this.#surroundings;
     const url = incoming.url ?? '/';
-    const mark = url.indexOf('?');
-    const path = mark < 0 ? url : url.slice(0, mark);
-    const query = mark < 0 ? {} : readQuery(url.slice(mark + 1));
+    const queryStart = url.indexOf('?');
+    const path = queryStart < 0 ? url : url.slice(0, queryStart);
+    const query = queryStart < 0 ? {} : readQuery(url.slice(queryStart + 1));
     return {
       at: Date.now(),
       ...(endpoint !== undefined && { endpoint }),
@@ -164,7 +164,7 @@ export class Exchange {
 }
 
 /** Returns the answer of a fault that skips the work of the endpoint. */
-function ready(fault: Fault | undefined, { endpoint, params }: LoggedRequest): Answer | undefined {
+function createFaultAnswer(fault: Fault | undefined, { endpoint, params }: LoggedRequest): Answer | undefined {
   if (fault === undefined) return undefined;
   if ('garbage' in fault)
     return { status: 200, contentType: 'text/plain; charset=UTF-8', body: '\u0001{<%%& 0x7f not a protocol >;]=' };

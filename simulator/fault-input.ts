@@ -44,7 +44,7 @@ export function parseFault(object: object): Fault {
   }
   return {
     status,
-    ...input.given('reason', 'contentType'),
+    ...input.presentTexts('reason', 'contentType'),
     ...(input.has('body') && { body: input.anyText('body') }),
     ...(input.has('headers') && { headers: input.textsByName('headers') }),
   };

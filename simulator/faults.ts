@@ -2,12 +2,12 @@ import type { Endpoint, Fault } from './model';
 
 /** The active faults, at most one per endpoint. */
 export class Faults {
-  readonly #active = new Map<Endpoint, { fault: Fault; left: number }>();
+  readonly #active = new Map<Endpoint, { fault: Fault; requestsLeft: number }>();
 
   /** Activates a fault for the next `times` requests. `null` removes the fault. */
   set(endpoint: Endpoint, fault: Fault | null, times: number): void {
     if (fault === null || times <= 0) this.#active.delete(endpoint);
-    else this.#active.set(endpoint, { fault, left: times });
+    else this.#active.set(endpoint, { fault, requestsLeft: times });
   }
 
   clear(): void {
@@ -16,19 +16,22 @@ export class Faults {
 
   /** Returns the fault for a new request, and counts the request. */
   take(endpoint: Endpoint): Fault | undefined {
-    const active = this.#active.get(endpoint);
-    if (active === undefined) return undefined;
-    active.left -= 1;
-    if (active.left <= 0) this.#active.delete(endpoint);
-    return active.fault;
+    const activeFault = this.#active.get(endpoint);
+    if (activeFault === undefined) return undefined;
+    activeFault.requestsLeft -= 1;
+    if (activeFault.requestsLeft <= 0) this.#active.delete(endpoint);
+    return activeFault.fault;
   }
 
-  /** Describes active faults for the control API. `left` is null if a fault does not end. */
+  /**
+   * Describes active faults for the control API. `left` is the number of requests to which a fault still applies, or
+   * null if the fault does not end.
+   */
   describe(): Record<string, { fault: Fault; left: number | null }> {
     return Object.fromEntries(
-      [...this.#active].map(([endpoint, { fault, left }]) => [
+      [...this.#active].map(([endpoint, { fault, requestsLeft }]) => [
         endpoint,
-        { fault, left: Number.isFinite(left) ? left : null },
+        { fault, left: Number.isFinite(requestsLeft) ? requestsLeft : null },
       ]),
     );
   }

@@ -22,15 +22,15 @@ export function listHandsets(
 ): { handsets: HandsetSummary[]; total: number } {
   const sought = search.trim().toLowerCase();
   const numbers = new Set([...account.handsets, ...account.numbers, ...history.handsets]);
-  const found: { msisdn: string; message: OutboundMessage | IncomingMessage | undefined }[] = [];
+  const matches: { msisdn: string; message: OutboundMessage | IncomingMessage | undefined }[] = [];
   for (const msisdn of numbers) {
     const messages = history.messagesOf(msisdn);
     const isNamed = `${msisdn} ${account.nameOf(msisdn) ?? ''}`.toLowerCase().includes(sought.replace(/^\+/, ''));
     const message = isNamed ? messages.at(-1) : findLast(messages, sought);
-    if (isNamed || message !== undefined) found.push({ msisdn, message: message });
+    if (isNamed || message !== undefined) matches.push({ msisdn, message });
   }
-  found.sort((one, other) => rank(other.message) - rank(one.message));
-  const handsets = found.slice(0, limit).map(({ msisdn, message }): HandsetSummary => {
+  matches.sort((a, b) => rank(b.message) - rank(a.message));
+  const handsets = matches.slice(0, limit).map(({ msisdn, message }): HandsetSummary => {
     const name = account.nameOf(msisdn);
     return {
       msisdn,
@@ -39,7 +39,7 @@ export function listHandsets(
       canReply: history.lastSentTo(msisdn) !== undefined,
     };
   });
-  return { handsets, total: found.length };
+  return { handsets, total: matches.length };
 }
 
 function findLast<T extends { body: string }>(messages: readonly T[], sought: string): T | undefined {

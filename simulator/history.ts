@@ -118,7 +118,10 @@ export class History {
 
   #addTo(msisdn: string, message: Message): void {
     if (keyOf(message) <= (this.#removed.get(msisdn) ?? 0)) return;
-    if (isOutbound(message) && message.recipients.some((one) => one.msisdn === msisdn && !one.isError)) {
+    if (
+      isOutbound(message) &&
+      message.recipients.some((recipient) => recipient.msisdn === msisdn && !recipient.isError)
+    ) {
       this.#lastSent.set(msisdn, message);
     }
     const messages = this.#byHandset.get(msisdn);
@@ -141,21 +144,21 @@ export class History {
       this.#size -= weigh(message);
       count += 1;
     }
-    const gone = this.#order.splice(0, count);
+    const removedMessages = this.#order.splice(0, count);
     const end = keyOf(this.#order[0] ?? {});
     for (const list of [this.messages, this.incoming]) list.splice(0, countBefore(list, end));
-    const handsets = new Set(gone.flatMap(handsetsOf));
+    const handsets = new Set(removedMessages.flatMap(handsetsOf));
     for (const msisdn of handsets) {
-      const texts = this.#byHandset.get(msisdn);
-      texts?.splice(0, countBefore(texts, end));
-      if (texts?.length === 0) this.#byHandset.delete(msisdn);
-      const last = this.#lastSent.get(msisdn);
-      if (last !== undefined && keyOf(last) < end) this.#lastSent.delete(msisdn);
+      const handsetMessages = this.#byHandset.get(msisdn);
+      handsetMessages?.splice(0, countBefore(handsetMessages, end));
+      if (handsetMessages?.length === 0) this.#byHandset.delete(msisdn);
+      const lastMessage = this.#lastSent.get(msisdn);
+      if (lastMessage !== undefined && keyOf(lastMessage) < end) this.#lastSent.delete(msisdn);
     }
-    for (const message of gone) {
+    for (const message of removedMessages) {
       if (isOutbound(message) && this.#byId.get(message.messageId) === message) this.#byId.delete(message.messageId);
     }
-    this.#forget(gone);
+    this.#forget(removedMessages);
   }
 
   #forget(records: readonly object[]): void {

@@ -42,9 +42,9 @@ export class Listener {
   /** Destroys every socket. New connections are refused. */
   async close(): Promise<void> {
     if (!this.isOpen) return;
-    const closed = once(this.#server, 'close');
+    const whenClosed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeAllConnections();
-    await closed;
+    await whenClosed;
   }
 }

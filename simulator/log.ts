@@ -19,13 +19,13 @@ export interface LogSources {
 
 /** Returns the newest entries of the log, newest first, with secrets masked. */
 export function listLog({ requests, callbacks, mails }: LogSources, { group, limit }: LogQuery): LogEntry[] {
-  const newest = <T extends object>(kind: LogEntry['kind'], records: readonly T[]) =>
+  const newestOf = <T extends object>(kind: LogEntry['kind'], records: readonly T[]) =>
     records
       .filter((record) => group === undefined || groupOf(kind, record) === group)
       .slice(-limit)
       .map((record) => ({ kind, record }));
-  return [...newest('request', requests), ...newest('callback', callbacks), ...newest('mail', mails)]
-    .sort((one, other) => keyOf(other.record) - keyOf(one.record))
+  return [...newestOf('request', requests), ...newestOf('callback', callbacks), ...newestOf('mail', mails)]
+    .sort((a, b) => keyOf(b.record) - keyOf(a.record))
     .slice(0, limit)
     .map(({ kind, record }) => describeEntry(kind, record));
 }

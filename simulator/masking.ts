@@ -53,10 +53,10 @@ function maskForm(form: string): string {
     .split('&')
     .map((pair) => {
       const [name, value] = [...new URLSearchParams(pair)][0] ?? ['', ''];
-      const masked = maskField(name, value);
-      if (masked === value) return pair;
+      const maskedValue = maskField(name, value);
+      if (maskedValue === value) return pair;
       const rawName = pair.split('=', 1)[0] ?? '';
-      return `${rawName}=${masked === mask ? mask : encodeURIComponent(masked).replaceAll(encodeURIComponent(mask), mask)}`;
+      return `${rawName}=${encodeURIComponent(maskedValue).replaceAll(encodeURIComponent(mask), mask)}`;
     })
     .join('&');
 }
@@ -75,7 +75,7 @@ function maskMultipart(body: string, delimiter: string): string {
 }
 
 function maskUrl(url: string): string {
-  const mark = url.indexOf('?');
-  const address = (mark < 0 ? url : url.slice(0, mark)).replace(/^(\w+:\/\/)[^/@]*@/, `$1${mask}@`);
-  return mark < 0 ? address : `${address}?${maskForm(url.slice(mark + 1))}`;
+  const queryStart = url.indexOf('?');
+  const address = (queryStart < 0 ? url : url.slice(0, queryStart)).replace(/^(\w+:\/\/)[^/@]*@/, `$1${mask}@`);
+  return queryStart < 0 ? address : `${address}?${maskForm(url.slice(queryStart + 1))}`;
 }

@@ -96,12 +96,12 @@ export class Messaging {
     for (const handset of handsets) {
       if (!account.charge(parts)) Object.assign(handset, insufficientFunds, { isError: true, statusCode: 'INF' });
     }
-    const sent = recipients.filter((recipient) => !recipient.isError);
+    const acceptedRecipients = recipients.filter((recipient) => !recipient.isError);
     const nextOutcome = account.takeNextOutcome();
-    if (sent.length === 0 && submission.apiVersion < 3) {
+    if (acceptedRecipients.length === 0 && submission.apiVersion < 3) {
       throw new RefusedError(recipients.find(({ errorMessage }) => errorMessage !== undefined)?.errorMessage);
     }
-    account.countSent(sent.length, clock.now());
+    account.countSent(acceptedRecipients.length, clock.now());
     const message: OutboundMessage = {
       ...submission,
       to,
@@ -115,8 +115,8 @@ export class Messaging {
       recipients,
     };
     history.addMessage(message);
-    for (const recipient of sent) {
-      this.#startLife(message, recipient, account.outcomeOf(recipient.msisdn) ?? nextOutcome ?? 'RCV');
+    for (const recipient of acceptedRecipients) {
+      this.#scheduleStatuses(message, recipient, account.outcomeOf(recipient.msisdn) ?? nextOutcome ?? 'RCV');
     }
     changes.emit('message', message);
     return message;
@@ -125,13 +125,13 @@ export class Messaging {
   /** Returns the messages sent since the last call (§4.3), and advances the poll date. */
   takeSinceLastPoll(): OutboundMessage[] {
     const { changes, history } = this.#surroundings;
-    const since = history.sentAfter(this.polledUpTo);
-    const last = since.at(-1);
-    if (last !== undefined) {
-      this.polledUpTo = keyOf(last);
+    const newMessages = history.sentAfter(this.polledUpTo);
+    const lastMessage = newMessages.at(-1);
+    if (lastMessage !== undefined) {
+      this.polledUpTo = keyOf(lastMessage);
       changes.emit('settings');
     }
-    return since;
+    return newMessages;
   }
 
   /** Schedules the next statuses of recipients whose status was not final when the previous process ended. */
@@ -141,8 +141,8 @@ export class Messaging {
       for (const recipient of message.recipients) {
         if (recipient.isError) continue;
         const outcome = account.outcomeOf(recipient.msisdn) ?? 'RCV';
-        if (recipient.statusCode === 'PND') this.#startLife(message, recipient, outcome);
-        if (recipient.statusCode === 'SNT') this.#endLife(message, recipient, outcome);
+        if (recipient.statusCode === 'PND') this.#scheduleStatuses(message, recipient, outcome);
+        if (recipient.statusCode === 'SNT') this.#scheduleOutcome(message, recipient, outcome);
       }
     }
   }
@@ -167,7 +167,7 @@ export class Messaging {
     return this.#accept(message, undefined, { to: message.to, receivedOn: message.to });
   }
 
-  /** Changes a status (§2.5). An unknown messageId counts as a message that was sent elsewhere. */
+  /** Changes a status (§2.5). An unknown messageId counts as a message of another program. */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
     const { account, statuses, callbacks, changes, history } = this.#surroundings;
     const message = history.find(change.messageId);
@@ -203,16 +203,16 @@ export class Messaging {
   /** Stops all status changes permanently. */
   close(): void {
     this.#isClosed = true;
-    this.#endLives();
+    this.#cancelTimers();
   }
 
   /** Stops all status changes, and resets the poll date. */
   reset(): void {
     this.polledUpTo = 0;
-    this.#endLives();
+    this.#cancelTimers();
   }
 
-  #endLives(): void {
+  #cancelTimers(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
   }
@@ -234,18 +234,18 @@ export class Messaging {
     );
   }
 
-  #startLife(message: OutboundMessage, recipient: OutboundRecipient, outcome: string): void {
-    this.#later(() => {
+  #scheduleStatuses(message: OutboundMessage, recipient: OutboundRecipient, outcome: string): void {
+    this.#schedule(() => {
       this.status({ messageId: message.messageId, msisdn: recipient.msisdn, statusCode: 'SNT' });
-      this.#endLife(message, recipient, outcome);
+      this.#scheduleOutcome(message, recipient, outcome);
     });
   }
 
-  #endLife({ messageId }: OutboundMessage, { msisdn }: OutboundRecipient, outcome: string): void {
-    this.#later(() => this.status({ messageId, msisdn, statusCode: outcome }));
+  #scheduleOutcome({ messageId }: OutboundMessage, { msisdn }: OutboundRecipient, outcome: string): void {
+    this.#schedule(() => this.status({ messageId, msisdn, statusCode: outcome }));
   }
 
-  #later(run: () => void): void {
+  #schedule(run: () => void): void {
     const { clock, statusDelayMs } = this.#surroundings;
     if (this.#isClosed || !Number.isFinite(statusDelayMs)) return;
     const cancel = clock.schedule(statusDelayMs, () => {
@@ -258,14 +258,14 @@ export class Messaging {
   #accept(
     handsetMessage: HandsetMessage,
     original: OutboundMessage | undefined,
-    where: Pick<IncomingMessage, 'receivedOn'> & { to?: string; inReplyToId?: string },
+    context: Pick<IncomingMessage, 'receivedOn'> & { to?: string; inReplyToId?: string },
   ): IncomingMessage {
     const { account, incoming, callbacks, changes, history } = this.#surroundings;
     const displayName = account.nameOf(handsetMessage.from);
     const message: IncomingMessage = {
       messageId: randomUUID(),
       from: handsetMessage.from,
-      ...where,
+      ...context,
       body: handsetMessage.body,
       messageDate: this.#now(),
       contentType:
@@ -288,9 +288,10 @@ export class Messaging {
 function onePerHandset(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
   const byHandset = new Map<string, OutboundRecipient>();
   for (const recipient of recipients) {
-    const seen = byHandset.get(recipient.msisdn);
-    if (seen === undefined) byHandset.set(recipient.msisdn, recipient);
-    else if (seen.item !== recipient.item) seen.otherItems = [...(seen.otherItems ?? []), recipient.item];
+    const knownRecipient = byHandset.get(recipient.msisdn);
+    if (knownRecipient === undefined) byHandset.set(recipient.msisdn, recipient);
+    else if (knownRecipient.item !== recipient.item)
+      knownRecipient.otherItems = [...(knownRecipient.otherItems ?? []), recipient.item];
   }
   return [...byHandset.values()];
 }

@@ -70,7 +70,7 @@ async function readMultipart(body: Buffer, contentType: string): Promise<Record<
     ]);
     return Object.fromEntries(await Promise.all(fields));
   } catch {
-    throw new UnreadableBodyError('The body is no multipart form');
+    throw new UnreadableBodyError('The body is not a multipart form');
   }
 }
 

@@ -21,7 +21,7 @@ export function toGsm(text: string): string {
  * each. An escape sequence or a surrogate pair is never split. A character outside the alphabet counts as one septet.
  */
 export function countParts(text: string, isUtf16: boolean): number {
-  const [alone, each] = isUtf16 ? [70, 67] : [160, 153];
+  const [single, perPart] = isUtf16 ? [70, 67] : [160, 153];
   const sizeOf = (character: string): number => (isUtf16 ? character.length : extensionTable.has(character) ? 2 : 1);
   let total = 0;
   let parts = 1;
@@ -29,11 +29,11 @@ export function countParts(text: string, isUtf16: boolean): number {
   for (const character of text) {
     const size = sizeOf(character);
     total += size;
-    if (filled + size > each) {
+    if (filled + size > perPart) {
       parts += 1;
       filled = 0;
     }
     filled += size;
   }
-  return total <= alone ? 1 : parts;
+  return total <= single ? 1 : parts;
 }

@@ -187,7 +187,7 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Changes the given settings. A URL that is undefined, null or empty turns its callback off. */
+  /** Changes the settings that are present. A URL that is undefined, null or empty turns its callback off. */
   setOrganisation(settings: {
     callbackUrl?: string | null | undefined;
     callbackStatusUrl?: string | null | undefined;
@@ -271,19 +271,19 @@ export class Simulator {
    * Starts or ends an outage. During an outage, the service refuses every connection, and page and control interface
    * use another port.
    *
-   * @param answered keeps the connection of the caller open until it resolves
+   * @param whenSent keeps the connection of the caller open until it resolves
    * @returns the new address of the page
    */
-  async setOutage(on: boolean, answered?: Promise<void>): Promise<string> {
+  async setOutage(on: boolean, whenSent?: Promise<void>): Promise<string> {
     const { listener, standby } = this.#parts;
-    const [opening, closing] = on ? [standby, listener] : [listener, standby];
-    await opening.open();
-    const closed = Promise.resolve(answered).then(async () => {
-      await closing.close();
+    const [newListener, oldListener] = on ? [standby, listener] : [listener, standby];
+    await newListener.open();
+    const whenClosed = Promise.resolve(whenSent).then(async () => {
+      await oldListener.close();
       this.#parts.changes.emit('settings');
     });
-    if (answered === undefined) await closed;
-    return `${opening.origin}/`;
+    if (whenSent === undefined) await whenClosed;
+    return `${newListener.origin}/`;
   }
 
   /** Moves the clock forward by `ms` and runs everything that becomes due. */
@@ -314,7 +314,7 @@ export class Simulator {
 
   /** Returns the last messages of a handset as the handset shows them, oldest first. */
   texts(msisdn: string, limit: number): { texts: ShownMessage[] } {
-    const messages = last(this.#parts.history.messagesOf(msisdn), limit);
+    const messages = lastOf(this.#parts.history.messagesOf(msisdn), limit);
     return { texts: messages.map((message) => describeMessage(message, msisdn)) };
   }
 
@@ -365,13 +365,13 @@ export class Simulator {
       now: new Date(this.clock.now()).toISOString(),
       account: account.describe(),
       faults: faults.describe(),
-      messages: last(this.messages, limit),
-      incoming: last(this.incoming, limit),
-      statuses: last(this.statuses, limit),
-      requests: last(this.requests, limit),
-      callbacks: last(this.callbackLog, limit),
-      undelivered: last(this.undelivered, limit),
-      mailbox: last(this.mailbox, limit),
+      messages: lastOf(this.messages, limit),
+      incoming: lastOf(this.incoming, limit),
+      statuses: lastOf(this.statuses, limit),
+      requests: lastOf(this.requests, limit),
+      callbacks: lastOf(this.callbackLog, limit),
+      undelivered: lastOf(this.undelivered, limit),
+      mailbox: lastOf(this.mailbox, limit),
     };
   }
 
@@ -383,10 +383,10 @@ export class Simulator {
   async close(): Promise<void> {
     const { callbacks, data, incoming, listener, messaging, standby, statuses } = this.#parts;
     messaging.close();
-    const closed = Promise.all([listener.close(), standby.close()]);
+    const whenClosed = Promise.all([listener.close(), standby.close()]);
     incoming.release();
     statuses.release();
-    await Promise.all([closed, callbacks.close()]);
+    await Promise.all([whenClosed, callbacks.close()]);
     await data?.close();
   }
 }
@@ -400,6 +400,6 @@ function requireMsisdn(text: string): void {
   if (!isMsisdn(text)) throw new RangeError(`${text} is not a number in international format`);
 }
 
-function last<T>(records: readonly T[], limit: number): T[] {
+function lastOf<T>(records: readonly T[], limit: number): T[] {
   return limit === 0 ? [] : records.slice(-limit);
 }

@@ -22,7 +22,7 @@ export interface UnreadOptions<T> {
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];
   #head = 0;
-  readonly #waiting = new Set<(records: T[]) => void>();
+  readonly #waitingPolls = new Set<(records: T[]) => void>();
   readonly #options: UnreadOptions<T>;
 
   constructor(options: UnreadOptions<T>) {
@@ -30,9 +30,9 @@ export class UnreadQueue<T extends { read: boolean }> {
   }
 
   add(record: T): void {
-    const [first] = this.#waiting;
-    if (first === undefined) this.#unread.push(record);
-    else first(this.#mark([record]));
+    const [firstPoll] = this.#waitingPolls;
+    if (firstPoll === undefined) this.#unread.push(record);
+    else firstPoll(this.#markRead([record]));
   }
 
   /**
@@ -41,24 +41,24 @@ export class UnreadQueue<T extends { read: boolean }> {
    */
   async take(limit: number, poller: Poller): Promise<T[]> {
     if (poller.isGone()) return [];
-    const ready = this.#shift(limit);
-    if (ready.length > 0) return ready;
+    const unreadRecords = this.#shift(limit);
+    if (unreadRecords.length > 0) return unreadRecords;
     return new Promise((resolve) => {
-      const settle = (records: T[]): void => {
-        this.#waiting.delete(settle);
+      const endPoll = (records: T[]): void => {
+        this.#waitingPolls.delete(endPoll);
         clearTimeout(timer);
         forget();
         resolve(records);
       };
-      const timer = setTimeout(() => settle([]), this.#options.waitMs);
-      const forget = poller.onGone(() => settle([]));
-      this.#waiting.add(settle);
+      const timer = setTimeout(() => endPoll([]), this.#options.waitMs);
+      const forget = poller.onGone(() => endPoll([]));
+      this.#waitingPolls.add(endPoll);
     });
   }
 
   /** Ends all waits immediately. */
   release(): void {
-    for (const settle of this.#waiting) settle([]);
+    for (const endPoll of this.#waitingPolls) endPoll([]);
   }
 
   /** Drops unread records. Waiting requests continue to wait. */
@@ -68,16 +68,16 @@ export class UnreadQueue<T extends { read: boolean }> {
   }
 
   #shift(limit: number): T[] {
-    const taken = this.#unread.slice(this.#head, this.#head + limit);
-    this.#head += taken.length;
+    const records = this.#unread.slice(this.#head, this.#head + limit);
+    this.#head += records.length;
     if (this.#head > 1000 && this.#head * 2 > this.#unread.length) {
       this.#unread = this.#unread.slice(this.#head);
       this.#head = 0;
     }
-    return this.#mark(taken);
+    return this.#markRead(records);
   }
 
-  #mark(records: T[]): T[] {
+  #markRead(records: T[]): T[] {
     for (const record of records) {
       record.read = true;
       this.#options.onRead(record);

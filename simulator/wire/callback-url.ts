@@ -26,11 +26,15 @@ export function isCallbackUrl(url: string, protocols: readonly string[]): boolea
 
 /** Creates the e-mail of a mailto URL (§6.3) whose variables were replaced. `text` is the received message. */
 export function parseMailto(url: string, text: string): Mail {
-  const rest = url.slice(url.indexOf(':') + 1);
-  const mark = rest.indexOf('?');
-  const mail: Mail = { to: decode(mark < 0 ? rest : rest.slice(0, mark)), subject: 'RE:', body: text };
-  if (mark < 0) return mail;
-  for (const pair of rest.slice(mark + 1).split('&')) {
+  const afterScheme = url.slice(url.indexOf(':') + 1);
+  const queryStart = afterScheme.indexOf('?');
+  const mail: Mail = {
+    to: decode(queryStart < 0 ? afterScheme : afterScheme.slice(0, queryStart)),
+    subject: 'RE:',
+    body: text,
+  };
+  if (queryStart < 0) return mail;
+  for (const pair of afterScheme.slice(queryStart + 1).split('&')) {
     const equals = pair.indexOf('=');
     const name = decode(equals < 0 ? pair : pair.slice(0, equals)).toLowerCase();
     const value = equals < 0 ? '' : decode(pair.slice(equals + 1));

@@ -73,9 +73,9 @@ export function recordIdOf({ messageId, recordId }: OutboundMessage, { ownRecord
  */
 export function summariseRecipients({ recipients }: OutboundMessage): string {
   const names = recipients.slice(0, 2).map((recipient) => recipient.name ?? recipient.msisdn);
-  const others = recipients.length - names.length;
-  if (others === 0) return names.join(', ');
-  return `${names.join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
+  const otherCount = recipients.length - names.length;
+  if (otherCount === 0) return names.join(', ');
+  return `${names.join(', ')} and ${otherCount} ${otherCount === 1 ? 'other' : 'others'}`;
 }
 
 /**

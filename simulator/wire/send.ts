@@ -25,8 +25,9 @@ function firstPerItem({ to: items, recipients }: OutboundMessage): OutboundRecip
   const byItem = new Map<string, OutboundRecipient>();
   for (const recipient of recipients) {
     for (const item of [recipient.item, ...(recipient.otherItems ?? [])]) {
-      const seen = byItem.get(item);
-      if (seen === undefined || (seen.isError && !recipient.isError)) byItem.set(item, { ...recipient, item });
+      const earlierRecipient = byItem.get(item);
+      if (earlierRecipient === undefined || (earlierRecipient.isError && !recipient.isError))
+        byItem.set(item, { ...recipient, item });
     }
   }
   return items.flatMap((item) => byItem.get(item) ?? []);

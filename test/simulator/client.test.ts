@@ -23,7 +23,7 @@ describe('simulator: the client', () => {
     await assert.rejects(connectSimulator(pageUrl).state(), { message: none });
     const closing = new Closing();
     const page = await startRawService(closing, (_request, response) => response.end('<h1>Hello</h1>'));
-    const other = new RegExp(`^What answers at ${page.baseUrl} is no simulator\\.`);
+    const other = new RegExp(`^The server at ${page.baseUrl} is not a simulator\\.`);
     await assert.rejects(connectSimulator(`${page.baseUrl}/`).state(), { message: other });
     await closing.run();
   });
@@ -99,7 +99,7 @@ describe('simulator: the client', () => {
     assert.equal((await seen).body, 'late');
     await assert.rejects(
       client.until(async () => null, 1),
-      /did not get there in 1 ms: async ?\(\) ?=> ?null/,
+      /did not reach the expected state in 1 ms: async ?\(\) ?=> ?null/,
     );
   });
 
