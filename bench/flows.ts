@@ -16,20 +16,20 @@ function createAccount(baseUrl: string, apiKey: string, properties: object = {})
   };
 }
 
-function createProbe(id: string, next: string[] = []): FlowNode {
-  return { id, type: 'bench-probe', ...place, wires: [next] };
+function createProbe(id: string, nextIds: string[] = []): FlowNode {
+  return { id, type: 'bench-probe', ...place, wires: [nextIds] };
 }
 
 function createFunction(id: string, func: string, wires: string[][]): FlowNode {
   return { id, type: 'function', ...place, func, outputs: wires.length, libs: [], wires };
 }
 
-function createHttpRequest(id: string, url: string, next: string): FlowNode {
-  return { id, type: 'http request', ...place, method: 'POST', ret: 'txt', url, persist: true, wires: [[next]] };
+function createHttpRequest(id: string, url: string, nextId: string): FlowNode {
+  return { id, type: 'http request', ...place, method: 'POST', ret: 'txt', url, persist: true, wires: [[nextId]] };
 }
 
-function createXml(id: string, next: string): FlowNode {
-  return { id, type: 'xml', ...place, property: 'payload', attr: '', chr: '', wires: [[next]] };
+function createXml(id: string, nextId: string): FlowNode {
+  return { id, type: 'xml', ...place, property: 'payload', attr: '', chr: '', wires: [[nextId]] };
 }
 
 /** Function node: checks a message as `sms-send` does and formats the request body. */
@@ -130,7 +130,7 @@ export function createSendFlows(baseUrl: string): FlowNode[] {
 }
 
 /** Function node: appends a message to a file and flushes the file before it sends the message on. */
-const writeFirst = (file: string) => `
+const writeToFile = (file: string) => `
 const handle = context.get('handle') ?? fs.openSync(${JSON.stringify(file)}, 'a');
 context.set('handle', handle);
 fs.write(handle, JSON.stringify({ topic: msg.topic, payload: msg.payload }) + '\\n', (failure) => {
@@ -147,7 +147,7 @@ export function createStoredSendFlows(baseUrl: string, file: string): FlowNode[]
     createProbe('package-probe', ['send']),
     { id: 'send', type: 'sms-send', ...place, account: 'account', keep: true, wires: [['package-probe'], []] },
     createProbe('hand-probe', ['write']),
-    { ...createFunction('write', writeFirst(file), [['format']]), libs },
+    { ...createFunction('write', writeToFile(file), [['format']]), libs },
     createFunction('format', checkAndFormat('hand'), [['request']]),
     createHttpRequest('request', `${baseUrl}/api/3/sms/out`, 'xml'),
     createXml('xml', 'read'),

@@ -17,14 +17,14 @@ export async function postAll(
   { count, connections, createBody }: { count: number; connections: number; createBody(number: number): string },
 ): Promise<LoadResult> {
   const delaysMs: number[] = [];
-  let started = 0;
+  let startedCount = 0;
   const sockets = await Promise.all(Array.from({ length: connections }, () => connect(url)));
   const startedAt = performance.now();
   try {
     await Promise.all(
       sockets.map(async (socket) => {
-        while (started < count) {
-          const body = createBody(started++);
+        while (startedCount < count) {
+          const body = createBody(startedCount++);
           const sentAt = performance.now();
           await post(socket, url, body);
           delaysMs.push(performance.now() - sentAt);

@@ -68,9 +68,11 @@ export const p99Delay: Reader = ({ delaysMs }) => percentile(delaysMs, 0.99);
 
 /** Creates one line: the ratio of this package to the `by hand` flow, and the medians of all contestants. */
 export function createLine(results: Results, read: Reader, unit: string, line: Pick<Line, 'work' | 'measure'>): Line {
-  const own = results.get('package') ?? [];
-  const byHand = results.get('by hand') ?? [];
-  const ratios = own.map((cost, index) => read(cost) / (byHand[index] ? read(byHand[index]) : Number.NaN));
+  const packageCosts = results.get('package') ?? [];
+  const byHandCosts = results.get('by hand') ?? [];
+  const ratios = packageCosts.map(
+    (cost, index) => read(cost) / (byHandCosts[index] ? read(byHandCosts[index]) : Number.NaN),
+  );
   const figures = [...results]
     .map(([name, costs]) => `${name} ${formatNumber(percentile(costs.map(read), 0.5))} ${unit}`)
     .join(', ');
@@ -110,6 +112,6 @@ export function formatNumber(value: number): string {
 
 /** Returns the percentile of a list of numbers. `share` is between 0 and 1. */
 function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((one, other) => one - other);
+  const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN;
 }

@@ -24,7 +24,7 @@ export async function withBench<T>(work: (bench: Bench) => Promise<T>): Promise<
     });
     try {
       const order = <Result>(name: string, parameters: object = {}) =>
-        giveOrder<Result>(nodeRed, { order: name, ...parameters });
+        sendOrder<Result>(nodeRed, { order: name, ...parameters });
       await order('connect', { baseUrl: service.baseUrl });
       return await work({ service, nodeRed, order });
     } finally {
@@ -47,7 +47,7 @@ function createBenchUserDir(): string {
   return userDir;
 }
 
-async function giveOrder<Result>(nodeRed: NodeRedProcess, order: { order: string }): Promise<Result> {
+async function sendOrder<Result>(nodeRed: NodeRedProcess, order: { order: string }): Promise<Result> {
   const response = await fetch(`${nodeRed.url}/admin/bench`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },

@@ -26,7 +26,7 @@ export async function startService(): Promise<ServiceProcess> {
       else orders.get(event.id)?.();
     });
   });
-  const give = async (order: Omit<ServiceOrder, 'id'>): Promise<void> => {
+  const sendOrder = async (order: Omit<ServiceOrder, 'id'>): Promise<void> => {
     const id = ++lastId;
     child.send({ id, ...order } satisfies ServiceOrder);
     await new Promise<void>((resolve) => orders.set(id, resolve));
@@ -34,8 +34,8 @@ export async function startService(): Promise<ServiceProcess> {
   };
   return {
     baseUrl: `http://127.0.0.1:${port}`,
-    fill: (apiKey, mailbox) => give({ path: '/api/1/sms/in', apiKey, mailbox }),
-    delaySends: (apiKey, latencyMs) => give({ path: '/api/3/sms/out', apiKey, mailbox: { latencyMs } }),
+    fill: (apiKey, mailbox) => sendOrder({ path: '/api/1/sms/in', apiKey, mailbox }),
+    delaySends: (apiKey, latencyMs) => sendOrder({ path: '/api/3/sms/out', apiKey, mailbox: { latencyMs } }),
     stop: () => child.disconnect(),
   };
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Mailbox, ServiceEvent, ServiceOrder } from './service-orders';
 
-/** How long a poll waits when nothing is unread (§8). */
+/** How long a poll waits if nothing is unread (§8), in ms. */
 const pollWaitMs = 30_000;
 
 const sendAnswer = Buffer.from(
@@ -11,7 +11,7 @@ const sendAnswer = Buffer.from(
 );
 
 interface Box extends Mailbox {
-  waiting: Set<() => void>;
+  waitingPolls: Set<() => void>;
 }
 
 const boxes = new Map<string, Box>();
@@ -20,7 +20,7 @@ let lastNumber = 0;
 function boxOf(key: string): Box {
   const existing = boxes.get(key);
   if (existing) return existing;
-  const box: Box = { unread: 0, latencyMs: 0, waits: true, waiting: new Set() };
+  const box: Box = { unread: 0, latencyMs: 0, waits: true, waitingPolls: new Set() };
   boxes.set(key, box);
   return box;
 }
@@ -49,18 +49,18 @@ function answerPoll(request: IncomingMessage, response: ServerResponse): void {
     } else if (box.waits) {
       const wake = () => {
         clearTimeout(timer);
-        box.waiting.delete(wake);
+        box.waitingPolls.delete(wake);
         answer();
       };
       const timer = setTimeout(() => {
-        box.waiting.delete(wake);
+        box.waitingPolls.delete(wake);
         response.writeHead(204).end();
       }, pollWaitMs);
       response.once('close', () => {
         clearTimeout(timer);
-        box.waiting.delete(wake);
+        box.waitingPolls.delete(wake);
       });
-      box.waiting.add(wake);
+      box.waitingPolls.add(wake);
     } else {
       response.writeHead(204).end();
     }
@@ -94,7 +94,7 @@ server.keepAliveTimeout = 300_000;
 process.on('message', ({ id, path, apiKey, mailbox }: ServiceOrder) => {
   const box = boxOf(`${path} Bearer ${apiKey}`);
   Object.assign(box, mailbox);
-  for (const wake of box.waits ? [...box.waiting].slice(0, box.unread) : [...box.waiting]) wake();
+  for (const wake of box.waits ? [...box.waitingPolls].slice(0, box.unread) : [...box.waitingPolls]) wake();
   process.send?.({ type: 'done', id } satisfies ServiceEvent);
 });
 process.once('disconnect', () => process.exit());

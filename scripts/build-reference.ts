@@ -151,11 +151,11 @@ function labelOf(template: string, type: string, name: string): string {
 /** Returns the English text of a catalog key such as `sms-send.label.to`. */
 function find(key: string): string | undefined {
   const [name = '', ...path] = key.split('.');
-  let found: string | Catalog | undefined = [...types, 'sms-editor'].includes(name)
+  let entry: string | Catalog | undefined = [...types, 'sms-editor'].includes(name)
     ? readCatalog(name)[name]
     : undefined;
-  for (const step of path) found = typeof found === 'object' ? found[step] : undefined;
-  return typeof found === 'string' ? found : undefined;
+  for (const step of path) entry = typeof entry === 'object' ? entry[step] : undefined;
+  return typeof entry === 'string' ? entry : undefined;
 }
 
 function formatErrors(): string {

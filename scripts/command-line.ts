@@ -14,7 +14,7 @@ export function readCommand<const Config extends ParseArgsConfig>(usage: string,
 }
 
 /** Prints why the options are wrong, prints the usage, and ends the process. */
-export function refuse(usage: string, why: string): never {
-  console.error(`${why}\n${usage}`);
+export function refuse(usage: string, problem: string): never {
+  console.error(`${problem}\n${usage}`);
   process.exit(2);
 }

@@ -74,14 +74,14 @@ async function findFailures(copy: string, mutant: Mutant): Promise<string[]> {
 
 async function main(): Promise<void> {
   const mutants = (folders.length > 0 ? allMutants : promiseMutants).filter(({ name }) => name.includes(values.only));
-  const waiting = [...mutants];
-  let found = 0;
+  const queue = [...mutants];
+  let foundCount = 0;
   const work = async () => {
     const copy = copyProject();
     try {
-      for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
+      for (let mutant = queue.shift(); mutant; mutant = queue.shift()) {
         const failures = await findFailures(copy, mutant);
-        if (failures.length > 0) found++;
+        if (failures.length > 0) foundCount++;
         const verdict = failures.length > 0 ? 'found' : 'NOT FOUND';
         console.log([`${verdict}: ${mutant.name} (${mutant.file})`, ...failures].join('\n    '));
       }
@@ -90,8 +90,8 @@ async function main(): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
-  console.log(`\n${found} of ${mutants.length} mistakes found`);
-  if (found < mutants.length) process.exitCode = 1;
+  console.log(`\n${foundCount} of ${mutants.length} mistakes found`);
+  if (foundCount < mutants.length) process.exitCode = 1;
 }
 
 void main();

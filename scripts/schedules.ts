@@ -55,7 +55,7 @@ function readNumber(name: 'seed' | 'runs' | 'failures' | 'max'): number {
 }
 
 function readChoice<Choice extends string>(name: string, text: string, choices: readonly Choice[]): Choice {
-  const choice = choices.find((one) => one === text);
+  const choice = choices.find((item) => item === text);
   return choice ?? refuse(usage, `--${name} must be one of ${choices.join(', ')}, not "${text}".`);
 }
 
@@ -71,42 +71,42 @@ async function trace(): Promise<void> {
 async function run(): Promise<void> {
   const library = loadLibrary();
   const plans = createPlans(seed, runs, limits);
-  const began = performance.now();
-  const onFailed = ({ plan, violations: [first] }: Result) =>
-    console.log(`Seed ${plan.seed}: ${first?.rule} (${first?.detail})`);
+  const startedAt = performance.now();
+  const onFailed = ({ plan, violations: [violation] }: Result) =>
+    console.log(`Seed ${plan.seed}: ${violation?.rule} (${violation?.detail})`);
   const campaign = await runCampaign(library, { plans, maxFailures, onFailed });
-  console.log(`${describeCampaign(campaign)}, in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
-  const [first] = campaign.failed;
-  if (!first) return;
-  console.log(describeFinding(await shrink(library, first)));
+  console.log(`${describeCampaign(campaign)}, in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
+  const [firstFailure] = campaign.failed;
+  if (!firstFailure) return;
+  console.log(describeFinding(await shrink(library, firstFailure)));
   process.exitCode = 1;
 }
 
 async function huntOne(name: string): Promise<void> {
-  const mutant = mutants.find((one) => one.name === name);
+  const mutant = mutants.find((item) => item.name === name);
   if (!mutant) refuse(usage, `There is no mutant "${name}". test/simulation/mutants.ts has the names.`);
   console.log(JSON.stringify(await hunt(mutant, maxSchedules)));
 }
 
-/** Tests each mutant in its own process, because a mutant can do anything. */
+/** Tests each mutant in its own process, because a mutant can loop forever or end its process. */
 async function huntAll(): Promise<void> {
   for (const mutant of mutants) applyMutant(mutant);
-  const waiting = [...mutants];
-  let caught = 0;
+  const queue = [...mutants];
+  let caughtCount = 0;
   const work = async () => {
-    for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
+    for (let mutant = queue.shift(); mutant; mutant = queue.shift()) {
       const { name, isCaught, schedules, seconds, by } = await huntInChild(mutant);
-      if (isCaught) caught++;
+      if (isCaught) caughtCount++;
       console.log(`${isCaught ? 'caught' : 'NOT CAUGHT'}: ${name} (${schedules} schedules, ${seconds} s, ${by})`);
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
-  console.log(`\n${caught} of ${mutants.length} found, within ${maxSchedules} schedules each`);
-  if (caught < mutants.length) process.exitCode = 1;
+  console.log(`\n${caughtCount} of ${mutants.length} found, within ${maxSchedules} schedules each`);
+  if (caughtCount < mutants.length) process.exitCode = 1;
 }
 
 function huntInChild({ name }: Mutant): Promise<Hunt> {
-  const began = performance.now();
+  const startedAt = performance.now();
   const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--max', values.max];
   const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'], timeout: maxHuntMs });
   let output = '';
@@ -115,11 +115,11 @@ function huntInChild({ name }: Mutant): Promise<Hunt> {
   });
   return new Promise((resolve) => {
     child.on('close', (_code, signal) => {
-      const how = signal ? 'spins' : 'could not be run';
+      const ending = signal ? 'spins' : 'could not be run';
       resolve(
         output
           ? (JSON.parse(output) as Hunt)
-          : { name, isCaught: signal !== null, schedules: 1, seconds: secondsSince(began), by: how },
+          : { name, isCaught: signal !== null, schedules: 1, seconds: secondsSince(startedAt), by: ending },
       );
     });
   });

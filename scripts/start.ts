@@ -64,9 +64,9 @@ async function requireFree(port: number, user: string, option: string): Promise<
     await once(server, 'listening');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be used (${code})`;
+    const problem = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be used (${code})`;
     throw new StartError(
-      `Port ${port}, for ${user}, ${why}. Stop that program, or choose another port: npm start -- --${option} <number>`,
+      `Port ${port}, for ${user}, ${problem}. Stop that program, or choose another port: npm start -- --${option} <number>`,
     );
   }
   server.close();
@@ -121,9 +121,9 @@ function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: str
 
 /** Returns the environment, changed so that no proxy is used for `address`. */
 function withoutProxyTo(address: string): NodeJS.ProcessEnv {
-  const { NO_PROXY, no_proxy: noProxy = NO_PROXY, ...others } = process.env;
-  const both = noProxy ? `${noProxy},${address}` : address;
-  return { ...others, NO_PROXY: both, no_proxy: both };
+  const { NO_PROXY, no_proxy: noProxy = NO_PROXY, ...otherVariables } = process.env;
+  const noProxyList = noProxy ? `${noProxy},${address}` : address;
+  return { ...otherVariables, NO_PROXY: noProxyList, no_proxy: noProxyList };
 }
 
 /** Resolves to true when Node-RED has started its flows, or to false if it ended before. */
@@ -151,7 +151,7 @@ async function run(options: Options): Promise<void> {
   const { port, simulatorPort, userDir } = options;
   await requireFree(port, 'Node-RED', 'port');
   await requireFree(simulatorPort, 'the simulator', 'simulator-port');
-  const stopped = new Promise<'stopped'>((stop) => {
+  const whenStopped = new Promise<'stopped'>((stop) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop('stopped'));
   });
   const simulator = await startSimulator({ port: simulatorPort, dataFolder: join(userDir, 'simulator') });
@@ -161,18 +161,18 @@ async function run(options: Options): Promise<void> {
   const nodeRed = startNodeRed(options, simulator, url);
   // Stops Node-RED even after an uncaught error in this process.
   process.once('exit', () => nodeRed.kill());
-  const ended = once(nodeRed, 'exit');
+  const whenEnded = once(nodeRed, 'exit');
   try {
-    if ((await Promise.race([isStarted(url, nodeRed), stopped])) === true) {
+    if ((await Promise.race([isStarted(url, nodeRed), whenStopped])) === true) {
       if (!hadFlows) await deployDemo(url, simulator);
       printAddresses(options, url, simulator, hadFlows);
     }
-    if ((await Promise.race([ended, stopped])) !== 'stopped') {
+    if ((await Promise.race([whenEnded, whenStopped])) !== 'stopped') {
       throw new StartError('Node-RED ended, so the simulator was stopped too.');
     }
   } finally {
     nodeRed.kill('SIGTERM');
-    await ended;
+    await whenEnded;
     await simulator.close();
   }
 }

@@ -38,7 +38,7 @@ const secondGeneration = [
   'src/store/engines.test.ts',
 ];
 
-/** Folders whose files share a few processes. Each other file, and each file in {@link alone}, has its own process. */
+/** Folders whose files share a few processes. All other files, and {@link separateFiles}, have their own processes. */
 const groups = [
   { name: 'src', maxProcesses: 3 },
   { name: 'nodes', maxProcesses: 4 },
@@ -47,7 +47,7 @@ const groups = [
 ];
 
 /** Files that have their own process, because they use TLS, measure the heap or open native databases. */
-const alone = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
+const separateFiles = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
 
 /** Seconds of the files of one process. A group whose files take longer has more processes, up to its maximum. */
 const secondsPerProcess = 5;
@@ -91,7 +91,7 @@ export function isOnSecondGeneration(file) {
  */
 export function planProcesses(files, secondsOf) {
   const measure = (file) => secondsOf[file] ?? defaultSeconds;
-  const isShared = (file, name) => isIn(file, name) && !isInAny(file, alone);
+  const isShared = (file, name) => isIn(file, name) && !isInAny(file, separateFiles);
   const shared = groups.flatMap(({ name, maxProcesses }) => {
     const members = files.filter((file) => isShared(file, name));
     const total = members.reduce((sum, file) => sum + measure(file), 0);
@@ -101,13 +101,13 @@ export function planProcesses(files, secondsOf) {
       files: [],
       seconds: 0,
     }));
-    for (const file of members.toSorted((one, other) => measure(other) - measure(one))) {
-      const share = shares.reduce((least, other) => (other.seconds < least.seconds ? other : least));
+    for (const file of members.toSorted((a, b) => measure(b) - measure(a))) {
+      const share = shares.reduce((a, b) => (b.seconds < a.seconds ? b : a));
       share.files.push(file);
       share.seconds += measure(file);
     }
     return shares;
   });
-  const single = files.filter((file) => !groups.some(({ name }) => isShared(file, name)));
-  return [...shared, ...single.map((file) => ({ name: file, files: [file], seconds: measure(file) }))];
+  const unshared = files.filter((file) => !groups.some(({ name }) => isShared(file, name)));
+  return [...shared, ...unshared.map((file) => ({ name: file, files: [file], seconds: measure(file) }))];
 }

@@ -26,8 +26,8 @@ const { values: options, positionals: names } = parseArgs({
   },
 });
 const isWhole = names.length === 0;
-const all = listTestFiles(root);
-const files = isWhole ? all : all.filter((file) => names.some((name) => isIn(file, name)));
+const allFiles = listTestFiles(root);
+const files = isWhole ? allFiles : allFiles.filter((file) => names.some((name) => isIn(file, name)));
 for (const name of names) {
   if (!files.some((file) => isIn(file, name))) stop(`No test file is in ${name}.`);
 }
@@ -101,24 +101,24 @@ function createGeneration5() {
   return createGeneration(node, join(nodeRed, 'lib', 'red.js'), join(nodeRed, 'red.js'));
 }
 
-/** Chooses the files of each generation. The second one runs only a few, unless it runs alone or with `--long`. */
+/** Chooses the files of each generation. Generation 5 gets only a few, unless it runs alone or with `--long`. */
 function chooseFiles() {
-  const chosen = [];
+  const choices = [];
   const { generation, long } = options;
   if (generation !== '5') {
     const first = createGeneration(process.execPath, require.resolve('node-red'), require.resolve('node-red/red.js'));
-    chosen.push({ generation: first, files });
+    choices.push({ generation: first, files });
   }
   const second = files.filter(generation === '5' || long ? isOnEveryGeneration : isOnSecondGeneration);
-  if (generation === '4' || second.length === 0) return chosen;
+  if (generation === '4' || second.length === 0) return choices;
   if (process.platform === 'linux' && process.arch === 'x64')
-    chosen.push({ generation: createGeneration5(), files: second });
+    choices.push({ generation: createGeneration5(), files: second });
   else console.log('No test runs on Node-RED 5, because its Node.js is for Linux x64.');
-  return chosen;
+  return choices;
 }
 
 /** Names of the processes that run, by process id. Each leads a process group, so that its children end with it. */
-const running = new Map();
+const runningProcesses = new Map();
 
 function killGroup(pid) {
   try {
@@ -129,7 +129,7 @@ function killGroup(pid) {
 }
 
 function killAll() {
-  for (const pid of running.keys()) killGroup(pid);
+  for (const pid of runningProcesses.keys()) killGroup(pid);
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
@@ -148,10 +148,10 @@ async function runGroup(name, command, args, env, outputFile) {
     stdio: ['ignore', output, output],
     detached: true,
   });
-  running.set(child.pid, name);
+  runningProcesses.set(child.pid, name);
   const [status, signal] = await once(child, 'exit');
   killGroup(child.pid);
-  running.delete(child.pid);
+  runningProcesses.delete(child.pid);
   closeSync(output);
   return signal ?? status;
 }
@@ -160,7 +160,7 @@ async function runGroup(name, command, args, env, outputFile) {
 async function runTask({ name, files: testFiles, generation }, folder) {
   const resultFile = join(folder, 'result.json');
   const outputFile = join(folder, 'output.txt');
-  const began = performance.now();
+  const startedAt = performance.now();
   const status = generation
     ? await runGroup(
         name,
@@ -183,7 +183,7 @@ async function runTask({ name, files: testFiles, generation }, folder) {
     result.failures.push(`${name}: the process ended with ${status}.${during}`);
   }
   const title = generation ? `${name} on ${generation.name}` : name;
-  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   console.log(`${result.failed === 0 ? '✔' : '✘'} ${title}: ${formatCounts(countTests([result]))}, ${seconds} s`);
   process.stdout.write(readFileSync(outputFile));
   for (const failure of result.failures) console.log(`\n${failure}\n`);
@@ -196,7 +196,7 @@ async function runAll(queue) {
   let isLate = false;
   const limit = setTimeout(() => {
     isLate = true;
-    console.error(`\nKilled after ${limitMinutes} minutes: ${[...running.values()].join(', ')}`);
+    console.error(`\nKilled after ${limitMinutes} minutes: ${[...runningProcesses.values()].join(', ')}`);
     killAll();
   }, limitMinutes * 60_000);
   const folder = mkdtempSync(join(tmpdir(), 'sms-test-result-'));
@@ -233,11 +233,13 @@ function countTests(results) {
 
 /** Writes the seconds of each file that took more than one second on the first generation. */
 function recordSeconds(results) {
-  const known = all.filter((file) => recordedSeconds[file] !== undefined).map((file) => [file, recordedSeconds[file]]);
-  const measured = results
+  const earlierSeconds = allFiles
+    .filter((file) => recordedSeconds[file] !== undefined)
+    .map((file) => [file, recordedSeconds[file]]);
+  const measuredSeconds = results
     .filter(({ generation }) => generation === tests[0].generation.name)
     .flatMap(({ secondsOf }) => Object.entries(secondsOf).map(([file, seconds]) => [file, Math.ceil(seconds)]));
-  const entries = Object.entries(Object.fromEntries([...known, ...measured])).sort();
+  const entries = Object.entries(Object.fromEntries([...earlierSeconds, ...measuredSeconds])).sort();
   writeFileSync(secondsFile, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
 }
 
@@ -250,15 +252,15 @@ const tests = chooseFiles()
   .flatMap(({ generation, files: testFiles }) =>
     planProcesses(testFiles, recordedSeconds).map((planned) => ({ ...planned, generation })),
   )
-  .toSorted((one, other) => other.seconds - one.seconds);
+  .toSorted((a, b) => b.seconds - a.seconds);
 
 heading(`Tests: ${files.length} files, ${maxProcesses} processes at the same time`);
-const began = performance.now();
+const startedAt = performance.now();
 const results = await runAll(isWhole ? [{ name: 'Lint and types' }, ...tests] : [...tests]);
-console.log(`\nAll tests took ${((performance.now() - began) / 60_000).toFixed(1)} minutes.`);
+console.log(`\nAll tests took ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes.`);
 if (options.record) recordSeconds(results);
 
-const skips = results.flatMap(({ generation, skips: own }) => own.map((skip) => `${generation}: ${skip}`));
+const skips = results.flatMap(({ generation, skips }) => skips.map((skip) => `${generation}: ${skip}`));
 if (skips.length > 0) {
   heading('Skipped tests');
   for (const skip of skips) console.log(skip);

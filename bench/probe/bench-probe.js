@@ -27,10 +27,10 @@ module.exports = (RED) => {
 
   function BenchProbe(config) {
     RED.nodes.createNode(this, config);
-    const probe = { node: this, received: () => {} };
+    const probe = { node: this, onReceived: () => {} };
     probes.set(config.id, probe);
     this.on('input', (_message, _send, done) => {
-      probe.received();
+      probe.onReceived();
       done();
     });
     this.on('close', () => probes.delete(config.id));
@@ -40,13 +40,13 @@ module.exports = (RED) => {
   /** Resolves with the cost of `work` after `work` has called `tick` for each of `count` messages. */
   const measure = (count, work) =>
     new Promise((resolve, reject) => {
-      let left = count;
+      let remainingCount = count;
       const samples = [];
       const cpu = process.cpuUsage();
       const startedAt = process.hrtime.bigint();
       const tick = () => {
-        left--;
-        if (left > 0) return;
+        remainingCount--;
+        if (remainingCount > 0) return;
         const { user, system } = process.cpuUsage(cpu);
         const wallMs = Number(process.hrtime.bigint() - startedAt) / 1e6;
         resolve({ count, cpuMs: (user + system) / 1e3, wallMs, delaysMs: [], samples });
@@ -55,12 +55,12 @@ module.exports = (RED) => {
     });
 
   const probeOf = ({ probe }) => {
-    const found = probes.get(probe);
-    if (!found) throw new Error(`There is no probe ${probe}.`);
-    return found;
+    const registeredProbe = probes.get(probe);
+    if (!registeredProbe) throw new Error(`There is no probe ${probe}.`);
+    return registeredProbe;
   };
 
-  const memory = () => {
+  const measureMemory = () => {
     collectGarbage();
     const { rss, heapUsed } = process.memoryUsage();
     return { rss, heapUsed };
@@ -72,44 +72,46 @@ module.exports = (RED) => {
   };
 
   const orders = {
-    /** Sends messages into a flow: `concurrency` of them at first, and another one each time one comes back. */
+    /** Sends `concurrency` messages into a flow, and then one message for each message that comes out of the flow. */
     drive(order) {
       const { count, concurrency, sampleEvery = 0 } = order;
       const probe = probeOf(order);
       return measure(count, (tick, samples) => {
-        let sent = 0;
-        let returned = 0;
-        const next = () => {
-          if (sent < count) probe.node.send(createMessage(sent++));
+        let sentCount = 0;
+        let returnedCount = 0;
+        const sendNext = () => {
+          if (sentCount < count) probe.node.send(createMessage(sentCount++));
         };
-        probe.received = () => {
-          returned++;
-          if (sampleEvery && returned % sampleEvery === 0) samples.push({ count: returned, ...memory() });
-          next();
+        probe.onReceived = () => {
+          returnedCount++;
+          if (sampleEvery && returnedCount % sampleEvery === 0)
+            samples.push({ count: returnedCount, ...measureMemory() });
+          sendNext();
           tick();
         };
-        for (let index = 0; index < concurrency; index++) next();
+        for (let index = 0; index < concurrency; index++) sendNext();
       });
     },
 
-    /** Starts to count the messages that come out of a flow. If `kick` is set, sends a message that starts the flow. */
+    /** Starts to count the messages that come out of a flow. If `start` is set, sends a message that starts the flow. */
     expect(order) {
-      const { count, kick = false, sampleEvery = 0 } = order;
+      const { count, start = false, sampleEvery = 0 } = order;
       const probe = probeOf(order);
-      probe.expected = measure(count, (tick, samples) => {
-        let arrived = 0;
-        probe.received = () => {
-          arrived++;
-          if (sampleEvery && arrived % sampleEvery === 0) samples.push({ count: arrived, ...memory() });
+      probe.whenComplete = measure(count, (tick, samples) => {
+        let arrivedCount = 0;
+        probe.onReceived = () => {
+          arrivedCount++;
+          if (sampleEvery && arrivedCount % sampleEvery === 0)
+            samples.push({ count: arrivedCount, ...measureMemory() });
           tick();
         };
-        if (kick) probe.node.send({ payload: '' });
+        if (start) probe.node.send({ payload: '' });
       });
     },
 
     /** Waits until all expected messages have arrived. */
     collect(order) {
-      return probeOf(order).expected;
+      return probeOf(order).whenComplete;
     },
 
     /** Posts the same requests as a sending flow and reads the answers. */
@@ -118,10 +120,10 @@ module.exports = (RED) => {
         authorization: `Bearer ${apiKey}`,
         'content-type': 'application/x-www-form-urlencoded',
       };
-      let sent = 0;
+      let sentCount = 0;
       const loop = async (tick) => {
-        while (sent < count) {
-          const { topic, payload } = createMessage(sent++);
+        while (sentCount < count) {
+          const { topic, payload } = createMessage(sentCount++);
           const form = new URLSearchParams([
             ['to', topic],
             ['body', payload],
@@ -159,7 +161,7 @@ module.exports = (RED) => {
       });
     },
 
-    /** Points the bare loops at a service. */
+    /** Sets the service that the bare loops call. */
     connect({ baseUrl }) {
       pool = new Pool(baseUrl, { connections: 64, headersTimeout: 0, bodyTimeout: 0 });
     },

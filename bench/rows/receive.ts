@@ -19,7 +19,7 @@ export const receive: Row = {
 async function pollBacklog({ service, nodeRed, order }: Bench, parallelPolls: number, quick: boolean): Promise<Line[]> {
   await nodeRed.deploy(createReceiveFlows(service.baseUrl, parallelPolls));
   const count = quick ? 40 : 120;
-  const ownCount = count * parallelPolls;
+  const packageCount = count * parallelPolls;
   const fill = (apiKey: string, unread: number) =>
     service.fill(apiKey, { latencyMs, waits: apiKey === 'package', unread });
   const results = await compare(
@@ -27,8 +27,8 @@ async function pollBacklog({ service, nodeRed, order }: Bench, parallelPolls: nu
       {
         name: 'package',
         round: async () => {
-          await order('expect', { probe: 'package-probe', count: ownCount });
-          await fill('package', ownCount);
+          await order('expect', { probe: 'package-probe', count: packageCount });
+          await fill('package', packageCount);
           return order('collect', { probe: 'package-probe' });
         },
       },
@@ -36,7 +36,7 @@ async function pollBacklog({ service, nodeRed, order }: Bench, parallelPolls: nu
         name: 'by hand',
         round: async () => {
           await fill('hand', count);
-          await order('expect', { probe: 'hand-probe', count, kick: true });
+          await order('expect', { probe: 'hand-probe', count, start: true });
           return order('collect', { probe: 'hand-probe' });
         },
       },
