@@ -1,4 +1,4 @@
-import { type Changes, foreverMs, type ReadKey, type Remembered, unsweptPrefix } from '../store/store';
+import { type Changes, digest, foreverMs, type ReadKey, type Remembered, unsweptPrefix } from '../store/store';
 import type { ConsentChange } from './words';
 
 /** A number that has opted out. */
@@ -50,6 +50,15 @@ const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOu
 /** Number of digits of a time. Each line begins with the time, so that sorted lines are in the order of time. */
 const digitsOfTime = 15;
 
+/**
+ * End of a line with the digest of a number whose handset has opted in again. Because of this line, an import of an
+ * older list does not opt the number out.
+ */
+const optInEnd = '-in';
+
+/** Minimum time for which the line of an opt-in is stored, in ms. */
+const optInMs = 30 * 24 * 3_600_000;
+
 /** Returns the key of a number. */
 export function keyOfOptOut(msisdn: string): string {
   return optOutPrefix + msisdn.slice(-digitsInKey).padStart(digitsInKey, '0');
@@ -71,10 +80,16 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
     if (concerned.length === 0) continue;
     changeCount += concerned.length;
     for (const msisdn of concerned) {
-      if (change === 'in') lines.delete(msisdn);
-      else lines.set(msisdn, `${String(at).padStart(digitsOfTime, '0')}-${msisdn}-${via}`);
+      const name = digest(msisdn);
+      const replacedLine = lines.get(msisdn) ?? lines.get(name) ?? '';
+      // A line is later than the line that it replaces, even if the clock was set back.
+      const time = String(Math.max(at, parse(replacedLine).at + 1)).padStart(digitsOfTime, '0');
+      lines.delete(msisdn);
+      lines.delete(name);
+      if (change === 'out') lines.set(msisdn, `${time}-${msisdn}-${via}`);
+      else if (via === 'message') lines.set(name, `${time}-${name}${optInEnd}`);
     }
-    const value = [...lines.values()].join('\n');
+    const value = [...lines.values()].filter((line) => isOptOut(line) || at - parse(line).at < optInMs).join('\n');
     changes.remember.set(key, value === '' ? undefined : { at, forMs: foreverMs, value });
     // Flushes the step, because a power cut must not undo an opt-out.
     changes.firm = true;
@@ -108,14 +123,20 @@ export function listOptOuts(readKey: ReadKey, { search = '', after, limit = 200 
   return { optouts: lines.map(parse), total: matches.length, ...(next && { next }) };
 }
 
-/** Merges two lists. The result contains every number of both lists. */
+/** Merges two lists. If both have a line for a number, the later line counts. */
 export function mergeOptOuts(ownValue: Remembered, formerValue: Remembered): Remembered {
-  const lines = new Map([...linesByNumber(formerValue), ...linesByNumber(ownValue)]);
+  const lines = new Map<string, string>();
+  for (const line of [...linesOf(formerValue), ...linesOf(ownValue)]) {
+    const name = isOptOut(line) ? digest(numberOf(line)) : numberOf(line);
+    const otherAt = parse(lines.get(name) ?? '').at;
+    const { at } = parse(line);
+    if (at > otherAt || (at === otherAt && isOptOut(line))) lines.set(name, line);
+  }
   return { ...ownValue, value: [...lines.values()].join('\n') };
 }
 
 function readAll(readKey: ReadKey): string[] {
-  return allKeys.flatMap((key) => linesOf(readKey(key)));
+  return allKeys.flatMap((key) => linesOf(readKey(key)).filter(isOptOut));
 }
 
 function isListed(remembered: Remembered | undefined, msisdn: string): boolean {
@@ -128,7 +149,16 @@ function linesOf(remembered: Remembered | undefined): string[] {
 }
 
 function linesByNumber(remembered: Remembered | undefined): Map<string, string> {
-  return new Map(linesOf(remembered).map((line) => [parse(line).msisdn, line]));
+  return new Map(linesOf(remembered).map((line) => [numberOf(line), line]));
+}
+
+function isOptOut(line: string): boolean {
+  return !line.endsWith(optInEnd);
+}
+
+/** Returns the number of an opt-out, or the digest of the number of an opt-in. */
+function numberOf(line: string): string {
+  return line.slice(digitsOfTime + 1, line.lastIndexOf('-'));
 }
 
 function parse(line: string): OptOut {

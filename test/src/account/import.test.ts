@@ -3,8 +3,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ImportOptions, type ImportSource, Imports, importStore } from '../../../src/account/import';
-import type { StoreChoice } from '../../../src/account/settings';
+import type { AccountSettings, StoreChoice } from '../../../src/account/settings';
 import { systemClock } from '../../../src/clock';
+import { parseConsentWords } from '../../../src/consent/words';
 import type { SmsError } from '../../../src/errors';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
@@ -360,8 +361,8 @@ describe('an account whose store changes and changes back', () => {
   }
 
   /** Deploys a sending node, and a node that receives statuses and replies. */
-  function deploy(store: StoreChoice, former?: StoreChoice) {
-    const member = joining.enter({ ...store, clock });
+  function deploy(store: StoreChoice, former?: StoreChoice, settings: Partial<AccountSettings> = {}) {
+    const member = joining.enter({ ...settings, ...store, clock });
     const [sender, listener] = [attachSender(member), new Listener('a node')];
     const kinds = ['status', 'incoming'] as const;
     const subscriptions = kinds.map((kind) => joining.subscribe(member, listener, kind));
@@ -374,7 +375,7 @@ describe('an account whose store changes and changes back', () => {
       await passUntil(stepMs, () => isRemoved);
     };
     const hasPolled = () => member.state().polls.every(({ lastAnswerAt }) => lastAnswerAt !== undefined);
-    return { sender, listener, hasPolled, remove };
+    return { member, sender, listener, hasPolled, remove };
   }
 
   for (const [when, waitMs, isBack] of [
@@ -405,6 +406,29 @@ describe('an account whose store changes and changes back', () => {
       await passUntil(100, () => third.sender.reports.length + third.sender.answers.length === 2);
       assert.deepEqual([third.sender.reports[0]?.report.result, third.sender.replies], ['delivered', ['yes']]);
       assert.equal(second.listener.deliveries.length + third.listener.deliveries.length, 2);
+    });
+  }
+
+  for (const [when, isBack] of [
+    ['the login changes back', true],
+    ['another instance imports the former login', false],
+  ] as const) {
+    it(`does not undo an opt-in if ${when}`, async () => {
+      const settings = { optOut: parseConsentWords(undefined, undefined) };
+      const [one, other] = [onServer('redis 1'), onServer('redis 2')];
+      const write = (body: string) => joining.simulator.receive({ from: '6421555123', to: '642100000001', body });
+      let { listener, member, remove } = deploy(one, undefined, settings);
+      write('STOP');
+      await passUntil(0, () => listener.deliveries.length === 1);
+      await remove(0);
+      ({ listener, member, remove } = deploy(other, one, settings));
+      write('START');
+      await passUntil(0, () => listener.deliveries.length === 1);
+      await remove(0);
+      ({ member } = isBack ? deploy(one, other, settings) : deploy(other, one, settings));
+      const reading = member.optOuts();
+      await passUntil(0, () => member.state().store.ok);
+      assert.deepEqual(await reading, { optouts: [], total: 0 });
     });
   }
 

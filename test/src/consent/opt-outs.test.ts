@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createAccounts } from '../../../src/account/accounts';
-import { changeOptOuts, listOptOuts, mergeOptOuts } from '../../../src/consent/opt-outs';
+import { changeOptOuts, isOptedOut, listOptOuts, mergeOptOuts, type OptOutChange } from '../../../src/consent/opt-outs';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, type ReadKey, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
@@ -30,6 +30,17 @@ function createList() {
       return values;
     },
   };
+}
+
+/** Applies changes of numbers under one key by their handsets, one after another. Returns the value after each. */
+function valuesAfter(changesOfNumbers: readonly Omit<OptOutChange, 'via'>[]): (Remembered | undefined)[] {
+  let value: Remembered | undefined;
+  return changesOfNumbers.map((one) => {
+    const changes = createChanges();
+    changeOptOuts({ ...one, via: 'message' }, () => value, changes);
+    [value] = changes.remember.values();
+    return value;
+  });
 }
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(64_210_000_000 + index));
@@ -99,6 +110,41 @@ describe('the list of opted-out numbers', () => {
     await change(['64211234567'], 'out');
     for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
+
+  it('stores a digest of a number that has opted in, for at least 30 days', () => {
+    const monthMs = 30 * 24 * 3_600_000;
+    const values = valuesAfter([
+      { msisdns: ['6421000', '6422000', '6423000'], change: 'out', at: 0 },
+      { msisdns: ['6421000'], change: 'in', at: 10 },
+      { msisdns: ['6422000'], change: 'in', at: 9 + monthMs },
+      { msisdns: ['6423000'], change: 'in', at: 10 + monthMs },
+    ]).map((one) => one?.value ?? '');
+    assert.deepEqual(
+      values.map((value) => [value.split('\n').length, value.includes('6421000')]),
+      [
+        [3, true],
+        [3, false],
+        [3, false],
+        [2, false],
+      ],
+    );
+  });
+
+  for (const [order, wishes] of [
+    ['an opt-in after an opt-out', ['out', 'in']],
+    ['an opt-out after an opt-in', ['out', 'in', 'out']],
+  ] as const) {
+    it(`merges ${order} with each earlier list, although the clock was set back`, () => {
+      const msisdns = ['6421000'];
+      const values = valuesAfter(wishes.map((change, index) => ({ msisdns, change, at: 10 - index })));
+      const latest = values.at(-1) as Remembered;
+      for (const earlier of values as Remembered[]) {
+        const merged = [mergeOptOuts(latest, earlier), mergeOptOuts(earlier, latest)];
+        const areOut = merged.map((value) => isOptedOut('6421000', () => value));
+        assert.deepEqual(areOut, wishes.length === 3 ? [true, true] : [false, false]);
+      }
+    });
+  }
 
   it('merges the lists of two stores', async () => {
     const [former, own] = [createList(), createList()];
