@@ -4,7 +4,7 @@ import type { FeedEntry, IncomingRecord, RecordOfKind, StatusRecord } from '../.
 import type { SendHandlerState } from '../../../src/outbox/sender-registrations';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
-import { copyDisk, forever, SendingSide, type SendingSideOptions, sendText } from '../sending/sending-side';
+import { beginReceiving, forever, SendingSide, type SendingSideOptions, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
@@ -232,26 +232,21 @@ describe('unknown outcomes', () => {
 
   /** Starts another process after a crash of the first one, which had sent a message. The feed shows the message. */
   async function crash(options: SendingSideOptions = {}): Promise<SendingSide> {
-    const store = new FailingStore();
-    const side = new SendingSide({ ...options, store });
+    const side = new SendingSide(options);
     side.service.holdNext();
     sendText(side.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
     await side.pass(100);
     side.service.feed.entries.push(entry({ id: messageId }));
-    return side.restart(copyDisk(store.disk));
+    return side.restart();
   }
 
   it('use evidence from before a crash', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
-    side.receive();
+    const { side, node } = beginReceiving();
     side.service.holdNext();
     sendText(node, 'hello', { keep: forever, resolveMs: 60_000, messageId });
     await side.pass(100);
     await side.status('6421555123', 'SNT', messageId);
-    const next = side.restart(copyDisk(store.disk));
-    const back = next.attach();
+    const { next, back } = side.crash();
     await next.pass(1_000);
     const [news] = back.outcomes;
     assert.deepEqual(back.ends, ['to 6421555123']);

@@ -3,7 +3,6 @@ import { SmsError } from '../../../src/errors';
 import type { Sent } from '../../../src/outbox/message-item';
 import { VirtualClock } from '../../virtual-clock';
 import {
-  copyDisk,
   type FakeNode,
   FakeService,
   forever,
@@ -12,7 +11,7 @@ import {
   sendText,
 } from '../sending/sending-side';
 import { createError } from '../some-error';
-import { FailingStore, FakeDisk } from '../store/failing-store';
+import { FailingStore } from '../store/failing-store';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -185,13 +184,11 @@ describe('a message whose account has limits', () => {
       });
 
       it('counts across a restart', async () => {
-        const disk = new FakeDisk();
-        const { side, node } = createSide({ perHandset: 2 }, { store: new FailingStore(disk) });
+        const { side, node } = createSide({ perHandset: 2 });
         send(node, [a], {}, '1');
         send(node, [a], {}, '2');
         await side.pass(50);
-        const later = side.restart(copyDisk(disk));
-        const laterNode = later.attach();
+        const { next: later, back: laterNode } = side.crash();
         send(laterNode, [a], {}, '3');
         await later.pass(0);
         assert.deepEqual(outcomesOf(laterNode), ['SMS_LIMIT']);

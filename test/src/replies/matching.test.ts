@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord, SentMessage } from '../../../src/model';
-import { answersOf, beginReceiving, copyDisk, type SendingSide, type sendText } from '../sending/sending-side';
+import { answersOf, beginReceiving, type SendingSide, type sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 
 const hour = 3_600_000;
@@ -74,8 +74,7 @@ describe('the message that a reply or status answers', () => {
   });
 
   it('is found after a restart', async () => {
-    const { side, store } = await remember();
-    const next = side.restart(copyDisk(store.disk));
+    const next = (await remember()).side.restart();
     next.receive();
     await next.incoming(handset, 'yes', { inReplyToId: 'q1' });
     assert.equal(lastSent(next)?.remembered, 1);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import { unsweptPrefix } from '../../../src/store/store';
-import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
+import { answersOf, beginReceiving, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 
@@ -245,18 +245,18 @@ describe('reply requests', () => {
     const [first, second] = ['6421555123', '6421555124'];
 
     async function begin(isShared = false) {
-      const { side, node, store } = beginReceiving(isShared ? new FailingServer() : new FailingStore());
+      const { side, node } = beginReceiving(isShared ? new FailingServer() : new FailingStore());
       const fail = side.service.holdNext({ error: createError('uncertain') });
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: [first, second], keep: forever });
-      const decide = async (from: SendingSide, action: 'markSent' | 'send' | 'discard') => {
-        const [entry] = from.outbox.admin.entries('uncertain', { limit: 1 }).entries;
-        await Promise.all([from.outbox.admin.act(entry?.id ?? '', action), from.pass(100)]);
+      const markSent = async (from: SendingSide) => {
+        await from.act('uncertain', 'markSent');
+        await from.pass(100);
       };
       const end = () => {
         fail();
         return side.pass(100);
       };
-      return { side, node, store, decide, fail: end };
+      return { side, node, markSent, fail: end };
     }
 
     for (const [when, isBefore, isShared] of [
@@ -265,7 +265,7 @@ describe('reply requests', () => {
       ['after the error (shared store)', false, true],
     ] as const) {
       it(`end once by a reply ${when}, even if markSent follows`, async () => {
-        const { side, node, decide, fail } = await begin(isShared);
+        const { side, node, markSent, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();
         await fail();
@@ -277,7 +277,7 @@ describe('reply requests', () => {
           received.map(({ sent, awaited }) => [sent?.messageId, awaited]),
           [['q1', undefined]],
         );
-        await decide(side, 'markSent');
+        await markSent(side);
         assert.deepEqual(node.ends, ['SMS_UNCERTAIN', `to ${first} ${second} again`]);
         assert.deepEqual([answersOf(node), node.state?.awaitingReply], [[`${first}: yes`], 1]);
         await side.incoming(first, 'and more', { inReplyToId: 'q1' });
@@ -287,30 +287,30 @@ describe('reply requests', () => {
     }
 
     it('survive a restart', async () => {
-      const { side, decide, fail } = await begin();
+      const { side, markSent, fail } = await begin();
       await fail();
       await side.incoming(first, 'yes', { inReplyToId: 'q1' });
       const { next, back } = side.crash();
       await next.pass(100);
-      await decide(next, 'markSent');
+      await markSent(next);
       await next.pass(2 * hour);
       assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
     });
 
     it('end by a final status that arrived before the decision', async () => {
-      const { side, node, decide, fail } = await begin();
+      const { side, node, markSent, fail } = await begin();
       await fail();
       await side.status(first, 'EXP', 'q1');
-      await decide(side, 'markSent');
+      await markSent(side);
       assert.deepEqual(answersOf(node), [`${first}: undelivered EXP`]);
     });
   });
 
   it('resume thousands of requests in several turns of the event loop', async () => {
-    const { side, node, store } = beginReceiving();
+    const { side, node } = beginReceiving();
     const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
-    const next = side.restart(copyDisk(store.disk));
+    const next = side.restart();
     const seen = new Set<number>();
     const nextTurn = next.clock.nextTurn.bind(next.clock);
     next.clock.nextTurn = (callback) => {

@@ -3,7 +3,6 @@ import {
   answersOf,
   beginReceiving,
   beginSending,
-  copyDisk,
   type FakeNode,
   forever,
   type sendText,
@@ -196,11 +195,8 @@ describe('a report', () => {
     });
 
     it('its deadline until the account has read the waiting statuses', async () => {
-      const { side, store } = await begin();
-      const disk = copyDisk(store.disk);
-      await side.clock.advance(2 * hour);
-      const next = side.restart(disk);
-      const back = next.attach();
+      const { side } = await begin();
+      const { next, back } = await side.crashFor(2 * hour);
       next.receive();
       await next.pass(10_000);
       next.outbox.replies.onDrained('incoming');
@@ -238,11 +234,8 @@ describe('a report', () => {
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });
     await side.status(first, 'RCV', 'm1');
-    const [uncertain] = side.outbox.admin.entries('uncertain', { limit: 10 }).entries;
-    assert.equal(
-      uncertain && (await Promise.all([side.outbox.admin.act(uncertain.id, 'markSent'), side.pass(100)]))[0],
-      'done',
-    );
+    assert.equal(await side.act('uncertain', 'markSent'), 'done');
+    await side.pass(100);
     assert.equal(side.outbox.admin.state.awaitingReport, 1);
     await side.status(second, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { unsweptPrefix } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyDisk, forever, type sendText } from '../sending/sending-side';
+import type { FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
 
@@ -52,11 +53,8 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
     it(`time out after 400 days of downtime, with a report, for ${kind}`, async () => {
-      const { side, store } = await ask({ reportMs: hour, ...more });
-      const disk = copyDisk(store.disk);
-      await side.clock.advance(400 * 24 * hour);
-      const next = side.restart(disk);
-      const back = next.attach();
+      const { side } = await ask({ reportMs: hour, ...more });
+      const { next, back } = await side.crashFor(400 * 24 * hour);
       await next.pass(61_000);
       assert.deepEqual(answersOf(back), ['6421555123: timeout']);
       const flowMessage = 'flowMessage' in more ? more.flowMessage : '{"payload":"Come?"}';
@@ -64,7 +62,9 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
         [...back.answers, ...back.reports].map((news) => news.flowMessage),
         [flowMessage, flowMessage],
       );
-      const left = [...disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
+      const left = [...(next.store as FailingStore).disk.remembered.keys()].filter((key) =>
+        key.startsWith(unsweptPrefix),
+      );
       assert.deepEqual(left, [], 'nothing would ever sweep it');
     });
   }
@@ -79,11 +79,8 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
   });
 
   it('end after a restart only when the waiting replies have been read', async () => {
-    const { side, store } = await ask({ to: ['6421555123', '6421555124'] });
-    const disk = copyDisk(store.disk);
-    await side.clock.advance(2 * hour);
-    const next = side.restart(disk);
-    const back = next.attach();
+    const { side } = await ask({ to: ['6421555123', '6421555124'] });
+    const { next, back } = await side.crashFor(2 * hour);
     next.receive();
     await next.pass(10_000);
     assert.deepEqual(answersOf(back), []);

@@ -174,13 +174,11 @@ describe('the option once', () => {
     const longMs = 3 * dedupeMs;
 
     it('lets duplicates wait for its outcome, also after a crash', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store, dedupeMs });
+      const { side, node: first } = beginSending({ dedupeMs });
       side.service.otherwise = { unreachable: true };
-      await side.send(side.attach(), 'hello', stored, 1_000);
-      const disk = copyDisk(store.disk);
-      await Promise.all([side.close(), side.pass(100)]);
-      await side.clock.advance(longMs);
+      await side.send(first, 'hello', stored, 1_000);
+      const disk = copyDisk((side.store as FailingStore).disk);
+      await Promise.all([side.close(), side.pass(longMs)]);
       const next = side.restart(disk);
       const node = next.attach();
       sendText(node, 'something else', stored);

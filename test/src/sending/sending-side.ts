@@ -347,14 +347,22 @@ export class SendingSide {
   }
 
   /** Starts another process on a copy of the disk, as after a crash. */
-  restart(disk: FakeDisk): SendingSide {
+  restart(disk = copyDisk((this.store as FailingStore).disk)): SendingSide {
     const { clock, service } = this;
     return new SendingSide({ ...this.options, clock, service, store: new FailingStore(disk) });
   }
 
   /** Starts another process with the same node on a copy of the present disk, as after a crash. */
   crash(): { next: SendingSide; back: AttachedNode } {
-    const next = this.restart(copyDisk((this.store as FailingStore).disk));
+    const next = this.restart();
+    return { next, back: next.attach() };
+  }
+
+  /** Starts another process with the same node after a crash and a downtime. */
+  async crashFor(downMs: number): Promise<{ next: SendingSide; back: AttachedNode }> {
+    const disk = copyDisk((this.store as FailingStore).disk);
+    await this.clock.advance(downMs);
+    const next = this.restart(disk);
     return { next, back: next.attach() };
   }
 

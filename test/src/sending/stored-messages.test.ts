@@ -180,11 +180,9 @@ describe('stored messages', () => {
     });
 
     it('is dropped with the reply request, or if the message is discarded', async () => {
-      const { store, side } = await strand({ keep, flowMessage, waitMs: 3_600_000 });
-      const disk = copyDisk(store.disk);
+      const { side } = await strand({ keep, flowMessage, waitMs: 3_600_000 });
       side.service.otherwise = { takes: true };
-      const next = side.restart(disk);
-      const back = next.attach();
+      const { next, back } = side.crash();
       await next.pass(3_700_000);
       assert.deepEqual(
         back.answers.map((news) => news.flowMessage),
@@ -210,12 +208,9 @@ describe('stored messages', () => {
     });
 
     it('expires a message whose time is over', async () => {
-      const { store, side } = await strand({ keep: { expireMs: 60_000 } });
-      const disk = copyDisk(store.disk);
-      await side.clock.advance(100_000);
+      const { side } = await strand({ keep: { expireMs: 60_000 } });
+      const { next, back } = await side.crashFor(100_000);
       side.service.otherwise = { takes: true };
-      const next = side.restart(disk);
-      const back = next.attach();
       await next.pass(1_000);
       assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
     });
