@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { createAccounts } from '../../../src/account/accounts';
-import type { AccountSettings, ConnectionSettings } from '../../../src/account/settings';
+import type { ConnectionSettings } from '../../../src/account/settings';
 import type { SmsError } from '../../../src/errors';
 import { type Connections, createConnections } from '../../../src/http/connections';
 import type { Entry } from '../../../src/inbox/entries';
-import { MemoryStore } from '../../../src/store/memory';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { startRawService } from '../raw-service';
@@ -70,21 +69,6 @@ describe('an account', () => {
       receive('2');
       await until(() => b.stateNames.includes('waiting'));
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
-    });
-
-    it('uses the store of the member that listens first', () => {
-      const stores: string[] = [];
-      const name = (storeName: string): Partial<AccountSettings> => ({
-        storeName,
-        createStore: () => {
-          stores.push(storeName);
-          return new MemoryStore();
-        },
-      });
-      const [one, two] = [enter(name('one')), enter(name('two'))];
-      subscribe(two, new Listener('a'));
-      subscribe(one, new Listener('b'));
-      assert.deepEqual(stores, ['two']);
     });
 
     it('polls only while a node listens, and reports its state to later nodes', async () => {
@@ -159,21 +143,6 @@ describe('an account', () => {
         await until(isPolling);
         assert.deepEqual(used, ['one', 'one', 'two', 'two']);
         assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
-      });
-
-      it('stay open if the next member has the same settings', async () => {
-        const { open, used, opener } = openers();
-        const way = () => ({
-          proxy: { url: 'http://proxy.test', noProxy: ['127.0.0.1'] },
-          tls: { ca: Buffer.from('ca') },
-        });
-        const createConnections = opener('both');
-        const one = enter({ id: 'one', createConnections, ...way() });
-        const two = enter({ id: 'two', createConnections, ...way() });
-        await one.leave();
-        await enter({ id: 'one', createConnections, ...way() }).client.readFeed();
-        await two.client.readFeed();
-        assert.deepEqual([[...open], used], [['both'], ['both', 'both']]);
       });
 
       it('cannot be created for a member with an unusable proxy', () => {
@@ -285,26 +254,6 @@ describe('an account', () => {
       assert.deepEqual([places, disk.quarantined.length], [['a place'], 1]);
       const { store } = member.state();
       assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
-    });
-
-    it('does not poll while the store fails, and loses nothing', async () => {
-      const [clock, { stores, changes }] = [new VirtualClock(), onDisk()];
-      const one = enter({ ...changes, clock });
-      const a = new Listener('a');
-      subscribe(one, a);
-      await until(isPolling);
-      stores[0]?.failing.add('commit');
-      receive('1');
-      await until(() => a.failures.length === 1 && !isPolling());
-      receive('2');
-      assert.deepEqual([a.bodies, a.failures[0]?.code, a.stateNames.at(-1)], [['1'], 'SMS_STORE', 'failing']);
-      const late = new Listener('late');
-      subscribe(one, late);
-      assert.equal(late.failures.length, 1);
-      assert.equal(isPolling(), false);
-      stores[0]?.failing.clear();
-      await passUntil(clock, () => a.deliveries.length === 2);
-      assert.deepEqual([a.bodies, a.failures.length, a.recoveries], [['1', '2'], 1, 1]);
     });
 
     it('keeps data in memory while it has no members, but not across processes', async () => {

@@ -45,18 +45,4 @@ describe('DueTimes', () => {
     assert.deepEqual(done, ['a 1000', 'b1 2000', 'b1 too 2000', 'b2 2000', 'c 3000']);
     assert.equal(clock.timers, 0);
   });
-
-  it('handles times by either clock in order, with one timer', async () => {
-    const clock = new VirtualClock();
-    const done: string[] = [];
-    const dueTimes = new DueTimes(clock);
-    const onDue = (id: string) => done.push(`${id} ${clock.elapsed()}`);
-    dueTimes.set('by elapsed time', 2_000, onDue);
-    dueTimes.set('by the wall clock', clock.now() + 1_000, onDue, 'now');
-    dueTimes.set('by elapsed time again', 3_000, onDue);
-    assert.equal(clock.timers, 1);
-    await clock.advance(5_000);
-    assert.deepEqual(done, ['by the wall clock 1000', 'by elapsed time 2000', 'by elapsed time again 3000']);
-    assert.equal(clock.timers, 0);
-  });
 });

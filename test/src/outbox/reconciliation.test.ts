@@ -64,8 +64,7 @@ describe('unknown outcomes', () => {
       after: side.clock.advance(0).then(() => observe(side, status('6421555123'))),
       error: createError('uncertain'),
     });
-    sendText(node, 'hello', { resolveMs: 60_000, messageId });
-    await side.pass(100);
+    await side.send(node, 'hello', { resolveMs: 60_000, messageId });
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
@@ -125,8 +124,7 @@ describe('unknown outcomes', () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
-    sendText(node, 'hello', { resolveMs: 60_000 });
-    await side.pass(100);
+    await side.send(node, 'hello', { resolveMs: 60_000 });
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     assert.equal(side.service.feedReads, 0);
   });
@@ -136,8 +134,7 @@ describe('unknown outcomes', () => {
       const side = new SendingSide();
       const node = side.attach();
       side.service.script.push({ error: createError('uncertain') });
-      sendText(node, 'hello', { resolveMs: 5_000, messageId, retryUncertain: true, retries: 3, keep });
-      await side.pass(4_900);
+      await side.send(node, 'hello', { resolveMs: 5_000, messageId, retryUncertain: true, retries: 3, keep }, 4_900);
       assert.equal(side.service.tries, 1);
       await side.pass(5_000);
       assert.deepEqual(node.ends, ['to 6421555123']);
@@ -192,8 +189,7 @@ describe('unknown outcomes', () => {
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
     sendText(node, '1', { resolveMs: 60_000, messageId });
-    sendText(node, '2');
-    await side.pass(100);
+    await side.send(node, '2');
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
@@ -243,8 +239,7 @@ describe('unknown outcomes', () => {
   it('use evidence from before a crash', async () => {
     const { side, node } = beginReceiving();
     side.service.holdNext();
-    sendText(node, 'hello', { keep: forever, resolveMs: 60_000, messageId });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep: forever, resolveMs: 60_000, messageId });
     await side.status('6421555123', 'SNT', messageId);
     const { next, back } = side.crash();
     await next.pass(1_000);
@@ -271,12 +266,11 @@ describe('unknown outcomes', () => {
 
   describe('unknown outcomes during a redeploy', () => {
     /** Closes the account while it searches for evidence. The feed contains the evidence. */
-    async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
-      const side = new SendingSide({ store, isAsker });
+    async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
+      const side = new SendingSide({ store });
       const old = side.attach('second');
       side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain });
-      await side.pass(1_000);
+      await side.send(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain }, 1_000);
       side.service.feed = { format: 'ATOM', account: {}, entries: [entry({ id: messageId })] };
       await side.close();
       old.client.readFeed = () => Promise.reject(new Error('closed'));
@@ -322,15 +316,5 @@ describe('unknown outcomes', () => {
         });
       }
     }
-
-    it('search for evidence before a retry, even without their node', async () => {
-      const side = await redeploy(new MemoryStore(), true, true);
-      side.outbox.open();
-      await side.pass(30_000);
-      const node = side.attach('second');
-      await side.pass(3 * 60_000);
-      assert.deepEqual(side.service.bodies, ['hello']);
-      assert.equal(node.outcomes.length, 1);
-    });
   });
 });

@@ -47,8 +47,7 @@ describe('a message to the maximum number of recipients', () => {
   ] as const) {
     it(name, async () => {
       const { side, node, service } = createSide(limits);
-      sendText(node, 'hello', { to, ...options });
-      await side.pass(100);
+      await side.send(node, 'hello', { to, ...options });
       assert.equal(service.taken[0]?.to.length, to.length);
       assert.equal(node.ends.length, 1);
       assert.equal(side.journal.failure, undefined);
@@ -205,23 +204,19 @@ describe('a message whose account has limits', () => {
         error: new SmsError('unexpected', { statusCode: 503 }),
       },
     );
-    sendText(node, 'kept', { to: [a], keep: forever });
-    await side.pass(10 * minuteMs);
+    await side.send(node, 'kept', { to: [a], keep: forever }, 10 * minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
     sendText(node, 'second', { to: [a] });
-    sendText(node, 'third', { to: [a] });
-    await side.pass(0);
+    await side.send(node, 'third', { to: [a] }, 0);
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
   });
 
   it('counts a message twice if it may have been sent twice', async () => {
     const { side, node, service } = createSide({ perHandset: 3 });
     service.script.push({ error: createError('uncertain'), takes: true });
-    sendText(node, 'kept', { to: [a], keep: forever, retryUncertain: true });
-    await side.pass(10 * minuteMs);
+    await side.send(node, 'kept', { to: [a], keep: forever, retryUncertain: true }, 10 * minuteMs);
     service.script.push({ error: createError('uncertain'), takes: true });
-    sendText(node, 'plain', { to: [b], retries: 1, retryUncertain: true });
-    await side.pass(10 * minuteMs);
+    await side.send(node, 'plain', { to: [b], retries: 1, retryUncertain: true }, 10 * minuteMs);
     for (const to of [a, b]) for (const key of ['1', '2']) sendText(node, key, { to: [to] });
     await side.pass(0);
     assert.deepEqual(outcomesOf(node), [
@@ -237,16 +232,14 @@ describe('a message whose account has limits', () => {
   it('does not report a limit if an earlier try may have been sent', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
-    sendText(node, 'text', { to: [a], retries: 3, retryUncertain: true });
-    await side.pass(minuteMs);
+    await side.send(node, 'text', { to: [a], retries: 3, retryUncertain: true }, minuteMs);
     assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
     assert.equal(service.taken.length, 1);
   });
 
   it('is remembered only for the recipients that it was sent to', async () => {
     const { side, node } = createSide({ perDay: 1 });
-    sendText(node, 'replyRequest', { to: [a, b], waitMs: hourMs, messageId: 'm' });
-    await side.pass(0);
+    await side.send(node, 'replyRequest', { to: [a, b], waitMs: hourMs, messageId: 'm' }, 0);
     assert.equal(side.outbox.admin.state.awaitingReply, 1);
     await side.pass(hourMs);
     assert.deepEqual(
@@ -258,34 +251,21 @@ describe('a message whose account has limits', () => {
     );
   });
 
-  it('is resolved only for the recipients that it was sent to', async () => {
-    const { side, node, service } = createSide({ perDay: 1 });
-    service.script.push({ error: createError('uncertain'), takes: true });
-    service.feed = { format: 'ATOM', account: {}, entries: [{ id: 'message-1', categories: [], fields: {} }] };
-    sendText(node, 'text', { to: [a, b], messageId: 'message-1', resolveMs: minuteMs });
-    await side.pass(minuteMs);
-    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [[b, 'SMS_LIMIT']] }]);
-  });
-
   it('does not count for the pace if a limit withholds it', async () => {
     for (const options of [{}, { keep: forever }]) {
       const { side, node, service } = createSide({ perHandset: 1 }, { perSecond: 1 });
       for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });
-      sendText(node, 'other', { to: [b], ...options });
-      await side.pass(1_000);
+      await side.send(node, 'other', { to: [b], ...options }, 1_000);
       assert.deepEqual(service.bodies, ['0', 'other']);
     }
   });
 
   it('does not end an outage while a limit withholds it', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
-    sendText(node, 'first', { to: [a] });
-    await side.pass(0);
+    await side.send(node, 'first', { to: [a] }, 0);
     service.otherwise = { unreachable: true };
-    sendText(node, 'waits', { to: [b], keep: forever });
-    await side.pass(0);
-    sendText(node, 'second', { to: [a], keep: forever, priority: 10 });
-    await side.pass(10 * minuteMs);
+    await side.send(node, 'waits', { to: [b], keep: forever }, 0);
+    await side.send(node, 'second', { to: [a], keep: forever, priority: 10 }, 10 * minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT']);
     assert.equal(node.outages.length, 1);
   });
@@ -293,12 +273,10 @@ describe('a message whose account has limits', () => {
   it('applies the limits while the store fails', async () => {
     const store = new FailingStore();
     const { side, node } = createSide({ perHandset: 2 }, { store });
-    sendText(node, '0', { to: [b] });
-    await side.pass(0);
+    await side.send(node, '0', { to: [b] }, 0);
     store.failing.add('commit');
     for (const key of ['1', '2', '3']) {
-      sendText(node, key, { to: [a] });
-      await side.pass(0);
+      await side.send(node, key, { to: [a] }, 0);
     }
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
     store.failing.clear();
@@ -306,10 +284,8 @@ describe('a message whose account has limits', () => {
 
   it('repeats its outputs for a duplicate, also the limited recipients', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
-    sendText(node, 'text', { to: [a, b], once: 'key' });
-    await side.pass(0);
-    sendText(node, 'text', { to: [b, a], once: 'key' });
-    await side.pass(0);
+    await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
+    await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);
     const expected = { to: [a], not: [[b, 'SMS_LIMIT']] };
     assert.deepEqual(outcomesOf(node), [expected, expected]);
     assert.equal(node.outcomes[1]?.duplicate, true);
@@ -320,8 +296,7 @@ describe('a message whose account has limits', () => {
     const service = new FakeService();
     const { side, node } = createSide({ perHandset: 1 }, { service, clock: new VirtualClock() });
     service.script.push({ error: createError('unreachable') });
-    sendText(node, 'text', { to: [a], retries: 1 });
-    await side.pass(minuteMs);
+    await side.send(node, 'text', { to: [a], retries: 1 }, minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
   });
 });

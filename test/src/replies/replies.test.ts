@@ -177,20 +177,6 @@ describe('reply requests', () => {
     });
   });
 
-  it('open a reply request that was made while a shared store failed', async () => {
-    const store = Object.assign(new FailingStore(), { shared: true as const });
-    const { side, node } = beginReceiving(store);
-    await side.pass(100);
-    store.failing.add('commit').add('open').add('recall');
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
-    assert.deepEqual([node.ends, node.state?.awaitingReply], [['to 6421555123'], 1]);
-    store.failing.clear();
-    await side.pass(60_000);
-    assert.equal(node.state?.awaitingReply, 1);
-    await side.pass(hour);
-    assert.deepEqual(answersOf(node), ['6421555123: timeout']);
-  });
-
   for (const [kind, options] of [
     ['a message', {}],
     ['a stored message', { keep: forever }],

@@ -19,7 +19,7 @@ import {
 import fc from '../../fast-check';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingServer } from '../store/failing-store';
-import { beginSending, sendText } from './sending-side';
+import { beginSending } from './sending-side';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -215,12 +215,10 @@ describe('limits of the account (perHandset, perDay)', () => {
   it('add the counts of an outage of the store to those of another instance', async () => {
     const server = new FailingServer();
     const { side, node } = beginSending({ store: server, limits: { perHandsetMs: hourMs, perDay: 3 } });
-    sendText(node, 'one');
-    await side.pass(100);
+    await side.send(node, 'one');
     server.failing.add('commit');
     server.failing.add('open');
-    sendText(node, 'two');
-    await side.pass(100);
+    await side.send(node, 'two');
     // The other instance counts a message in the meantime.
     const [key = '', stored = ''] = [...server.disk.remembered].find(([key]) => key.startsWith('limit:day')) ?? [];
     assert.match(stored, /:1$/);
@@ -228,8 +226,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     server.failing.clear();
     await side.pass(minuteMs);
     assert.equal(sumAfter(parseCounts(parseRemembered(server.disk.remembered.get(key) ?? '').value), 0), 3);
-    sendText(node, 'three');
-    await side.pass(100);
+    await side.send(node, 'three');
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123', 'SMS_LIMIT']);
   });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { beginSending, type FakeNode, forever, SendingSide } from './sending-side';
+import { type FakeNode, forever, SendingSide } from './sending-side';
 
 describe('an outcome or an answer', () => {
   for (const what of ['outcome', 'answer'] as const) {
@@ -37,17 +37,4 @@ describe('an outcome or an answer', () => {
       });
     }
   }
-
-  it('leaves no timer if the account closes after a missed delivery', async () => {
-    const { side, node } = beginSending();
-    side.receive();
-    let fail = () => {};
-    node.onAnswer = () => new Promise<boolean>((resolve) => (fail = () => resolve(false)));
-    await side.send(node, 'hello', { keep: forever, waitMs: 60_000, messageId: 'm1' });
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
-    await side.outbox.close(0);
-    fail();
-    await side.pass(10);
-    assert.equal(side.clock.timers, 0);
-  });
 });
