@@ -43,10 +43,17 @@ function entry(id: string, fields: Partial<Entry<'incoming'>> = {}): Entry<'inco
   return { id, part, subscribers, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
 }
 
-function remembered(value: string, forMs?: number): Remembered;
-function remembered(value: string | undefined, forMs?: number): Remembered | undefined;
-function remembered(value: string | undefined, forMs = 60_000): Remembered | undefined {
-  return value === undefined ? undefined : { at: 1, forMs, value };
+function remembered(value: string, forMs = 60_000): Remembered {
+  return { at: 1, forMs, value };
+}
+
+/** Values under keys. `undefined`: nothing is remembered under the key. */
+type Values = Record<string, string | undefined>;
+
+function mapOf(values: Values): Map<string, Remembered | undefined> {
+  return new Map(
+    Object.entries(values).map(([name, value]) => [name, value === undefined ? value : remembered(value)]),
+  );
 }
 
 interface InstanceOptions extends Partial<RedisTiming>, Pick<Partial<RedisStoreOptions>, 'url' | 'clock'> {
@@ -93,19 +100,13 @@ class Instance implements StoreEvents {
 
   /** Commits items to keep and to drop, and values. Conflicts unless the keys have the recalled values. */
   async commit(
-    {
-      keep = [],
-      drop = [],
-      values = {},
-    }: { keep?: Item[]; drop?: string[]; values?: Record<string, string | undefined> },
-    recalled: Record<string, string | undefined> = {},
+    { keep = [], drop = [], values = {} }: { keep?: Item[]; drop?: string[]; values?: Values },
+    recalled: Values = {},
   ): Promise<void> {
-    const changes = createChanges();
+    const changes = { ...createChanges(), remember: mapOf(values) };
     for (const one of keep) changes.keep.set(one.id, one);
     for (const id of drop) changes.drop.set(id, 'inbox');
-    for (const [name, value] of Object.entries(values)) changes.remember.set(name, remembered(value));
-    const former = Object.entries(recalled).map(([name, value]) => [name, remembered(value)] as const);
-    await this.store.commit(changes, new Map(former));
+    await this.store.commit(changes, mapOf(recalled));
   }
 
   keep(...items: Item[]): Promise<void> {
@@ -174,13 +175,13 @@ for (const program of programs) {
 
     /** Lets every heartbeat expire. */
     async function forgetSigns(): Promise<void> {
-      for (const name of await server.client.keys(`${prefix}alive:*`)) await server.client.del(name);
+      for (const name of await signs()) await server.client.del(name);
     }
 
-    /** Names of the Redis keys that contain items. */
-    function inboxes(): Promise<string[]> {
-      return server.client.keys(`${prefix}inbox:*`);
-    }
+    /** Names of the keys that contain items. */
+    const inboxes = () => server.client.keys(`${prefix}inbox:*`);
+    const signs = () => server.client.keys(`${prefix}alive:*`);
+    const goneMarks = () => server.client.keys(`${prefix}gone:*`);
 
     /** Counts the items of all instances. */
     async function countItems(): Promise<number> {
@@ -220,8 +221,6 @@ for (const program of programs) {
     testDriver(() => create().store, { isSwept: false });
 
     const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
-    const signs = () => server.client.keys(`${prefix}alive:*`);
-    const goneMarks = () => server.client.keys(`${prefix}gone:*`);
 
     describe('RedisStore and its remembered values', () => {
       it('clears the items of one instance, and nothing that instances share', async () => {
@@ -275,9 +274,8 @@ for (const program of programs) {
         await instance.remember('a', 'A', undefined);
         const leftMs = await server.client.pttl(`${prefix}seen:a`);
         assert.ok(leftMs > 50_000 && leftMs <= 60_000, `${leftMs} ms`);
-        const changes = createChanges();
-        changes.remember.set('b', remembered('B', 20));
-        await instance.store.commit(changes, new Map());
+        const remember = new Map([['b', remembered('B', 20)]]);
+        await instance.store.commit({ ...createChanges(), remember }, new Map());
         await until(async () => (await server.client.exists(`${prefix}seen:b`)) === 0);
         assert.deepEqual(await instance.recall('a', 'b'), ['A', undefined]);
       });
@@ -287,8 +285,7 @@ for (const program of programs) {
         await server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
         const recalled = new Map([['id', (await instance.store.recall(['id']))[0]]]);
         assert.equal(recalled.get('id')?.forMs, 0);
-        const changes = createChanges();
-        changes.remember.set('id', remembered('new'));
+        const changes = { ...createChanges(), remember: mapOf({ id: 'new' }) };
         await instance.store.commit(changes, recalled);
         assert.deepEqual(await instance.recall('id'), ['new']);
         await assert.rejects(instance.store.commit(changes, recalled), StoreConflict);
@@ -375,23 +372,26 @@ for (const program of programs) {
         for (const name of await inboxes()) await server.client.hdel(name, ...ids);
       }
 
-      it('are lost if no instance has claimed any', async () => {
-        const { instance, proxy } = await createCut();
-        await deleteItems('2');
-        proxy.restore();
-        assert.equal(await isReset(instance), true);
-      });
-
-      for (const deletedFirst of [true, false]) {
-        it(`are lost if they were deleted ${deletedFirst ? 'before' : 'after'} an instance found nothing to claim`, async () => {
+      for (const [when, deletedIds, isClaimed] of [
+        ['before an instance looked for some to claim', ['1', '2'], true],
+        ['and no instance has claimed any', ['2'], false],
+      ] as const) {
+        it(`are lost if they were deleted ${when}`, async () => {
           const { instance, proxy } = await createCut();
-          if (deletedFirst) await deleteItems('1', '2');
-          await claim(deletedFirst ? everything : []);
-          if (!deletedFirst) await deleteItems('2');
+          await deleteItems(...deletedIds);
+          if (isClaimed) await claim(everything);
           proxy.restore();
           assert.equal(await isReset(instance), true);
         });
       }
+
+      it('are lost if they were deleted after an instance found none to claim', async () => {
+        const { instance, proxy } = await createCut();
+        await claim([]);
+        await deleteItems('2');
+        proxy.restore();
+        assert.equal(await isReset(instance), true);
+      });
 
       for (const [what, wants] of [
         ['some', ['path /one']],
@@ -430,13 +430,6 @@ for (const program of programs) {
         assert.deepEqual([other.takenOver, other.failures, holder.failures], [[], [], []]);
         await holder.drop('1');
         assert.equal(await countItems(), 0);
-      });
-
-      it('claim immediately from an instance that has closed', async () => {
-        const closedInstance = await open();
-        await closedInstance.keep(entry('1'));
-        await closedInstance.store.close();
-        assert.deepEqual(await create({ graceMs: 1e9 }).open(), [entry('1')]);
       });
 
       it('wait for each other to return after an outage of all instances', async () => {
@@ -511,6 +504,7 @@ for (const program of programs) {
         await closedInstance.keep(entry('wanted'), entry('too'));
         await closedInstance.store.close();
         const heir = create({ wants: ['incoming'] });
+        // Claims immediately, because the other instance has closed.
         assert.deepEqual(await heir.open(), [entry('too'), entry('wanted')]);
         heir.wants = ['path /elsewhere'];
         await until(() => heir.takenOver.length > 0);
