@@ -162,17 +162,6 @@ describe('Journal', () => {
   });
 
   describe('a step', () => {
-    it('runs its effects when it is written, and resolves with their result', async () => {
-      const result = await journal.run({
-        ...keep('1'),
-        decide: (_, changes) => {
-          changes.keep.set('1', item('1'));
-          return (isWritten) => ({ isWritten, kept: kept() });
-        },
-      });
-      assert.deepEqual(result, { isWritten: true, kept: ['1'] });
-    });
-
     it('shares a commit with the other steps of its turn, and sees their values', async () => {
       await journal.ready();
       await Promise.all([journal.run(append('key')), journal.run(append('key')), journal.run(append('key'))]);
@@ -228,31 +217,23 @@ describe('Journal', () => {
       assert.deepEqual([kept(), states], [['key'], []]);
     });
 
-    it('gives the event loop a turn after each commit of the maximum size', async () => {
-      await journal.ready();
-      const all = Promise.all(Array.from({ length: 1_000 }, (_, index) => journal.run(keep(String(index)))));
-      let turns = 0;
-      for (let isDone = false; !isDone; turns++) {
-        await settle();
-        assert.ok(store.disk.entries.size <= (turns + 1) * 256);
-        await clock.advance(0);
-        isDone = store.disk.entries.size === 1_000;
-      }
-      await all;
-      assert.equal(store.commits, 4);
-    });
-
-    it('shares a commit of limited size', async () => {
-      await journal.ready();
-      const steps = Array.from({ length: 20 }, (_, index) => keep(String(index), { bytes: 250_000 }));
-      const all = Promise.all(steps.map((one) => journal.run(one)));
-      while (store.disk.entries.size < 20) {
-        await settle();
-        await clock.advance(0);
-      }
-      await all;
-      assert.equal(store.commits, 4);
-    });
+    for (const [size, count, bytes, maxPerTurn] of [
+      ['256 steps', 1_000, 0, 256],
+      ['about 1 MB', 20, 250_000, 5],
+    ] as const) {
+      it(`shares commits of ${size}, with a turn of the event loop after each`, async () => {
+        await journal.ready();
+        const steps = Array.from({ length: count }, (_, index) => keep(String(index), { bytes }));
+        const all = Promise.all(steps.map((one) => journal.run(one)));
+        for (let turn = 1; store.disk.entries.size < count; turn++) {
+          await settle();
+          assert.ok(store.disk.entries.size <= turn * maxPerTurn, `${store.disk.entries.size} in ${turn} turns`);
+          await clock.advance(0);
+        }
+        await all;
+        assert.equal(store.commits, 4);
+      });
+    }
   });
 
   for (const failing of ['open', 'recall', 'commit'] as const) {

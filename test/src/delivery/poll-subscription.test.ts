@@ -232,28 +232,6 @@ describe('PollSubscription', () => {
       ]);
     });
 
-    it('marks messages as redelivered for a node that is deployed later', async () => {
-      const before = await deliver();
-      before.detach();
-      await restart();
-      const other = new RecordingNode(inbox, { id: 'other' });
-      new RecordingNode(inbox).detach();
-      await settle(20);
-      const next = new RecordingNode(inbox);
-      await settle(20);
-      for (const node of [other, next]) assert.deepEqual(attemptsOf(node), [['1', true, 2]]);
-    });
-
-    it('leaves no timer behind', async () => {
-      const node = new RecordingNode(inbox);
-      await receive('1', '2');
-      node.fail();
-      assert.equal(clock.timers, 2);
-      node.detach();
-      // The inbox waits, because the node might return.
-      assert.equal(clock.timers, 1);
-    });
-
     it('does not count an attempt for a message that waited', async () => {
       let node = new RecordingNode(inbox, { maxAttempts: 2 });
       const bodies = Array.from({ length: maxUnacknowledged + 1 }, (_, index) => `m${index}`);

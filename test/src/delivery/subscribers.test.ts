@@ -166,19 +166,6 @@ describe('Subscribers', () => {
       await until(() => inbox.state.undelivered === 0);
     });
 
-    it('wait for their node if the flow was stopped', async () => {
-      const inbox = createInbox();
-      const stopped = attach(inbox, false, () => false);
-      await inbox.journal.ready();
-      await accept(inbox, 2);
-      await settle();
-      stopped.subscription.detach();
-      assert.equal(inbox.state.undelivered, 2);
-      const { sent } = attach(inbox, false);
-      await until(() => inbox.state.undelivered === 0);
-      assert.deepEqual(sent.flat(), ids(2));
-    });
-
     for (const isList of [false, true]) {
       it(`are sent once if their node is redeployed halfway (${isList ? 'as one list' : 'one by one'})`, async () => {
         const inbox = createInbox();

@@ -133,22 +133,6 @@ describe('an unhandled message', () => {
     assert.equal(disk.entries.size, 0);
   });
 
-  it('is written when the store has recovered from a failure', async () => {
-    attach();
-    await receive('hello');
-    store.failing.add('commit');
-    await clock.advance(60_000);
-    assert.equal(inbox.state.unhandled, 1);
-    store.failing.clear();
-    await clock.advance(60_000);
-    await inbox.journal.flush();
-    assert.deepEqual(
-      [...disk.entries.values()].map((text) => JSON.parse(text).part),
-      ['deadLetter'],
-    );
-    assert.equal(inbox.state.unhandled, 1);
-  });
-
   it('is listed by time, page by page, even if earlier pages were discarded', async () => {
     attach('a');
     attach('b', 10_000);

@@ -25,7 +25,6 @@ interface InstanceOptions {
   acknowledges?: boolean;
   /** Whether the polling node wants no records. */
   hasFilter?: boolean;
-  channels?: Channel[];
   heartbeatMs?: number;
 }
 
@@ -44,7 +43,7 @@ class Instance {
         this.isFailing = error !== undefined;
       },
     });
-    const { channels = ['incoming', 'callback'] } = options;
+    const channels: Channel[] = ['incoming', 'callback'];
     this.nodes = channels.map((channel) => {
       const wants = () => channel === 'callback' || !hasFilter;
       const node = new RecordingSubscriber(this.inbox, channel, { channel, wants });
@@ -125,20 +124,6 @@ describe('Inboxes of several processes on one Redis', () => {
     }
     const bodies = instances.flatMap(({ received }) => received.map(({ entry }) => entry.record.body));
     assert.deepEqual([bodies.length, new Set(bodies).size], [50, 50]);
-  });
-
-  it('claim an unacknowledged callback if its process dies', async () => {
-    const { holder, proxy } = await createHolder();
-    const heir = await create({ acknowledges: false });
-    const other = await create({ channels: ['incoming'] });
-    await holder.callBack(incoming('m'));
-    await die(proxy);
-    await until(() => heir.received.length > 0);
-    assert.equal(heir.received[0]?.attempt, 2);
-    assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
-    await heir.acknowledgeAll();
-    assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
-    assert.equal(await countEntries(), 0);
   });
 
   it('deliver a callback of a dead process if no node receives its polled copy', async () => {

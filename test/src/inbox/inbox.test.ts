@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Channel } from '../../../src/inbox/entries';
 import { type Arrival, type Inbox, type InboxOptions, maxWaitingForCallback } from '../../../src/inbox/inbox';
-import type { IncomingRecord, Via } from '../../../src/model';
+import type { IncomingRecord } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
 import { formatRemembered, type Store } from '../../../src/store/store';
 import { settle as settleTurns, TurningClock } from '../../virtual-clock';
@@ -114,30 +114,6 @@ describe('Inbox', () => {
   });
 
   describe('Inbox with dedupe on or off', () => {
-    it('recognises a copy within one answer', async () => {
-      const node = attach();
-      assert.deepEqual(await inbox.accept(polled('1', '1')), ['new', 'repeated']);
-      assert.deepEqual(node.bodies, ['1']);
-    });
-
-    for (const order of [
-      ['callback', 'poll'],
-      ['poll', 'callback'],
-    ] as Via[][]) {
-      it(`delivers a message once that comes by ${order.join(' and then by ')}, repeatedly`, async () => {
-        const nodes = [attachCallback(), attach()];
-        const verdicts: string[] = [];
-        for (const via of [...order, ...order]) {
-          verdicts.push(...(await inbox.accept(via === 'poll' ? polled('1') : called({ body: '1' }))));
-        }
-        assert.equal(verdicts.lastIndexOf('new'), 0, verdicts.join());
-        assert.deepEqual(
-          nodes.flatMap(({ bodies }) => bodies),
-          ['1'],
-        );
-      });
-    }
-
     it('delivers every copy if dedupe is off, and still reports repeated polls', async () => {
       dedupe = false;
       const node = attach();
