@@ -1,55 +1,16 @@
 import assert from 'node:assert/strict';
 import { maxUnacknowledged } from '../../../src/delivery/poll-subscription';
-import type { Inbox } from '../../../src/inbox/inbox';
-import { settle, TurningClock } from '../../virtual-clock';
-import { polled } from '../inbox/arrivals';
-import { Inboxes } from '../inbox/inbox-on';
-import { FailingStore, FakeDisk } from '../store/failing-store';
-import { type Options, RecordingNode } from './recording-node';
+import { useInbox } from '../inbox/use-inbox';
+import type { NodeOptions, RecordingNode } from './recording-node';
 
 describe('PollSubscription', () => {
-  let disk: FakeDisk;
-  let clock: TurningClock;
-  let inbox: Inbox;
-  const inboxes = new Inboxes();
-
-  beforeEach(() => {
-    clock = new TurningClock();
-    disk = new FakeDisk();
-    inbox = createInbox();
-  });
-  afterEach(() => inboxes.close());
-
-  const createInbox = () => inboxes.create({ store: new FailingStore(disk), clock });
-
-  async function receive(...ids: string[]): Promise<void> {
-    await inbox.accept(polled(...ids));
-    await settle(20);
-  }
+  const { attach, receive, pass, restart, storedParts } = useInbox();
 
   /** Attaches a node, and delivers message 1 to it. */
-  async function deliver(options: Options = {}): Promise<RecordingNode> {
-    const node = new RecordingNode(inbox, options);
+  async function deliver(options: NodeOptions = {}): Promise<RecordingNode> {
+    const node = attach(options);
     await receive('1');
     return node;
-  }
-
-  async function pass(ms: number): Promise<void> {
-    await clock.advance(ms);
-    await settle(20);
-  }
-
-  /** Closes the inbox, and opens the inbox of the next process. */
-  async function restart(): Promise<void> {
-    await inbox.journal.close();
-    inbox = createInbox();
-  }
-
-  /** Writes all changes. Returns the kinds of the stored items. */
-  async function storedParts(): Promise<string[]> {
-    await settle(20);
-    await inbox.journal.flush();
-    return [...disk.entries.values()].map((text) => JSON.parse(text).part);
   }
 
   /** Bodies of the deliveries, whether they were marked as redelivered, and their attempts. */
@@ -58,7 +19,7 @@ describe('PollSubscription', () => {
 
   describe('PollSubscription with acknowledge auto', () => {
     it('counts a message as delivered when it was sent', async () => {
-      const node = new RecordingNode(inbox, { acknowledge: 'auto' });
+      const node = attach({ acknowledge: 'auto' });
       await receive('1', '2', '3');
       assert.deepEqual(node.bodies, ['1', '2', '3']);
       assert.ok(node.sent.every(({ ackId, redelivered }) => ackId === undefined && !redelivered));
@@ -66,12 +27,12 @@ describe('PollSubscription', () => {
     });
 
     it('redelivers a message that a stopped flow missed, marked as redelivered', async () => {
-      const stopped = new RecordingNode(inbox, { acknowledge: 'auto' });
+      const stopped = attach({ acknowledge: 'auto' });
       stopped.isFlowRunning = false;
       await receive('1');
       assert.deepEqual(await storedParts(), ['inbox']);
       stopped.detach();
-      const next = new RecordingNode(inbox, { acknowledge: 'auto' });
+      const next = attach({ acknowledge: 'auto' });
       assert.deepEqual(await storedParts(), []);
       assert.deepEqual(next.marks, [['1', true]]);
     });
@@ -107,7 +68,7 @@ describe('PollSubscription', () => {
           enterFlow = () => resolve(true);
         });
       };
-      new RecordingNode(inbox, { send });
+      attach({ send });
       await receive('1');
       await pass(200_000);
       enterFlow();
@@ -152,7 +113,7 @@ describe('PollSubscription', () => {
     });
 
     it('stops redelivering a message after maxAttempts', async () => {
-      const node = new RecordingNode(inbox, { maxAttempts: 3 });
+      const node = attach({ maxAttempts: 3 });
       await receive('by time');
       await pass(60_000);
       await pass(60_000);
@@ -203,7 +164,7 @@ describe('PollSubscription', () => {
 
     it('has at most 100 unacknowledged messages, and sends others in order', async () => {
       let roomChanges = 0;
-      const node = new RecordingNode(inbox, { onRoom: () => roomChanges++ });
+      const node = attach({ onRoom: () => roomChanges++ });
       const ids = Array.from({ length: 250 }, (_, index) => String(index));
       await receive(...ids);
       assert.deepEqual([node.sent.length, node.subscription.unacknowledgedCount], [100, 100]);
@@ -215,7 +176,7 @@ describe('PollSubscription', () => {
 
   describe('a redeploy with unacknowledged messages', () => {
     it('redelivers the messages and continues to count their attempts', async () => {
-      const before = new RecordingNode(inbox);
+      const before = attach();
       await receive('1', '2');
       before.fail();
       await pass(250);
@@ -224,8 +185,8 @@ describe('PollSubscription', () => {
       await pass(600_000);
       assert.equal(before.sent.length, 3);
       await restart();
-      const next = new RecordingNode(inbox);
-      await settle(20);
+      const next = attach();
+      await pass();
       assert.deepEqual(attemptsOf(next), [
         ['1', true, 2],
         ['2', true, 3],
@@ -233,19 +194,19 @@ describe('PollSubscription', () => {
     });
 
     it('does not count an attempt for a message that waited', async () => {
-      let node = new RecordingNode(inbox, { maxAttempts: 2 });
+      let node = attach({ maxAttempts: 2 });
       const bodies = Array.from({ length: maxUnacknowledged + 1 }, (_, index) => `m${index}`);
       await receive(...bodies);
       const last = bodies.at(-1);
       for (let process = 0; process < 4; process++) {
         node.detach();
         await restart();
-        node = new RecordingNode(inbox, { maxAttempts: 100 });
-        await settle(20);
+        node = attach({ maxAttempts: 100 });
+        await pass();
         assert.ok(!node.bodies.includes(last));
       }
       for (const { ackId } of [...node.sent]) node.acknowledge(ackId);
-      await settle(20);
+      await pass();
       assert.deepEqual(attemptsOf(node).at(-1), [last, true, 2]);
     });
 
@@ -253,9 +214,9 @@ describe('PollSubscription', () => {
       const undelivered: unknown[] = [];
       let sent = 0;
       for (let process = 0; process < 7; process++) {
-        const node = new RecordingNode(inbox);
+        const node = attach();
         if (process === 0) await receive('1');
-        await settle(20);
+        await pass();
         sent += node.sent.length;
         undelivered.push(...node.undelivered);
         node.detach();
@@ -267,8 +228,8 @@ describe('PollSubscription', () => {
 
     for (const how of ['redeploy', 'restart'] as const) {
       it(`counts the attempts of each node across a ${how}`, async () => {
-        const failing = new RecordingNode(inbox, { id: 'failing' });
-        let slow = new RecordingNode(inbox, { id: 'slow', ackTimeoutMs: 3_600_000 });
+        const failing = attach({ id: 'failing' });
+        let slow = attach({ id: 'slow', ackTimeoutMs: 3_600_000 });
         await receive('1');
         for (let attempt = 1; attempt <= 5; attempt++) {
           failing.fail();
@@ -278,12 +239,12 @@ describe('PollSubscription', () => {
         for (let attempt = 2; attempt <= 5; attempt++) {
           slow.detach();
           if (how === 'restart') await restart();
-          slow = new RecordingNode(inbox, { id: 'slow' });
-          await settle(20);
+          slow = attach({ id: 'slow' });
+          await pass();
           assert.deepEqual([slow.marks, slow.undelivered], [[['1', true]], []]);
         }
         slow.fail();
-        await settle(20);
+        await pass();
         assert.deepEqual(slow.undelivered, [{ body: '1', attempts: 5 }]);
       });
     }
@@ -291,8 +252,8 @@ describe('PollSubscription', () => {
     it('accepts an acknowledgement of a delivery before the redeploy', async () => {
       const before = await deliver();
       before.detach();
-      const next = new RecordingNode(inbox);
-      await settle(20);
+      const next = attach();
+      await pass();
       assert.equal(next.acknowledge(before.lastAckId), true);
       assert.deepEqual(await storedParts(), []);
     });

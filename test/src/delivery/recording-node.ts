@@ -7,7 +7,7 @@ import {
 import type { Channel } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 
-export type Options = Partial<PollSubscriptionOptions> & { channel?: Channel; onRoom?: () => void };
+export type NodeOptions = Partial<PollSubscriptionOptions> & { channel?: Channel; onRoom?: () => void };
 
 /** A node that records the deliveries to its flow. */
 export class RecordingNode {
@@ -17,7 +17,7 @@ export class RecordingNode {
   isFlowRunning = true;
   readonly subscription: PollSubscription;
 
-  constructor(inbox: Inbox, { channel = 'incoming', onRoom, ...options }: Options = {}) {
+  constructor(inbox: Inbox, { channel = 'incoming', onRoom, ...options }: NodeOptions = {}) {
     const all: PollSubscriptionOptions = {
       id: 'node',
       acknowledge: 'flow',

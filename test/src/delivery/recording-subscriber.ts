@@ -4,7 +4,7 @@ import type { Channel, Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { InboxRecord } from '../../../src/model';
 
-interface Options {
+export interface SubscriberOptions {
   channel?: Channel;
   path?: string;
   onDemand?: boolean;
@@ -26,7 +26,7 @@ export class RecordingSubscriber implements InboxSubscriber {
   constructor(
     readonly inbox: Inbox,
     readonly id = 'node',
-    { channel = 'incoming', path = '/sms', onDemand = false, wants = () => true }: Options = {},
+    { channel = 'incoming', path = '/sms', onDemand = false, wants = () => true }: SubscriberOptions = {},
   ) {
     this.#channel = channel;
     this.onDemand = onDemand;
