@@ -2,8 +2,6 @@ import { systemClock } from '../../../src/clock';
 import type { InboxOptions } from '../../../src/inbox/inbox';
 import { Inbox } from '../../../src/inbox/inbox';
 import { Journal, type JournalOptions } from '../../../src/journal/journal';
-import type { Store } from '../../../src/store/store';
-import { FailingStore } from '../store/failing-store';
 
 type Options = Omit<Partial<InboxOptions>, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
@@ -30,22 +28,4 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
 /** Creates an inbox with a separate store. */
 export function createInboxOn({ clock = systemClock, onStore = () => {}, ...options }: Options): Inbox {
   return createInbox({ ...options, clock, journal: new Journal({ ...options, clock, onStore }) });
-}
-
-/** The inboxes of a test. */
-export class Inboxes {
-  #open: [Inbox, Store][] = [];
-
-  create(options: Options): Inbox {
-    const inbox = createInboxOn(options);
-    this.#open.push([inbox, options.store]);
-    return inbox;
-  }
-
-  /** Closes all inboxes, except those whose process was killed. */
-  async close(): Promise<void> {
-    for (const [inbox, store] of this.#open.splice(0)) {
-      if (!(store instanceof FailingStore && store.isDead)) await inbox.journal.close();
-    }
-  }
 }
