@@ -48,10 +48,6 @@ export class RecordingSubscriber implements InboxSubscriber {
     return this.received.map(({ entry }) => entry.record.body);
   }
 
-  get messageIds(): (string | undefined)[] {
-    return this.received.map(({ entry }) => entry.record.messageId);
-  }
-
   get attempts(): number[] {
     return this.received.map(({ attempt }) => attempt);
   }

@@ -44,7 +44,7 @@ describe('Subscribers', () => {
     await until(() => node.received.length === 30_000, 'all delivered', { limitMs: 100_000 });
     await bench.clock.advance(25);
     await until(() => bench.disk.entries.size === 0, 'all forgotten', { limitMs: 100_000 });
-    assert.deepEqual(node.messageIds, ids(30_000));
+    assert.deepEqual(node.bodies, ids(30_000));
     assert.ok(node.calls.every(({ count }) => count <= 500));
     assert.ok(bench.clock.turns >= 2 * (30_000 / 500), `${bench.clock.turns} turns`);
   });
@@ -58,7 +58,7 @@ describe('Subscribers', () => {
     };
     await until(() => node.received.length === 2_002);
     await Promise.all(accepted ?? []);
-    assert.deepEqual(node.messageIds, [...ids(2_000), 'x', 'y']);
+    assert.deepEqual(node.bodies, [...ids(2_000), 'x', 'y']);
   });
 
   it('delivers thousands of new entries in order, 250 per turn', async () => {
@@ -79,7 +79,7 @@ describe('Subscribers', () => {
       node.calls.map(({ count }) => count),
       [...Array(9).fill(250), 1],
     );
-    assert.deepEqual(node.messageIds.slice(250), [...ids(2_000), 'later']);
+    assert.deepEqual(node.bodies.slice(250), [...ids(2_000), 'later']);
     assert.ok(bench.clock.turns - turns >= 8, `${bench.clock.turns - turns} turns`);
   });
 
@@ -175,10 +175,10 @@ describe('Subscribers', () => {
       if (stays.calls.length === 4) returned = subscribe('leaves');
     };
     leaves.onReceive = (entries) => leaves.acknowledge(entries);
-    const idsOfBoth = () => [...leaves.messageIds, ...(returned?.messageIds ?? [])];
+    const idsOfBoth = () => [...leaves.bodies, ...(returned?.bodies ?? [])];
     await until(() => idsOfBoth().length >= 2_000);
     await settle(50);
-    assert.deepEqual(stays.messageIds, ids(2_000));
+    assert.deepEqual(stays.bodies, ids(2_000));
     assert.deepEqual(idsOfBoth(), ids(2_000));
   });
 
@@ -195,7 +195,7 @@ describe('Subscribers', () => {
     await settle(5);
     const returned = subscribe('leaves');
     await settle(5);
-    assert.deepEqual([stays.messageIds, leaves.messageIds, returned.messageIds], [['1', '2'], ['1'], ['1', '2']]);
+    assert.deepEqual([stays.bodies, leaves.bodies, returned.bodies], [['1', '2'], ['1'], ['1', '2']]);
   });
 
   it('reports the error of a node that throws, and delivers to the other nodes', async () => {
@@ -209,6 +209,6 @@ describe('Subscribers', () => {
     assert.equal(bench.inbox.journal.failure, undefined);
     assert.deepEqual(await bench.inbox.accept(polled('1', '2')), ['repeated', 'repeated']);
     await settle(5);
-    assert.deepEqual([faulty.messageIds, other.messageIds, faults], [['1', '2'], ['1', '2'], [fault]]);
+    assert.deepEqual([faulty.bodies, other.bodies, faults], [['1', '2'], ['1', '2'], [fault]]);
   });
 });

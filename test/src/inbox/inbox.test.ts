@@ -62,8 +62,8 @@ describe('Inbox', () => {
       const status = { messageId: '2', from: '6421555001', statusCode: 'RCV', via: 'poll' } as const;
       await bench.inbox.accept({ kind: 'status', via: 'poll', records: [status] });
       assert.deepEqual(
-        nodes.map(({ messageIds }) => messageIds),
-        [['1'], ['2']],
+        nodes.map(({ received }) => received.map(({ entry }) => entry.kind)),
+        [['incoming'], ['status']],
       );
     });
 
