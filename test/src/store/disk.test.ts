@@ -88,16 +88,6 @@ function testDiskStore(engine: Engine): void {
     assert.equal(store.mayHold, true);
   });
 
-  it('can be opened and closed repeatedly', async () => {
-    const store = createStore();
-    for (let index = 0; index < 3; index++) {
-      for (let twice = 0; twice < 2; twice++) await store.open(events);
-      for (let twice = 0; twice < 2; twice++) await store.close();
-    }
-    await assert.rejects(store.recall(['x']));
-    await assert.rejects(store.commit(createChanges()));
-  });
-
   describe('poll answers that a disk store saves', () => {
     it('are found in order after crashes, until they are released', async () => {
       const { store } = await open();
