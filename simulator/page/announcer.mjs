@@ -1,20 +1,20 @@
 import { findElement } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
 
-const spokenCharacters = 160;
-const spokenSentences = 3;
+const maxSentenceLength = 160;
+const maxSentences = 3;
 /** Minimum pause between announcements, because screen readers cannot follow faster ones. */
 const pauseMs = 1000;
 
 /** @type {string[]} */
 let sentences = [];
-let isDue = false;
+let isPaused = false;
 /**
  * Last announced status of each message. Changes without a new status, such as a fetch of the message, are not
  * announced.
  */
-const said = new Map();
-const keptTexts = 1000;
+const announcedStatuses = new Map();
+const maxAnnouncedStatuses = 1000;
 
 /**
  * Announces messages and their final statuses to screen readers.
@@ -23,30 +23,30 @@ const keptTexts = 1000;
 export function announce(texts) {
   for (const text of texts) {
     const key = `${text.key} ${text.msisdn}`;
-    const before = said.get(key);
-    const now = text.statusCode ?? '';
-    if (before === now) continue;
-    said.set(key, now);
-    if (said.size > keptTexts) said.delete(said.keys().next().value);
+    const lastStatus = announcedStatuses.get(key);
+    const status = text.statusCode ?? '';
+    if (lastStatus === status) continue;
+    announcedStatuses.set(key, status);
+    if (announcedStatuses.size > maxAnnouncedStatuses) announcedStatuses.delete(announcedStatuses.keys().next().value);
     if (text.isFromHandset) sentences.push(`${text.msisdn} wrote: ${text.body}`);
-    else if (before === undefined) sentences.push(`Message to ${text.msisdn}: ${text.body}`);
-    if (!text.isFromHandset && classifyStatus(now) !== 'under-way') {
-      sentences.push(`Message to ${text.msisdn}: ${describeStatus(now)}`);
+    else if (lastStatus === undefined) sentences.push(`Message to ${text.msisdn}: ${text.body}`);
+    if (!text.isFromHandset && classifyStatus(status) !== 'under-way') {
+      sentences.push(`Message to ${text.msisdn}: ${describeStatus(status)}`);
     }
   }
-  if (sentences.length === 0 || isDue) return;
-  isDue = true;
-  say();
+  if (sentences.length === 0 || isPaused) return;
+  isPaused = true;
+  announceSentences();
   setTimeout(() => {
-    isDue = false;
+    isPaused = false;
     if (sentences.length > 0) announce([]);
   }, pauseMs);
 }
 
-function say() {
-  const spoken = sentences.slice(-spokenSentences).map((text) => text.slice(0, spokenCharacters));
-  const passedOver = sentences.length - spoken.length;
-  if (passedOver > 0) spoken.unshift(`${passedOver} more`);
-  findElement('announcer').textContent = spoken.join('. ');
+function announceSentences() {
+  const spokenTexts = sentences.slice(-maxSentences).map((text) => text.slice(0, maxSentenceLength));
+  const omittedCount = sentences.length - spokenTexts.length;
+  if (omittedCount > 0) spokenTexts.unshift(`${omittedCount} more`);
+  findElement('announcer').textContent = spokenTexts.join('. ');
   sentences = [];
 }

@@ -131,12 +131,12 @@ export class Composer {
 
   /** Creates a button that sends an opt-out or opt-in word. @param {string} word */
   #wordButton(word) {
-    const click = () => void this.#say(word);
+    const click = () => void this.#write(word);
     return createElement('button', { type: 'button', class: 'quiet', 'aria-label': `Write ${word}`, click }, word);
   }
 
   /** @param {string} body */
-  #say(body) {
+  #write(body) {
     const text = { from: this.#msisdn, body };
     const original = this.#original;
     return reportIn(this.#error, () =>
@@ -152,7 +152,7 @@ export class Composer {
       this.#text.focus();
       return;
     }
-    const isSent = await this.#say(body);
+    const isSent = await this.#write(body);
     if (!isSent || this.#text.value !== body) return;
     this.#text.value = '';
     this.#replyTo(undefined);

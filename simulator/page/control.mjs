@@ -15,13 +15,13 @@ export function control(action, input) {
 /**
  * Reads from the control API.
  * @template T
- * @param {string} what
+ * @param {string} path
  * @param {Record<string, string | number | undefined>} query
  * @returns {Promise<T>} rejects with one line that states the reason
  */
-export function read(what, query) {
-  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
-  return ask(`${what}?${new URLSearchParams(given)}`, {});
+export function read(path, query) {
+  const params = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  return ask(`${path}?${new URLSearchParams(params)}`, {});
 }
 
 /**
@@ -42,18 +42,18 @@ async function ask(path, options) {
 }
 
 /**
- * Runs a task. If it fails, shows the reason in `place`.
- * @param {Element | null} place
+ * Runs a task. If it fails, shows the reason in `element`.
+ * @param {Element | null} element
  * @param {() => Promise<void>} work
  * @returns {Promise<boolean>} whether it succeeded
  */
-export async function reportIn(place, work) {
-  if (place) place.textContent = '';
+export async function reportIn(element, work) {
+  if (element) element.textContent = '';
   try {
     await work();
     return true;
   } catch (error) {
-    if (place) place.textContent = error instanceof Error ? error.message : String(error);
+    if (element) element.textContent = error instanceof Error ? error.message : String(error);
     return false;
   }
 }

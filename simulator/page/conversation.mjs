@@ -68,9 +68,9 @@ export class ConversationView {
    */
   async open(msisdn, key, takesFocus = false) {
     const window = new TextWindow(msisdn);
-    const isOther = this.#window?.msisdn !== msisdn;
+    const isNewHandset = this.#window?.msisdn !== msisdn;
     this.#window = window;
-    if (isOther) this.#build(msisdn);
+    if (isNewHandset) this.#build(msisdn);
     if (takesFocus) this.#focus(msisdn);
     await reportIn(this.#error, () => window.load());
     if (this.#window !== window) return;
@@ -145,24 +145,24 @@ export class ConversationView {
   #draw() {
     const { texts = [] } = this.#window ?? {};
     this.#empty.hidden = texts.length > 0;
-    const gone = new Set(this.#bubbles.keys());
+    const removedKeys = new Set(this.#bubbles.keys());
     /** @type {Element[]} */
     const elements = [];
     let day = '';
     for (const text of texts) {
-      gone.delete(text.key);
+      removedKeys.delete(text.key);
       const dayOfText = dayFormat.format(new Date(text.at));
       if (dayOfText !== day) elements.push(this.#day(dayOfText));
       day = dayOfText;
       elements.push(this.#bubble(text).element);
     }
-    for (const key of gone) this.#bubbles.delete(key);
-    const kept = new Set(elements);
-    for (const child of [...this.#list.children]) if (!kept.has(child)) child.remove();
-    let place = this.#list.firstElementChild;
+    for (const key of removedKeys) this.#bubbles.delete(key);
+    const shownElements = new Set(elements);
+    for (const child of [...this.#list.children]) if (!shownElements.has(child)) child.remove();
+    let nextElement = this.#list.firstElementChild;
     for (const element of elements) {
-      if (place === element) place = place.nextElementSibling;
-      else this.#list.insertBefore(element, place);
+      if (nextElement === element) nextElement = nextElement.nextElementSibling;
+      else this.#list.insertBefore(element, nextElement);
     }
   }
 
@@ -183,8 +183,8 @@ export class ConversationView {
 
   /** @param {string} text */
   #day(text) {
-    const known = [...this.#list.querySelectorAll('.day')].find(({ textContent }) => textContent === text);
-    return known ?? createElement('li', { class: 'day' }, createElement('span', {}, text));
+    const shownDay = [...this.#list.querySelectorAll('.day')].find(({ textContent }) => textContent === text);
+    return shownDay ?? createElement('li', { class: 'day' }, createElement('span', {}, text));
   }
 
   #scrollToEnd() {

@@ -57,7 +57,7 @@ class FaultRow {
   #switch;
   #fault;
   #times;
-  #left = createElement('small', { class: 'left' });
+  #remainingCount = createElement('small', { class: 'left' });
   /** The faults that a user can choose: the list above, and a fault that the control API has set. */
   #choices = faults.map(([, fault]) => fault);
 
@@ -95,7 +95,7 @@ class FaultRow {
         this.#switch,
         createElement('span', {}, title, createElement('small', { class: 'path' }, path)),
       ),
-      createElement('div', { class: 'fault-choice' }, this.#fault, this.#times, this.#left),
+      createElement('div', { class: 'fault-choice' }, this.#fault, this.#times, this.#remainingCount),
     );
   }
 
@@ -103,15 +103,15 @@ class FaultRow {
   update(active) {
     this.#switch.checked = active !== undefined;
     this.element.classList.toggle('on', active !== undefined);
-    setText(this.#left, typeof active?.left === 'number' ? `${active.left} left` : '');
-    if (active) this.#fault.value = String(this.#place(active.fault));
+    setText(this.#remainingCount, typeof active?.left === 'number' ? `${active.left} left` : '');
+    if (active) this.#fault.value = String(this.#indexOf(active.fault));
   }
 
   /** @param {Fault} fault */
-  #place(fault) {
+  #indexOf(fault) {
     const text = JSON.stringify(fault);
-    const known = this.#choices.findIndex((choice) => JSON.stringify(choice) === text);
-    if (known >= 0) return known;
+    const index = this.#choices.findIndex((choice) => JSON.stringify(choice) === text);
+    if (index >= 0) return index;
     this.#choices[faults.length] = fault;
     this.#fault.options[faults.length] = new Option(text, String(faults.length));
     return faults.length;

@@ -38,10 +38,10 @@ export class HandsetRow {
 
   /**
    * @param {import('./state.mjs').HandsetSummary} summary
-   * @param {string} sought search text; if the last message contains it, the conversation opens at that message
+   * @param {string} searchText search text; if the last message contains it, the conversation opens at that message
    */
-  update({ name, last }, sought) {
-    const isHit = sought !== '' && last?.body.toLowerCase().includes(sought.toLowerCase());
+  update({ name, last }, searchText) {
+    const isHit = searchText !== '' && last?.body.toLowerCase().includes(searchText.toLowerCase());
     this.#link.setAttribute('href', addressOfHandset(this.#msisdn, isHit ? last?.key : undefined));
     showIdentity({ title: this.#title, number: this.#number, initial: this.#initial }, this.#msisdn, name);
     if (last === undefined) {

@@ -17,14 +17,14 @@ export class HandsetsView {
   #state;
   #list = findElement('handset-list');
   #search = findElement('search', HTMLInputElement);
-  #none = findElement('no-handsets');
+  #emptyNote = findElement('no-handsets');
   #form = findElement('add-handset', HTMLFormElement);
   /** @type {Map<string, HandsetRow>} */
   #rows = new Map();
   /** @type {Map<string, HandsetSummary>} */
   #summaries = new Map();
   /** All numbers that have been in the list. */
-  #seen = new Set();
+  #listedNumbers = new Set();
   #searches = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
@@ -49,7 +49,7 @@ export class HandsetsView {
   }
 
   /** The search text, or blank. */
-  get sought() {
+  get searchText() {
     return this.#search.value.trim();
   }
 
@@ -60,11 +60,11 @@ export class HandsetsView {
 
   /** @param {{ handsets: HandsetSummary[] }} page */
   reset(page) {
-    if (this.sought !== '') {
+    if (this.searchText !== '') {
       void this.#find();
       return;
     }
-    this.#take(page);
+    this.#show(page);
   }
 
   /** Clears the search. */
@@ -75,18 +75,18 @@ export class HandsetsView {
 
   /** @param {ShownMessage[]} texts */
   apply(texts) {
-    const isSearching = this.sought !== '';
+    const isSearching = this.searchText !== '';
     for (const text of texts) {
-      const known = this.#summaries.get(text.msisdn);
-      if (known === undefined && isSearching) continue;
+      const listed = this.#summaries.get(text.msisdn);
+      if (listed === undefined && isSearching) continue;
       const name = this.#state.nameOf(text.msisdn);
-      const summary = known ?? { msisdn: text.msisdn, canReply: false, ...(name !== undefined && { name }) };
+      const summary = listed ?? { msisdn: text.msisdn, canReply: false, ...(name !== undefined && { name }) };
       if (!isSearching && text.key >= (summary.last?.key ?? 0)) {
         summary.last = text;
       }
       if (!text.isFromHandset && text.refusal === undefined) summary.canReply = true;
       this.#summaries.set(text.msisdn, summary);
-      this.#row(summary).update(summary, this.sought);
+      this.#row(summary).update(summary, this.searchText);
     }
     this.#order();
   }
@@ -106,11 +106,11 @@ export class HandsetsView {
    * @param {string} msisdn
    */
   async isRemoved(msisdn) {
-    if (!this.#seen.has(msisdn) || this.#summaries.has(msisdn)) return false;
+    if (!this.#listedNumbers.has(msisdn) || this.#summaries.has(msisdn)) return false;
     let isRemoved = false;
     await reportIn(this.#form.querySelector('.error'), async () => {
       const { handsets } = await read('handsets', { search: msisdn, limit: maxHandsets });
-      isRemoved = handsets.every((/** @type {HandsetSummary} */ one) => one.msisdn !== msisdn);
+      isRemoved = handsets.every((/** @type {HandsetSummary} */ handset) => handset.msisdn !== msisdn);
     });
     return isRemoved;
   }
@@ -121,22 +121,22 @@ export class HandsetsView {
     const count = this.#searches;
     await reportIn(this.#form.querySelector('.error'), async () => {
       const page = await read('handsets', { search, limit: maxHandsets });
-      if (count === this.#searches) this.#take(page);
+      if (count === this.#searches) this.#show(page);
     });
   }
 
   /** @param {{ handsets: HandsetSummary[] }} page */
-  #take({ handsets }) {
-    const gone = new Set(this.#rows.keys());
-    for (const { msisdn } of handsets) gone.delete(msisdn);
-    for (const msisdn of gone) {
+  #show({ handsets }) {
+    const removedNumbers = new Set(this.#rows.keys());
+    for (const { msisdn } of handsets) removedNumbers.delete(msisdn);
+    for (const msisdn of removedNumbers) {
       this.#rows.get(msisdn)?.element.remove();
       this.#rows.delete(msisdn);
       this.#summaries.delete(msisdn);
     }
     for (const summary of handsets) {
       this.#summaries.set(summary.msisdn, summary);
-      this.#row(summary).update(summary, this.sought);
+      this.#row(summary).update(summary, this.searchText);
     }
     this.#order();
   }
@@ -146,7 +146,7 @@ export class HandsetsView {
     let row = this.#rows.get(msisdn);
     if (row === undefined) {
       row = new HandsetRow(msisdn);
-      this.#seen.add(msisdn);
+      this.#listedNumbers.add(msisdn);
       this.#rows.set(msisdn, row);
       this.#list.prepend(row.element);
     }
@@ -154,13 +154,13 @@ export class HandsetsView {
   }
 
   #order() {
-    this.#none.hidden = this.#summaries.size > 0;
-    let place = this.#list.firstElementChild;
+    this.#emptyNote.hidden = this.#summaries.size > 0;
+    let nextElement = this.#list.firstElementChild;
     for (const { msisdn } of [...this.#summaries.values()].sort(byLatest)) {
       const element = this.#rows.get(msisdn)?.element;
       if (element === undefined) continue;
-      if (place === element) place = place.nextElementSibling;
-      else this.#list.insertBefore(element, place);
+      if (nextElement === element) nextElement = nextElement.nextElementSibling;
+      else this.#list.insertBefore(element, nextElement);
     }
   }
 
@@ -197,7 +197,7 @@ export class HandsetsView {
   }
 }
 
-/** @param {HandsetSummary} one @param {HandsetSummary} other */
-function byLatest(one, other) {
-  return (other.last?.key ?? 0) - (one.last?.key ?? 0);
+/** @param {HandsetSummary} a @param {HandsetSummary} b */
+function byLatest(a, b) {
+  return (b.last?.key ?? 0) - (a.last?.key ?? 0);
 }

@@ -34,8 +34,8 @@ export class LogView {
   apply(entries) {
     const group = this.#filter.value;
     for (const entry of entries) {
-      const known = this.#entries.get(entry.key);
-      if (known !== undefined) known.update(entry);
+      const shownEntry = this.#entries.get(entry.key);
+      if (shownEntry !== undefined) shownEntry.update(entry);
       else if (group === 'all' || group === entry.group) this.#insert(entry);
     }
     for (const key of this.#order.splice(maxEntries)) {

@@ -91,9 +91,9 @@ findElement('conversation').addEventListener('focusin', () => {
 
 /** Opens the latest conversation until the user chooses one. */
 function openFirst() {
-  const { latest, sought } = handsets;
+  const { latest, searchText } = handsets;
   if (latest === undefined || latest === conversation.msisdn) return;
-  if (conversation.msisdn !== undefined && (isChosen || sought !== '')) return;
+  if (conversation.msisdn !== undefined && (isChosen || searchText !== '')) return;
   void conversation.open(latest);
 }
 

@@ -19,11 +19,11 @@ export class TextWindow {
   async load() {
     /** @type {{ texts: ShownMessage[] }} */
     const { texts } = await read('texts', { msisdn: this.msisdn, limit: maxTexts });
-    const arrived = this.texts;
+    const newTexts = this.texts;
     this.texts = texts;
     this.isLoaded = true;
     // Applies the messages that arrived by events in the meantime, because they are newer than the answer.
-    this.apply(arrived);
+    this.apply(newTexts);
   }
 
   /** Adds new messages and updates known ones. @param {ShownMessage[]} texts */
@@ -34,6 +34,6 @@ export class TextWindow {
       if (index >= 0) this.texts[index] = text;
       else this.texts.push(text);
     }
-    this.texts.sort((one, other) => one.key - other.key).splice(0, this.texts.length - maxTexts);
+    this.texts.sort((a, b) => a.key - b.key).splice(0, this.texts.length - maxTexts);
   }
 }

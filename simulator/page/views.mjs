@@ -11,10 +11,10 @@ import { findElement } from './element.mjs';
  */
 export function followAddress({ open, showEntry }) {
   const go = () => {
-    const [, place = '', digits] = /^#([\w-]*)(?:\/(\d+))?$/.exec(location.hash) ?? [];
+    const [, name = '', digits] = /^#([\w-]*)(?:\/(\d+))?$/.exec(location.hash) ?? [];
     const key = digits === undefined ? undefined : Number(digits);
-    const msisdn = /^handset-(\d+)$/.exec(place)?.[1];
-    const view = msisdn === undefined ? place : 'conversation';
+    const msisdn = /^handset-(\d+)$/.exec(name)?.[1];
+    const view = msisdn === undefined ? name : 'conversation';
     if (!isView(view)) return;
     document.body.dataset.view = view;
     if (view === 'log' || view === 'service' || view === 'addresses') document.body.dataset.side = view;
