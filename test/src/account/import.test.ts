@@ -294,7 +294,8 @@ describe('an account that imports two former stores', () => {
         const former = new FakeDisk();
         for (const [key, value] of Object.entries(values)) former.remembered.set(key, `${at} ${weekMs} ${value}`);
         const onFailure = (error: SmsError) => assert.fail(error);
-        return { id: `${index}`, kind: 'redis', store: onServer(former), onDone: () => imported++, onFailure };
+        const place = { id: `${index}`, key: `login ${index}`, kind: 'redis', store: onServer(former) };
+        return { ...place, onDone: () => imported++, onFailure };
       });
       member.importFrom(formerPlaces);
       await until(() => imported === 2);
