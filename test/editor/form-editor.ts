@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
+import { createAccount } from '../reliability/flows';
 import { unfold } from './form-texts';
 import { editor, nodeRed, tab, useEditor } from './use-editor';
 
@@ -21,25 +22,7 @@ export function useFormEditor(): void {
 
 /** Creates an account at the simulator. */
 export function account(changes: Record<string, unknown> = {}): FlowNode {
-  return {
-    id: 'account',
-    type: 'sms-account',
-    name: 'Demo',
-    baseUrl: simulator.baseUrl,
-    authType: 'bearer',
-    method: 'POST',
-    timeout: 30,
-    concurrency: 8,
-    queueLimit: 10000,
-    pause: 30,
-    parallelPolls: 1,
-    maxLength: 480,
-    store: 'memory',
-    dedupe: true,
-    dedupeHours: 72,
-    credentials: { apiKey: simulator.credentials.apiKey },
-    ...changes,
-  };
+  return createAccount(simulator, { name: 'Demo', pause: 30, maxLength: 480, store: 'memory', ...changes });
 }
 
 /** Creates a node of the account without further properties, as in a hand-written flow. Its id is its type. */

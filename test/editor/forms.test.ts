@@ -80,7 +80,7 @@ describe('the forms of all nodes', function () {
     });
   }
 
-  it('belong to nodes whose button starts a read, but only if deployed', async () => {
+  it('let the button of a node start a read, but only if it is deployed', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) => node(type, { interval: 0, y: 100 + 100 * index }));
     await openEditor(account(), ...reads);
     for (const { id } of reads) {

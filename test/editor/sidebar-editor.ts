@@ -1,6 +1,7 @@
 import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
+import { createAccount } from '../reliability/flows';
 import type { EditorOptions } from './editor';
 import { editor, nodeRed, tab, useEditor } from './use-editor';
 
@@ -27,18 +28,7 @@ export function useSidebar(): void {
 }
 
 export function account(changes: Record<string, unknown> = {}): FlowNode {
-  return {
-    id: accountId,
-    type: 'sms-account',
-    name: 'Main',
-    baseUrl: simulator.baseUrl,
-    authType: 'bearer',
-    method: 'POST',
-    store: 'memory',
-    pause: 0.1,
-    credentials: { apiKey: simulator.credentials.apiKey },
-    ...changes,
-  };
+  return createAccount(simulator, { id: accountId, name: 'Main', store: 'memory', pause: 0.1, ...changes });
 }
 
 /** A button and a node that sends a stored message when the button is pressed. */

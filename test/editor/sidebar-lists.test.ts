@@ -92,42 +92,43 @@ describe('the lists of the sidebar tab SMS', function () {
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
 
-  it('pages through and searches 205 messages, and discards them by keyboard', async () => {
+  it('pages through and searches 202 messages, and discards them by keyboard', async () => {
     const [button, send] = sending();
-    const numbers = Array.from({ length: 205 }, (_, index) => ({ payload: `Pump ${1001 + index}` }));
-    const press205 = { ...button, payload: JSON.stringify(numbers), payloadType: 'json', wires: [['split']] };
+    const numbers = Array.from({ length: 202 }, (_, index) => ({ payload: `Pump ${1001 + index}` }));
+    const pressOnce = { ...button, payload: JSON.stringify(numbers), payloadType: 'json', wires: [['split']] };
     const split = { id: 'split', type: 'split', z: 'tab', x: 300, y: 60, wires: [['change']] };
     const rules = [{ t: 'move', p: 'payload.payload', pt: 'msg', to: 'payload', tot: 'msg' }];
     const change = { id: 'change', type: 'change', z: 'tab', x: 350, y: 60, rules, wires: [['send']] };
     // Schedules the messages for the next day, because a user cannot discard a message during a try.
     const scheduled = { ...send, at: new Date(Date.now() + 86_400_000).toISOString(), atType: 'str' };
-    await open([account({ store: 'disk' }), press205, split, change, scheduled]);
+    await open([account({ store: 'disk' }), pressOnce, split, change, scheduled]);
     await press();
-    await shelf('kept', 205).waitFor();
-    await shelf('kept', 205).focus();
+    await shelf('kept', 202).waitFor();
+    await shelf('kept', 202).focus();
     await editor.page.keyboard.press('Enter');
-    await says(card(), '1–200 of 205');
+    await says(card(), '1–200 of 202');
     assert.equal(await card().locator('.sms-entry').count(), 200);
     const search = card().getByRole('searchbox', { name: 'Number or body' });
     await search.fill('pump 1042');
     await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 1);
     await says(card().locator('.sms-entry'), 'Pump 1042');
+    assert.equal(await card().getByRole('button', { name: 'Discard all' }).count(), 0);
+    await search.fill('nothing like it');
+    await says(card(), 'The list has no such message.');
     await search.fill('');
-    await says(card(), '1–200 of 205');
+    await says(card(), '1–200 of 202');
     await card().getByRole('button', { name: 'More' }).click();
-    await says(card(), '201–205 of 205');
+    await says(card(), '201–202 of 202');
     assert.equal(await card().getByRole('button', { name: 'More' }).isEnabled(), false);
     const entries = card().locator('.sms-entry');
-    for (const remaining of [4, 3, 2, 1]) {
-      await entries.first().getByRole('button', { name: 'Discard' }).focus();
-      await editor.page.keyboard.press('Enter');
-      await entries.first().getByRole('group').waitFor();
-      await editor.page.keyboard.press('Tab');
-      assert.equal(await focused(), 'Discard');
-      await editor.page.keyboard.press('Enter');
-      await editor.page.waitForFunction((count) => document.querySelectorAll('.sms-entry').length === count, remaining);
-      assert.equal(await focused(), 'Send now', 'the focus stays in the list');
-    }
+    await entries.first().getByRole('button', { name: 'Discard' }).focus();
+    await editor.page.keyboard.press('Enter');
+    await entries.first().getByRole('group').waitFor();
+    await editor.page.keyboard.press('Tab');
+    assert.equal(await focused(), 'Discard');
+    await editor.page.keyboard.press('Enter');
+    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 1);
+    assert.equal(await focused(), 'Send now', 'the focus stays in the list');
     await entries.first().getByRole('button', { name: 'Discard' }).click();
     await entries.first().locator('[data-sure]').click();
     // The last page disappears when its last entry is discarded.

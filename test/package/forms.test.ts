@@ -46,7 +46,7 @@ describe("each form, as the flow library's scanner reads it", () => {
         assert.match(readDefinition(type), /^\s+defaults: {$/m);
       });
 
-      it('has literal facts: a category, and in the palette ports, colour and icon', () => {
+      it('has a literal category and, in the palette, ports, colour and icon', () => {
         const definition = readDefinition(type);
         const isConfiguration = type === 'sms-account';
         assert.equal(readLiteral(definition, 'category'), isConfiguration ? 'config' : 'sms');
