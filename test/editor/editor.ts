@@ -5,7 +5,6 @@ export type Theme = 'light' | 'dark';
 
 /** The parts of the editor's interface that the tests use. */
 interface Red {
-  _(key: string): string;
   nodes: {
     getType(type: string): unknown;
     node(id: string): EditorNode | null;
@@ -34,7 +33,6 @@ interface Red {
 interface EditorNode {
   id: string;
   valid?: boolean;
-  validationErrors?: string[];
   inputs: number;
 }
 
