@@ -174,31 +174,6 @@ describe('an account', () => {
   });
 
   describe('an account during a redeploy', () => {
-    it('has one poll at a time, and loses no message', async () => {
-      let most = 0;
-      joining.simulator.on('change', () => {
-        most = Math.max(most, joining.simulator.polling('incoming'));
-      });
-      const listeners: Listener[] = [];
-      for (let index = 0; index < 10; index++) {
-        const member = joining.accounts.join(joining.settings());
-        const listener = new Listener('a');
-        listeners.push(listener);
-        const subscription = member.subscribe('incoming', listener);
-        if (index % 2) await until(isPolling);
-        receive(String(index));
-        if (index % 3) await new Promise(setImmediate);
-        subscription.close();
-        await Promise.all([member.leave(), member.leave()]);
-      }
-      const last = new Listener('a');
-      listeners.push(last);
-      subscribe(enter(), last);
-      await until(() => new Set(listeners.flatMap(({ bodies }) => bodies)).size === 10);
-      assert.equal(most, 1);
-      assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
-    });
-
     it('waits for the rest of an answer that has begun to arrive', async () => {
       let finish = () => {};
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {

@@ -104,21 +104,4 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
       ],
     );
   });
-
-  it('match a reply if the clock is set forward twice', async () => {
-    const { side, node } = beginReceiving();
-    for (const id of ['q1', 'q2', 'q3']) {
-      await side.send(node, 'Come?', { messageId: id, waitMs: hour });
-    }
-    for (const [days, id] of [
-      [1, 'q1'],
-      [5, 'q2'],
-    ] as const) {
-      await side.pass(hour / 4);
-      side.clock.set(days * 24 * hour);
-      await side.incoming('6421555123', 'yes', { inReplyToId: id });
-    }
-    await side.incoming('6421555123', 'and yes');
-    assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: yes', '6421555123: and yes']);
-  });
 });

@@ -60,22 +60,18 @@ export class FakeService {
 
   /** Accepts the first message after the script, and answers when the returned function is called. */
   holdNext(turn: Turn = {}): () => void {
-    let answer = () => {};
-    const after = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    this.script.push({ takes: true, after, ...turn });
-    return answer;
+    return this.#hold((after) => ({ takes: true, after, ...turn }));
   }
 
   /** Connects the client for the next message when the returned function is called, and then accepts the message. */
   holdConnection(turn: Turn = {}): () => void {
-    let connect = () => {};
-    const connects = new Promise<void>((resolve) => {
-      connect = resolve;
-    });
-    this.script.push({ takes: true, connects, ...turn });
-    return connect;
+    return this.#hold((connects) => ({ takes: true, connects, ...turn }));
+  }
+
+  #hold(turnUntil: (continued: Promise<void>) => Turn): () => void {
+    let resume = () => {};
+    this.script.push(turnUntil(new Promise((resolve) => (resume = resolve))));
+    return resume;
   }
 
   get bodies(): string[] {
