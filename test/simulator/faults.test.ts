@@ -101,33 +101,10 @@ describe('simulator: faults', () => {
     assert.equal(message.read, true);
   });
 
-  it('answers garbage or nothing with 200, and does no work', async () => {
-    const message = simulator.receive({ from: handset, to: number, body: 'kept' });
-    simulator.fault('incoming', { garbage: true }, 1);
-    const garbage = await calls.pollIncoming();
-    assert.equal(garbage.status, 200);
-    assert.equal(readForm(garbage).messageId, undefined);
-    simulator.fault('incoming', { empty: true }, 1);
-    const empty = await calls.pollIncoming();
-    assert.deepEqual([empty.status, empty.text], [200, '']);
-    assert.equal(message.read, false);
-  });
-
   it('sends a complete answer byte by byte', async () => {
     simulator.receive({ from: handset, to: number, body: 'slow' });
     simulator.fault('incoming', { dripMs: 0 }, 1);
     assert.equal(readForm(await calls.pollIncoming()).body, 'slow');
-  });
-
-  it('never answers, until the client gives up', async () => {
-    simulator.fault('send', { hang: true });
-    const abort = new AbortController();
-    const given = assert.rejects(calls.send({ to: handset, body: 'x' }, { signal: abort.signal }));
-    await simulator.until(() => simulator.polling('send') === 1);
-    abort.abort();
-    await given;
-    await simulator.until(() => simulator.requests[0]?.aborted === true);
-    assert.equal(simulator.messages.length, 0);
   });
 
   it('completes a delayed send although the client has disconnected', async () => {
@@ -139,15 +116,5 @@ describe('simulator: faults', () => {
     await given;
     await simulator.until(() => simulator.messages.length === 1);
     assert.equal(simulator.requests[0]?.status, undefined);
-  });
-
-  it('repeats the last good answer without waiting', async () => {
-    const message = simulator.receive({ from: handset, to: number, body: 'again' });
-    simulator.receive({ from: handset, to: number, body: 'next' });
-    simulator.fault('incoming', { repeat: true }, 3);
-    const ids = [];
-    for (let count = 0; count < 3; count += 1) ids.push(readForm(await calls.pollIncoming()).messageId);
-    assert.deepEqual(ids, [message.messageId, message.messageId, message.messageId]);
-    assert.equal(readForm(await calls.pollIncoming()).body, 'next');
   });
 });

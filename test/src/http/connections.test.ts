@@ -60,28 +60,18 @@ describe('connections', () => {
   const { cert: ca } = pair;
 
   describe('connections send no byte before beforeLeaving resolves', () => {
-    const ways: Record<string, () => Promise<{ way: Way; traffic: { bytes: number } }>> = {
-      'by http': async () => {
-        const traffic = await startCounting();
-        return { traffic, way: { baseUrl: `http://127.0.0.1:${traffic.port}` } };
-      },
-      'by https': async () => {
-        const traffic = await startCounting(pair);
-        return { traffic, way: { baseUrl: `https://127.0.0.1:${traffic.port}`, tls: { ca } } };
-      },
-      'through the tunnel of a proxy': async () => {
-        const traffic = await startCounting(pair);
-        const proxy = await startTunnelling();
-        return { traffic, way: { baseUrl: `https://127.0.0.1:${traffic.port}`, tls: { ca }, proxy } };
-      },
-      'to a proxy that forwards': async () => {
-        const traffic = await startCounting();
-        return { traffic, way: { baseUrl: 'http://sms.test', proxy: { url: `http://127.0.0.1:${traffic.port}` } } };
-      },
-    };
-    for (const [name, start] of Object.entries(ways)) {
+    for (const [name, secured, proxied] of [
+      ['by http', undefined, false],
+      ['by https', pair, false],
+      ['through the tunnel of a proxy', pair, true],
+      ['to a proxy that forwards', undefined, true],
+    ] as const) {
       it(name, async () => {
-        const { way, traffic } = await start();
+        const traffic = await startCounting(secured);
+        const url = `http${secured ? 's' : ''}://127.0.0.1:${traffic.port}`;
+        const proxy = proxied && { proxy: secured ? await startTunnelling() : { url } };
+        const baseUrl = proxied && !secured ? 'http://sms.test' : url;
+        const way = { baseUrl, ...(secured && { tls: { ca } }), ...proxy };
         for (const method of ['POST', 'GET'] as const) {
           const { call } = open(way);
           for (let time = 0; time < 2; time++) {

@@ -11,6 +11,7 @@ describe('parseForm', () => {
     ['decoded + and escapes', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
     ['names without a value, but no empty pairs', '&&a&b=&=c&&', 'a→ b→ →c'],
     ['malformed escapes as they are', 'a=100%&b=%zz%4&c=%%41', 'a→100% b→%zz%4 c→%A'],
+    ['escapes that are not UTF-8 with replacement characters', 'a=%E9x', 'a→\ufffdx'],
     ['a value in UTF-16BE after its byte order mark (§2.3 contentType)', 'a=%FE%FF%04%39%00%41', 'a→йA'],
     ['a value in UTF-16LE after its byte order mark (§2.3 contentType)', 'a=%FF%FE%39%04A%00', 'a→йA'],
     [
