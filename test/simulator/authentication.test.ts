@@ -54,18 +54,9 @@ describe('simulator: §4, §9 paths and methods', () => {
     await simulator.until(() => simulator.requests.every(({ ended }) => ended));
     const [first, second] = simulator.requests;
     const { endpoint, method, path, status, aborted, params, body } = first ?? {};
-    assert.deepEqual(
-      { endpoint, method, path, status, aborted, params: { ...params }, body },
-      {
-        endpoint: 'send',
-        method: 'POST',
-        path: '/api/3/sms/out',
-        status: 200,
-        aborted: undefined,
-        params: { to: '6421555123', body: 'a&b ü' },
-        body: 'to=6421555123&body=a%26b+%C3%BC',
-      },
-    );
+    assert.deepEqual([endpoint, method, path, status, aborted], ['send', 'POST', '/api/3/sms/out', 200, undefined]);
+    assert.deepEqual({ ...params }, { to: '6421555123', body: 'a&b ü' });
+    assert.equal(body, 'to=6421555123&body=a%26b+%C3%BC');
     assert.equal(second?.query.size, '1');
     assert.equal(second?.headers.authorization, 'Bearer demo-api-key');
   });

@@ -44,6 +44,7 @@ describe('simulator: --data', () => {
     simulator.reply({ from: handset, body: 'second' });
     simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
     assert.equal(readForm(await calls.pollIncoming()).body, 'first');
+    assert.equal((await calls.pollOutbox()).length, 1);
     const strip = ({ now: _, baseUrl: __, requests: ___, ...state }: Record<string, unknown>) => state;
     const before = structuredClone(strip(simulator.describe(99)));
     const texts = simulator.texts(handset, 9).texts.map(({ call: _, ...text }) => text);
@@ -52,30 +53,9 @@ describe('simulator: --data', () => {
     assert.deepEqual(simulator.texts(handset, 9).texts, texts);
     assert.equal(simulator.handsets({ search: '', limit: 9 }).total, 3);
     assert.equal(readForm(await calls.pollIncoming()).body, 'second');
+    assert.deepEqual(await calls.pollOutbox(), []);
     assert.equal(readForm(await calls.pollStatus()).inReplyToId, 'mine');
     assert.equal(simulator.reply({ from: handset, body: 'third' }).inReplyToId, 'mine');
-    const keys = simulator.texts(handset, 9).texts.map(({ key }) => key);
-    assert.deepEqual(
-      keys,
-      [...keys].sort((one, next) => one - next),
-    );
-  });
-
-  it('continues with pending statuses and the poll date', async () => {
-    await calls.send({ to: handset, body: 'x', messageId: 'listed' });
-    await calls.pollOutbox();
-    await calls.send({ to: handset, body: 'x', messageId: 'new' });
-    const clock = createManualClock();
-    await start({ clock });
-    await clock.advance(2000);
-    assert.deepEqual(
-      simulator.messages.map(({ recipients }) => recipients[0]?.statusCode),
-      ['RCV', 'RCV'],
-    );
-    assert.deepEqual(
-      (await calls.pollOutbox()).map(({ messageId }) => messageId),
-      ['new'],
-    );
   });
 
   it('keeps a reset and the removal of a handset across restarts', async () => {

@@ -15,12 +15,11 @@ describe('simulator: polls', () => {
     it('returns a reply with inReplyToId, but without the parameter to', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
-      const message = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
+      const { messageId } = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
       const answer = await calls.pollIncoming();
-      assert.equal(answer.status, 200);
-      assert.equal(answer.headers['content-type'], 'application/x-www-form-urlencoded');
+      assert.deepEqual([answer.status, answer.headers['content-type']], [200, 'application/x-www-form-urlencoded']);
       assert.deepEqual(readForm(answer), {
-        messageId: message.messageId,
+        messageId,
         from: handset,
         inReplyToId: 'mine',
         body: 'Ja & nein = 1+1\n€',
@@ -29,27 +28,19 @@ describe('simulator: polls', () => {
       });
     });
 
-    it('returns the id of the named or last message, or default if it has none', async () => {
+    it('returns the id of the named or last message, default, or none (§9)', async () => {
       await start();
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
-      assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'default');
-      await calls.send({ to: handset, body: 'x', messageId: 'first' });
-      await calls.send({ to: handset, body: 'x', messageId: 'second' });
+      for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });
       simulator.reply({ from: handset, body: 'y' });
       simulator.reply({ from: handset, body: 'y', inReplyTo: 'first' });
-      assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'second');
-      assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'first');
-    });
-
-    it('returns a first message with to and extra fields, not inReplyToId (§9)', async () => {
-      await start();
+      for (const id of ['default', 'second', 'first'])
+        assert.equal(readForm(await calls.pollIncoming()).inReplyToId, id);
       simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
-      const form = readForm(await calls.pollIncoming());
-      assert.equal(form.to, number);
-      assert.equal('inReplyToId' in form, false);
-      assert.equal(form.contentType, 'text/plain; charset=UTF-16');
-      assert.equal(form.network, 'N1');
+      const { inReplyToId, to, contentType, network } = readForm(await calls.pollIncoming());
+      assert.deepEqual([inReplyToId, to, network], [undefined, number, 'N1']);
+      assert.equal(contentType, 'text/plain; charset=UTF-16');
     });
 
     it('returns one message per call, in order, by POST and GET (§3)', async () => {

@@ -79,13 +79,6 @@ describe('Client', () => {
       }
     }
 
-    it('resolves polls with an empty list on 204', async () => {
-      const client = createClient((await start()).baseUrl);
-      assert.deepEqual(await client.pollIncoming(), []);
-      assert.deepEqual(await client.pollStatuses(), []);
-      assert.deepEqual(await client.pollOutbox(), []);
-    });
-
     it('sends the parameters of a feed read (§4.5)', async () => {
       const simulator = await start();
       const client = createClient(simulator.baseUrl);
@@ -153,7 +146,6 @@ describe('Client', () => {
       for (const [text, code, errorCode] of [
         ['401', 'SMS_UNAUTHORIZED', 401],
         ['403', 'SMS_FORBIDDEN', 403],
-        ['500', 'SMS_SERVICE', 500],
         ['E17', 'SMS_SERVICE', 'E17'],
         ['', 'SMS_SERVICE', undefined],
       ] as const) {
@@ -172,8 +164,7 @@ describe('Client', () => {
         outgoing.writeHead(403, { 'content-type': 'text/xml', 'retry-after': '600' }).end(xml);
       });
       const error = await failure(createClient(baseUrl).send(message));
-      assert.deepEqual([error.code, error.statusCode, error.errorCode], ['SMS_FORBIDDEN', 403, 403]);
-      assert.equal(error.retryAfter, '600');
+      assert.deepEqual([error.code, error.errorCode, error.retryAfter], ['SMS_FORBIDDEN', 403, '600']);
       assert.match(error.message, /Limit reached/);
     });
   });

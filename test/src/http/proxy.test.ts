@@ -43,16 +43,11 @@ describe('a proxy', () => {
     assert.deepEqual(proxy.authorizations, [authorization, authorization, authorization]);
   });
 
-  it('passes on the status text, and keeps a connection for further requests', async () => {
-    const proxy = await startRawService(closing, (_incoming, outgoing) =>
-      outgoing.writeHead(400, 'No such number').end(),
-    );
-    const connections = caller.open('http://sms.test', { proxy: { url: proxy.baseUrl } });
-    for (let time = 0; time < 5; time++) {
-      assert.equal((await call('http://sms.test', { connections })).statusText, 'No such number');
-    }
-    // A connection might still be on its way back into the pool when the next request needs one.
-    assert.ok(proxy.connections.length <= 2, `${proxy.connections.length} connections`);
+  it('passes on the status text of a forwarded answer', async () => {
+    const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+      outgoing.writeHead(400, 'No such number').end();
+    });
+    assert.equal((await call('http://sms.test', { proxy: { url: baseUrl } })).statusText, 'No such number');
   });
 
   it('opens a tunnel if its answer has any 2xx status', async () => {
@@ -154,20 +149,16 @@ describe('a proxy', () => {
   });
 
   describe('a proxy in the environment', () => {
-    const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy', 'proxy', 'NR_PROXY_MODE'];
-    const variables = names
-      .flatMap((name) => [name, `npm_config_${name}`])
-      .flatMap((name) => [name, name.toUpperCase()]);
-    let before: Record<string, string | undefined>;
     beforeEach(() => {
-      before = Object.fromEntries(variables.map((name) => [name, process.env[name]]));
-      for (const name of variables) delete process.env[name];
-    });
-    afterEach(() => {
-      for (const name of variables) {
-        if (before[name] === undefined) delete process.env[name];
-        else process.env[name] = before[name];
-      }
+      const before = { ...process.env };
+      const clear = () => {
+        for (const name of Object.keys(process.env)) if (/proxy/i.test(name)) delete process.env[name];
+      };
+      clear();
+      closing.add(clear, () => {
+        clear();
+        Object.assign(process.env, before);
+      });
     });
 
     it('applies to requests as HTTP_PROXY, https_proxy and no_proxy', async () => {

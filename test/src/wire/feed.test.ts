@@ -17,9 +17,6 @@ function parseItem(xml: string) {
 const atom = `<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:sms="urn:sms">
   <title type="text">Recent messages</title>
-  <link rel="self" type="application/atom+xml" href="https://sms.example.com/api/2/sms/list"/>
-  <generator uri="https://sms.example.com" version="2">SMS</generator>
-  <id>urn:feed</id>
   <updated>2026-11-01T23:00:00+13:00</updated>
   <sms:balance>12.50</sms:balance>
   <sms:accountType>prepaid</sms:accountType>
@@ -45,8 +42,6 @@ const rss = `<?xml version="1.0" encoding="utf-8"?>
 <rss version="2.0" xmlns:sms="urn:sms">
   <channel>
     <title>Recent messages</title>
-    <link>https://sms.example.com</link>
-    <description>Messages</description>
     <lastBuildDate>Sun, 01 Nov 2026 10:00:00 GMT</lastBuildDate>
     <sms:balance>12.50</sms:balance>
     <sms:accountType>prepaid</sms:accountType>
