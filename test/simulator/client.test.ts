@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { connectSimulator, createManualClock, type SimulatorClient } from '../../simulator';
+import { connectSimulator, createManualClock, type Fault, type SimulatorClient } from '../../simulator';
 import { Closing } from '../src/closing';
 import { startRawService } from '../src/raw-service';
 import { calls, simulator, useSimulator } from './use-simulator';
@@ -83,6 +83,21 @@ describe('simulator: the client', () => {
     assert.equal((await calls.pollIncoming()).status, 200);
     assert.equal((await client.state()).online, true);
     assert.equal(simulator.pageUrl, `${service}/`);
+  });
+
+  it('sets each kind of fault', async () => {
+    const kinds = { dripMs: 1, drop: 'during', half: true, garbage: true, empty: true, hang: true, repeat: true };
+    for (const [kind, value] of Object.entries({ ...kinds, delayMs: 1, status: 500 })) {
+      const fault = { [kind]: value } as Fault;
+      await client.fault('send', fault, 2);
+      assert.deepEqual((await client.state()).faults, { send: { fault, left: 2 } });
+    }
+  });
+
+  it('reads the state with the requested number of entries', async () => {
+    for (const body of ['one', 'two']) await calls.send({ to: handset, body });
+    const { messages } = await client.state(1);
+    assert.equal(messages.map(({ body }) => body).join(), 'two');
   });
 
   it('moves the clock forward, which changes statuses', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
-import { request } from 'undici';
 import { calls, simulator, useSimulator } from './use-simulator';
 
 const handset = '6421555123';
@@ -8,34 +7,6 @@ const number = '642100000001';
 
 describe('simulator: control API', () => {
   useSimulator(() => ({}));
-
-  const control = async (name: string, input: unknown): Promise<Record<string, unknown>> => {
-    const answer = await calls.control(name, input);
-    assert.equal(answer.status, 200, answer.text);
-    return JSON.parse(answer.text);
-  };
-  const state = async (query = ''): Promise<Record<string, unknown>> => {
-    const answer = await request(`${simulator.controlUrl}/state${query}`);
-    assert.equal(answer.statusCode, 200);
-    return (await answer.body.json()) as Record<string, unknown>;
-  };
-
-  it('accepts each kind of fault, and shows it in the state', async () => {
-    const kinds = { dripMs: 1, drop: 'during', half: true, garbage: true, empty: true, hang: true, repeat: true };
-    for (const [kind, value] of Object.entries({ ...kinds, delayMs: 1, status: 500 })) {
-      const fault = { [kind]: value };
-      await control('fault', { endpoint: 'send', fault, times: 2 });
-      assert.deepEqual((await state()).faults, { send: { fault, left: 2 } });
-    }
-  });
-
-  it('shows the state with the requested number of entries', async () => {
-    for (const body of ['one', 'two']) await calls.send({ to: handset, body });
-    const { messages, requests } = await state('?limit=1');
-    assert.equal((messages as { body: string }[]).map(({ body }) => body).join(), 'two');
-    assert.equal((requests as unknown[]).length, 1);
-    assert.equal((await request(`${simulator.controlUrl}/state?limit=x`)).statusCode, 400);
-  });
 
   it('answers 400 with one line to wrong input', async () => {
     for (const [name, input, expected] of [

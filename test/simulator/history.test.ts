@@ -61,6 +61,7 @@ describe('simulator: history', () => {
       'texts?msisdn=021',
       `texts?msisdn=${handset}&limit=0`,
       'log?group=mine',
+      'state?limit=x',
       'handsets?limit=10001',
     ]) {
       const answer = await request(`${simulator.controlUrl}/${query}`);
