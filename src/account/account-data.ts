@@ -6,7 +6,7 @@ import { limitPrefix, mergeLimits } from '../outbox/limits';
 import type { OutboxOptions } from '../outbox/options';
 import { Outbox } from '../outbox/outbox';
 import { mergeStatuses, statusesPrefix } from '../replies/report';
-import { mergeRequests, requestPrefix } from '../replies/sent-index';
+import { handsetPrefix, mergeReferences, mergeRequests, requestPrefix } from '../replies/sent-index';
 import type { Store } from '../store/store';
 import { type ImportOptions, Imports, importStore, type Merge } from './import';
 
@@ -152,14 +152,15 @@ function withTimeOf(store: Store, clock: Clock): Clock {
 }
 
 /**
- * Merges two values of one key. Joins opted-out numbers, counts of limits, statuses and reply requests. For any other
- * key, keeps the later value.
+ * Merges two values of one key. Joins opted-out numbers, counts of limits, statuses, reply requests, and the messages of
+ * a handset. For any other key, keeps the later value.
  */
 const merge: Merge = (key, ownValue, formerValue) => {
   if (key.startsWith(optOutPrefix)) return mergeOptOuts(ownValue, formerValue);
   if (key.startsWith(limitPrefix)) return mergeLimits(ownValue, formerValue);
   if (key.startsWith(statusesPrefix)) return mergeStatuses(ownValue, formerValue);
   if (key.startsWith(requestPrefix)) return mergeRequests(ownValue, formerValue);
+  if (key.startsWith(handsetPrefix)) return mergeReferences(ownValue, formerValue);
   // If the times are equal, keeps the former value, because the account used the former store last.
   return formerValue.at >= ownValue.at ? formerValue : ownValue;
 };

@@ -182,7 +182,7 @@ const maxMessagesPerHandset = 8;
 /** Maximum number of messages with a reply request, per handset, that a reply without a messageId can answer. */
 const maxRequestsPerHandset = 50;
 
-const handsetPrefix = 'handset:';
+export const handsetPrefix = 'handset:';
 const handsetKey = (recipient: string) => handsetPrefix + recipient;
 
 /** Returns whether a recipient is a number and not an address-book item. */
@@ -205,7 +205,7 @@ function isReferences(value: unknown): value is Reference[] {
  * @param references in the order in which the messages were sent; their times can be out of order, because clocks can
  * be set
  */
-function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
+function formatReferences(references: readonly Reference[]): Remembered | undefined {
   const withRequest = references.filter(({ asks }) => asks);
   const otherReferences = references.filter(({ asks }) => !asks);
   const latestReferences = new Set([
@@ -215,8 +215,15 @@ function writeReferences(key: string, references: readonly Reference[], changes:
   const remainingReferences = references.filter((reference) => latestReferences.has(reference));
   const at = Math.max(...remainingReferences.map((reference) => reference.at));
   const until = Math.max(...remainingReferences.map((reference) => reference.until));
-  const remembered = { at, forMs: until - at, value: JSON.stringify(remainingReferences) };
-  changes.remember.set(key, remainingReferences.length === 0 ? undefined : remembered);
+  if (remainingReferences.length === 0) return undefined;
+  return { at, forMs: until - at, value: JSON.stringify(remainingReferences) };
+}
+
+/** Joins the messages of a handset in two values. */
+export function mergeReferences(ownValue: Remembered, formerValue: Remembered): Remembered {
+  const all = [...parseReferences(formerValue), ...parseReferences(ownValue)];
+  const references = [...new Map(all.map((reference) => [reference.sent, reference])).values()];
+  return formatReferences(references.sort((a, b) => a.at - b.at)) ?? ownValue;
 }
 
 /** Forgets a message for recipients that did not receive it. The message was remembered for them before it was sent. */
@@ -231,7 +238,7 @@ export function forgetSent(
   for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(readKey(key));
     const otherReferences = references.filter((reference) => reference.sent !== sent);
-    if (otherReferences.length < references.length) writeReferences(key, otherReferences, changes);
+    if (otherReferences.length < references.length) changes.remember.set(key, formatReferences(otherReferences));
   }
 }
 
@@ -299,7 +306,7 @@ export function remember(
   for (const [msisdn, key] of handsetKeysOf(recipients)) {
     const added = { sent: reference, at, until: at + forMs, ...(askedHandsets.has(msisdn) && { asks: true as const }) };
     const otherReferences = parseReferences(readKey(key)).filter((other) => other.sent !== reference);
-    writeReferences(key, [...otherReferences, added], changes);
+    changes.remember.set(key, formatReferences([...otherReferences, added]));
     if (item.again) {
       // A reply to the second message (option `again`) ends the request of the first message.
       const alias: Alias = { aliasOf: requestKey(item.again.reference, recipientDigest(item.again.recipient)) };

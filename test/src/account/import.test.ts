@@ -277,11 +277,26 @@ describe('an account that imports two former stores', () => {
   beforeEach(() => joining.start(15_000));
   afterEach(() => joining.closing.run());
 
-  it('keeps all statuses and closed reply requests, in either import order', async () => {
+  it('keeps all statuses, closed requests and messages of a handset, in either order', async () => {
     const onServer = (disk: FakeDisk) => ({ storeName: 'redis', createStore: () => new FailingServer(disk) });
-    const alias = '{"aliasOf":"request:a"}';
-    const newer = { 'statuses:a': '[["1","RCV"],["2","RCV"]]', 'request:a': '[]', 'request:b': alias };
-    const older = { 'statuses:a': '[["1","RCV"]]', 'request:a': '[{"id":"q"}]', 'request:b': alias };
+    const at = Date.now();
+    const sent = { at, until: at + weekMs };
+    const sentMessages = [
+      { ...sent, sent: 'a', asks: true },
+      { ...sent, sent: 'b' },
+    ];
+    const newer = {
+      'statuses:a': '[["1","RCV"],["2","RCV"]]',
+      'request:a': '[]',
+      'request:b': '{"aliasOf":"request:a"}',
+      'handset:a': JSON.stringify(sentMessages),
+    };
+    const older = {
+      ...newer,
+      'statuses:a': '[["1","RCV"]]',
+      'request:a': '[{"id":"q"}]',
+      'handset:a': JSON.stringify(sentMessages.slice(0, 1)),
+    };
     for (const [first, second] of [
       [newer, older],
       [older, newer],
@@ -289,7 +304,6 @@ describe('an account that imports two former stores', () => {
       const disk = new FakeDisk();
       const member = joining.enter(onServer(disk));
       let imported = 0;
-      const at = Date.now();
       const formerPlaces = [first, second].map((values, index) => {
         const former = new FakeDisk();
         for (const [key, value] of Object.entries(values)) former.remembered.set(key, `${at} ${weekMs} ${value}`);
