@@ -50,6 +50,17 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
   };
 }
 
+/** Adds an effect to a step: `change` runs as soon as the step is written. */
+export function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
+  return {
+    ...step,
+    decide(readKey, changes) {
+      const effect = step.decide(readKey, changes);
+      return (isWritten) => change(effect(isWritten));
+    },
+  };
+}
+
 /** Two versions of the value under a key of a shared store. */
 export interface Versions {
   /** The value that the store has now. */

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import type { Journal } from '../journal/journal';
-import { createReading, type Step } from '../journal/step';
+import { createReading, type Step, withEffect } from '../journal/step';
 import { type FollowUp, FollowUpBook, flowMessageKey } from '../replies/follow-ups';
 import { MessagesInTransit } from '../replies/in-transit';
 import { hasSentIndex } from '../replies/sent-index';
@@ -343,17 +343,6 @@ export class MessageRepository {
     if (isSuperseded) this.events.emit('superseded', item);
     return item;
   }
-}
-
-/** Adds an effect to a step: `change` runs as soon as the step is written. */
-function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
-  return {
-    ...step,
-    decide(readKey, changes) {
-      const effect = step.decide(readKey, changes);
-      return (isWritten) => change(effect(isWritten));
-    },
-  };
 }
 
 /** Properties that an item of each kind must have, with sample values of the right types. */

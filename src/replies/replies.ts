@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type Clock, maxDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
-import { createReading, type Step } from '../journal/step';
+import { createReading, type Step, withEffect } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
 import { storeEvidence } from '../outbox/evidence';
 import type { MessageRepository } from '../outbox/message-repository';
@@ -371,16 +371,9 @@ export class Replies {
     if (openFollowUps.length === 0) return;
     // Updates the memory before later steps of the same commit, because a later step might store the outcome of the
     // message.
-    const endStep = endFollowUps(openFollowUps, book, isOver);
-    const step: Step<void> = {
-      ...endStep,
-      decide: (readKey, changes) => {
-        const effect = endStep.decide(readKey, changes);
-        return (isWritten) => {
-          for (const followUp of effect(isWritten)) this.#onChanged(followUp);
-        };
-      },
-    };
+    const step = withEffect(endFollowUps(openFollowUps, book, isOver), (changed) => {
+      for (const followUp of changed) this.#onChanged(followUp);
+    });
     // Ignores a failure of the store, because the journal itself reports it.
     await journal.run(step).catch(() => {});
   }
