@@ -85,7 +85,6 @@ describe('Journal', () => {
   let store: FailingStore;
   let states: (string | undefined)[];
   let unreadable: string[];
-  let journals: Journal[];
   let journal: Journal;
   /** The participant of the journal. */
   let notes: Notes;
@@ -95,14 +94,9 @@ describe('Journal', () => {
     store = new FailingStore();
     states = [];
     unreadable = [];
-    journals = [];
     notes = new Notes();
     create();
   });
-  afterEach(async () => {
-    for (const journal of journals) await journal.close();
-  });
-
   /** Creates the journal of this process, or of the next one. */
   function create(keptIn: Store = store, participants: Partial<Record<ItemKind, Participant>> = {}): void {
     journal = new Journal({
@@ -114,7 +108,6 @@ describe('Journal', () => {
     for (const [part, participant] of Object.entries({ outgoing: notes, ...participants })) {
       journal.join(part as ItemKind, participant);
     }
-    journals.push(journal);
   }
 
   const kept = () => [...store.disk.entries.keys()].sort();

@@ -445,24 +445,19 @@ describe('PollLoop', () => {
 
     it('starts a further poll with each 200, up to the number', async () => {
       bench.parallelPolls = 4;
-      await bench.answer('new');
-      assert.equal(bench.pending.length, 2);
-      await bench.answer('new');
-      assert.equal(bench.pending.length, 3);
-      for (let index = 0; index < 10; index++) await bench.answer('new');
-      assert.equal(bench.pending.length, 4);
+      for (const pending of [2, 3, 4, 4, 4]) {
+        await bench.answer('new');
+        assert.equal(bench.pending.length, pending);
+      }
       assert.equal(bench.maxAtOnce, 4);
     });
 
     it('ends each further poll at its first 204, and pauses the last', async () => {
       await startThree();
-      assert.equal(bench.pending.length, 3);
-      await bench.answer('empty');
-      assert.equal(bench.pending.length, 2);
-      await bench.answer('empty');
-      assert.equal(bench.pending.length, 1);
-      await bench.answer('empty');
-      assert.equal(bench.pending.length, 0);
+      for (const pending of [2, 1, 0]) {
+        await bench.answer('empty');
+        assert.equal(bench.pending.length, pending);
+      }
       await bench.waits(30_000);
     });
 
