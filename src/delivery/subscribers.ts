@@ -43,7 +43,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   wants?(record: Records[K]): boolean;
   /**
    * Receives entries that arrived together, or some of them, in order. The node answers each entry with
-   * {@link Inbox.done} or {@link Inbox.giveUp}.
+   * {@link Inbox.acknowledge} or {@link Inbox.makeUnhandled}.
    *
    * @param context see {@link Destination}
    * @param slice absent if these are all entries that arrived together

@@ -103,7 +103,7 @@ export class StepWriter {
     for (;;) {
       let recalled: RecalledValues | undefined;
       try {
-        const decision = await this.#decideOnTruth(tasks);
+        const decision = await this.#decideOnStoredValues(tasks);
         recalled = decision.recalled;
         const allChanges = decision.changes;
         if (!isNoChange(allChanges)) await this.#store.commit(allChanges, recalled);
@@ -172,7 +172,7 @@ export class StepWriter {
   }
 
   /** Calls `decide` of the steps again until all keys that they look at have been read. */
-  async #decideOnTruth(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
+  async #decideOnStoredValues(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
     const recalled = new Map<string, Remembered | undefined>();
     let keysToRead = new Set(this.#unsaved.remember.keys());
     for (const { step } of tasks) for (const key of step.keys ?? []) keysToRead.add(key);

@@ -56,11 +56,8 @@ export interface RepliesOptions {
   onFault(error: unknown): void;
 }
 
-/**
- * Maximum time for which an overdue follow-up waits after a start, in ms. The service might still have its replies or
- * statuses.
- */
-const readFirstMs = 60_000;
+/** Maximum wait of an overdue follow-up after a start, in ms. The service might still have its replies or statuses. */
+const maxUnreadMs = 60_000;
 const collectIntervalMs = 500;
 
 /** Maximum number of follow-ups for which results of other instances are collected at a time. */
@@ -147,7 +144,7 @@ export class Replies {
       } else {
         const kind = awaitedKindOf[followUp.kind];
         if (!this.#unreadKinds.has(kind)) {
-          const timer = clock.after(readFirstMs, () => this.onDrained(kind), true);
+          const timer = clock.after(maxUnreadMs, () => this.onDrained(kind), true);
           this.#unreadKinds.set(kind, { timer, since: clock.now() });
         }
         this.#await(followUp);
