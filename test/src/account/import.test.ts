@@ -201,7 +201,7 @@ describe('Imports', () => {
 
   const failing = (message: () => string) => () => Promise.reject(new Error(message()));
 
-  it('imports wanted stores in order, except those that another deployed node uses', async () => {
+  it('imports wanted stores in order, except stores of other deployed nodes', async () => {
     const imported: string[] = [];
     const add = (id: string, changes: Partial<ImportSource> = {}) =>
       former({ id, importInto: async () => void imported.push(id), ...changes });

@@ -7,7 +7,7 @@ import { onceAborted } from '../../../src/clock';
 import { VirtualClock } from '../../virtual-clock';
 import { forever, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
-import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
+import { FailingStore } from '../store/failing-store';
 import { attachSender, createSettings, Listener, onDisk } from './joining';
 
 const minuteMs = 60_000;
@@ -121,19 +121,6 @@ describe('an account whose service is unreachable', () => {
         });
       }
     }
-
-    it('finds the message for its node after a restart, in a shared store', async () => {
-      const [clock, disk] = [new VirtualClock(), new FakeDisk()];
-      const changes = { storeName: 'server', createStore: () => new FailingServer(disk) };
-      await leaveMessage(clock, changes);
-      const two = enterAlone(clock, changes);
-      const back = attachSender(two.membership, 'send', false);
-      await clock.advance(minuteMs);
-      assert.equal(two.kept(), 1);
-      await clock.advance(8 * minuteMs);
-      assert.deepEqual(back.ends, ['SMS_EXPIRED']);
-      await two.leave();
-    });
 
     it('does not open a store that was never used for a node without keep', async () => {
       const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];

@@ -200,7 +200,7 @@ describe('unknown outcomes', () => {
       return { badge: [state?.sending, state?.waiting], inFlight, waiting, kept, uncertain, listed };
     };
     const searching = { badge: [1, 0], inFlight: 1, waiting: 0, kept: 0, uncertain: 0, listed: 0 };
-    const over = { ...searching, badge: [0, 0], inFlight: 0 };
+    const ended = { ...searching, badge: [0, 0], inFlight: 0 };
 
     for (const [what, options, uncertain] of [
       ['', {}, 0],
@@ -212,7 +212,7 @@ describe('unknown outcomes', () => {
         await side.pass(1_000);
         assert.deepEqual(shown(side, node), searching);
         await side.pass(60_000);
-        assert.deepEqual([node.ends, shown(side, node)], [['SMS_UNCERTAIN'], { ...over, uncertain }]);
+        assert.deepEqual([node.ends, shown(side, node)], [['SMS_UNCERTAIN'], { ...ended, uncertain }]);
       });
     }
 
@@ -247,9 +247,9 @@ describe('unknown outcomes', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
     assert.equal(news && !(news.outcome instanceof SmsError) && news.outcome.resolvedBy, 'status');
     await next.close();
-    const left = [...(next.options.store as FailingStore).disk.remembered.keys()];
+    const keys = [...(next.options.store as FailingStore).disk.remembered.keys()];
     assert.deepEqual(
-      left.filter((key) => key.startsWith('evidence:')),
+      keys.filter((key) => key.startsWith('evidence:')),
       [],
     );
   });

@@ -73,13 +73,13 @@ describe('a message whose account has limits', () => {
         const again = { retries: 1, retryUncertain: true };
         /** Sends a message whose first try reaches the limit of its first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
-          const given = createSide({ perHandset: 2 });
-          for (const to of [a, ...kept, ...kept]) sendText(given.node, 'before', { to: [to] });
-          await given.side.pass(0);
-          given.node.outcomes.length = 0;
-          given.service.script.push({ takes: true, error: createError('uncertain') });
-          send(given.node, [a, b, c], { ...again, ...more });
-          return given;
+          const limitedSide = createSide({ perHandset: 2 });
+          for (const to of [a, ...kept, ...kept]) sendText(limitedSide.node, 'before', { to: [to] });
+          await limitedSide.side.pass(0);
+          limitedSide.node.outcomes.length = 0;
+          limitedSide.service.script.push({ takes: true, error: createError('uncertain') });
+          send(limitedSide.node, [a, b, c], { ...again, ...more });
+          return limitedSide;
         }
 
         it('does not report recipients of the first try as unsent', async () => {

@@ -211,8 +211,8 @@ describe('reply requests', () => {
         const { side, node, store } = beginReceiving();
         side.service.script.push(turn);
         await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...(keep && { keep }) }, 8 * 24 * hour);
-        const left = [...store.disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
-        assert.deepEqual(left, []);
+        const flowMessages = [...store.disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
+        assert.deepEqual(flowMessages, []);
       }
     }
   });

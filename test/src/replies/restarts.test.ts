@@ -13,7 +13,7 @@ async function ask(options: Parameters<typeof sendText>[2] = {}) {
 }
 
 describe('reply requests over restarts, redeploys and changes of the clock', () => {
-  it('repeat the outcome and then the reply after a crash, marked as redelivered', async () => {
+  it('repeat the outcome, then the reply after a crash, marked as redelivered', async () => {
     const { side, node } = beginReceiving();
     node.isFlowing = false;
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
@@ -62,10 +62,10 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
         [...back.answers, ...back.reports].map((news) => news.flowMessage),
         [flowMessage, flowMessage],
       );
-      const left = [...(next.store as FailingStore).disk.remembered.keys()].filter((key) =>
+      const flowMessages = [...(next.store as FailingStore).disk.remembered.keys()].filter((key) =>
         key.startsWith(unsweptPrefix),
       );
-      assert.deepEqual(left, [], 'nothing would ever sweep it');
+      assert.deepEqual(flowMessages, [], 'nothing would ever sweep it');
     });
   }
 

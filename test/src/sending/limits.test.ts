@@ -35,11 +35,7 @@ function createProcess(
   const limits = [own].flat().map((limit): LimitSettings => ({ perHandsetMs: hourMs, ...limit }));
   const origin = String(Math.random());
   const now = () => readCountTime(clock, origin);
-  const looked: string[] = [];
-  const readKey = (key: string) => {
-    looked.push(key);
-    return store.get(key);
-  };
+  const readKey = (key: string) => store.get(key);
   const write = (changes: Changes) => {
     const counted = applyCounts(changes, (key) => store.get(key));
     for (const [key, value] of [...changes.remember, ...counted]) {
@@ -50,7 +46,6 @@ function createProcess(
   return {
     clock,
     store,
-    looked,
     limits,
     take(recipients: readonly string[], isUnlimited = false) {
       const time = now();

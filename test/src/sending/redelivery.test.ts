@@ -4,16 +4,16 @@ import { type FakeNode, forever, SendingSide } from './sending-side';
 describe('an outcome or an answer', () => {
   for (const what of ['outcome', 'answer'] as const) {
     /** Closes a node while it receives an outcome or an answer that never enters the flow. */
-    async function tellInVain(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
+    async function missDelivery(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
       const side = new SendingSide();
       side.receive();
       const old = side.attach();
       let fail = (_: 'late' | 'thrown') => {};
-      const told = new Promise<boolean>((resolve, reject) => {
+      const delivery = new Promise<boolean>((resolve, reject) => {
         fail = (end) => (end === 'late' ? resolve(false) : reject(new Error('thrown')));
       });
-      if (what === 'outcome') old.onOutcome = () => told;
-      else old.onAnswer = () => told;
+      if (what === 'outcome') old.onOutcome = () => delivery;
+      else old.onAnswer = () => delivery;
       await side.send(old, 'hello', { keep: forever, ...(what === 'answer' && { waitMs: 60_000, messageId: 'm1' }) });
       if (what === 'answer') await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
       void old.node.close();
@@ -26,7 +26,7 @@ describe('an outcome or an answer', () => {
 
     for (const how of ['late', 'thrown'] as const) {
       it(`goes to the next node if the first one misses it (${what}, ${how})`, async () => {
-        const { side, fail } = await tellInVain();
+        const { side, fail } = await missDelivery();
         const next = side.attach();
         await side.pass(10);
         assert.deepEqual(endsOf(next), []);

@@ -81,10 +81,10 @@ describe('sending from several processes on one Redis', () => {
     const node = first.attach();
     for (let n = 0; n < 50; n++) sendText(node, `text ${n}`, { keep });
     await until(() => node.outages.length === 1 && first.outbox.admin.state.kept === 50);
-    const others = [create(), create()];
-    const nodes = others.map((side) => side.attach());
+    const heirs = [create(), create()];
+    const nodes = heirs.map((side) => side.attach());
     const stranger = create().attach('another');
-    await Promise.all(others.map(({ journal }) => journal.ready()));
+    await Promise.all(heirs.map(({ journal }) => journal.ready()));
     assert.equal(service.taken.length, 0);
     await proxy.close();
     await until(() => nodes.flatMap(({ ends }) => ends).length === 50);

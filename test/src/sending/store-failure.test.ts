@@ -5,7 +5,7 @@ import { type FakeNode, forever, SendingSide, sendText } from './sending-side';
 const keep = forever;
 const minuteMs = 60_000;
 
-const told = ({ outages }: FakeNode) => outages.map(({ code, waiting }) => `${code} ${waiting}`);
+const outagesOf = ({ outages }: FakeNode) => outages.map(({ code, waiting }) => `${code} ${waiting}`);
 
 describe('a failure of the store while sending', () => {
   let store: FailingStore;
@@ -31,7 +31,7 @@ describe('a failure of the store while sending', () => {
     const late = side.attach('late');
     await side.pass(minuteMs);
     for (const node of [...nodes, late]) {
-      assert.deepEqual([told(node), node.state?.outage?.code], [['SMS_STORE 0'], 'SMS_STORE']);
+      assert.deepEqual([outagesOf(node), node.state?.outage?.code], [['SMS_STORE 0'], 'SMS_STORE']);
     }
     await recover();
     for (const node of [...nodes, late]) assert.equal(node.state?.outage, undefined);
@@ -43,24 +43,24 @@ describe('a failure of the store while sending', () => {
     fail();
     const node = side.attach();
     await side.pass(minuteMs);
-    assert.deepEqual([told(node), node.state?.outage?.code], [[], 'SMS_STORE']);
+    assert.deepEqual([outagesOf(node), node.state?.outage?.code], [[], 'SMS_STORE']);
     await side.send(node, 'hello', { keep }, minuteMs);
-    assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
+    assert.deepEqual([node.ends, outagesOf(node)], [['SMS_STORE'], []]);
   });
 
   it('is not reported by a node that stores nothing', async () => {
-    const former = side.attach('former', false);
+    const leaving = side.attach('leaving', false);
     const plain = side.attach('plain', false);
-    sendText(former, 'from before', { keep: { expireMs: undefined } });
+    sendText(leaving, 'from before', { keep: { expireMs: undefined } });
     side.service.otherwise = { unreachable: true };
     await side.pass(minuteMs);
     store.failing.add('commit');
     side.service.otherwise = { takes: true };
     await side.send(plain, 'hello', {}, minuteMs);
-    assert.deepEqual([plain.ends, told(plain), plain.state?.outage], [['to 6421555123'], [], undefined]);
-    assert.deepEqual(told(former), ['SMS_UNREACHABLE 1', 'SMS_STORE 1']);
+    assert.deepEqual([plain.ends, outagesOf(plain), plain.state?.outage], [['to 6421555123'], [], undefined]);
+    assert.deepEqual(outagesOf(leaving), ['SMS_UNREACHABLE 1', 'SMS_STORE 1']);
     await recover();
-    assert.deepEqual([former.recoveries, plain.recoveries], [['store'], []]);
+    assert.deepEqual([leaving.recoveries, plain.recoveries], [['store'], []]);
   });
 
   it('is not reported again after a redeploy, but the next one is', async () => {
@@ -72,13 +72,13 @@ describe('a failure of the store while sending', () => {
     await side.close();
     const third = side.attach();
     await side.pass(minuteMs);
-    assert.deepEqual([told(first), told(second), told(third)], [['SMS_STORE 0'], [], []]);
+    assert.deepEqual([outagesOf(first), outagesOf(second), outagesOf(third)], [['SMS_STORE 0'], [], []]);
     assert.deepEqual([second.state?.outage?.code, third.state?.outage?.code], ['SMS_STORE', 'SMS_STORE']);
     await recover();
     assert.deepEqual([third.recoveries, third.state?.outage], [['store'], undefined]);
     fail();
     await side.send(third, 'refused', { once: 'x' }, minuteMs);
-    assert.deepEqual([third.ends, told(third)], [['SMS_STORE'], []]);
+    assert.deepEqual([third.ends, outagesOf(third)], [['SMS_STORE'], []]);
     await recover();
     assert.deepEqual(third.recoveries, ['store', 'store']);
   });

@@ -129,13 +129,13 @@ describe('a message with a time', () => {
     side.service.otherwise = { unreachable: true };
     await side.pass(100);
     await Promise.all([node.node.close(), side.pass(1_000)]);
-    const left = () => side.outbox.admin.entries('kept', { limit: 10 }).entries.map(({ body }) => body);
+    const waitingBodies = () => side.outbox.admin.entries('kept', { limit: 10 }).entries.map(({ body }) => body);
     await side.pass(7 * dayMs + minuteMs);
-    assert.deepEqual(left(), ['later']);
+    assert.deepEqual(waitingBodies(), ['later']);
     await side.pass(2 * dayMs - 10 * minuteMs);
-    assert.deepEqual(left(), ['later']);
+    assert.deepEqual(waitingBodies(), ['later']);
     await side.pass(11 * minuteMs);
-    assert.deepEqual(left(), []);
+    assert.deepEqual(waitingBodies(), []);
     assert.deepEqual(other.ends, []);
   });
 
