@@ -8,6 +8,7 @@ import { ClassicLevel } from 'classic-level';
 import { type Simulator, startSimulator } from '../../simulator';
 import { joinAccount, MemoryStore } from '../../src';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { RedisServer } from '../redis-server';
 import { skip } from '../skip';
 import { createAccount } from './flows';
 import { badgesOf, crash, createObservers, createRecorder, errorsOf, inject, readCounts, waitUntil } from './recorder';
@@ -77,6 +78,7 @@ const faults: Fault[] = [
 const deleted = 'a folder that is deleted';
 const fillsUp = 'a disk that fills up';
 const limited = 'a limit on the file size';
+const stopped = 'a Redis server that stops';
 const canMount = tryToMount();
 
 /** The running parts and the observations of a test of one fault. */
@@ -100,6 +102,7 @@ describe('Node-RED with a failing store', function () {
   const stories = new Map<string, Promise<Story>>();
   let userDir: string;
   let nodeRed: NodeRedProcess;
+  let redis: RedisServer;
 
   const arrivedFile = (key: string) => join(folder, `arrived-${key}.txt`);
   const keyOf = (name: string) => [...simulators.keys()].indexOf(name).toString();
@@ -115,7 +118,7 @@ describe('Node-RED with a failing store', function () {
     userDir = createLinkedUserDir();
     mkdirSync(join(userDir, 'sms-inbox'));
     const causes = faults.filter(({ mounts }) => canMount || !mounts);
-    const names = [...causes.map(({ name }) => name), deleted, ...(canMount ? [fillsUp] : []), limited];
+    const names = [...causes.map(({ name }) => name), deleted, ...(canMount ? [fillsUp] : []), limited, stopped];
     for (const name of names) simulators.set(name, await startSimulator({ waitMs: 200 }));
     const goAway = new Map<string, () => void | Promise<void>>();
     for (const { name, cause } of causes) goAway.set(name, await cause(await findStore(userDir, simulatorOf(name))));
@@ -123,7 +126,11 @@ describe('Node-RED with a failing store', function () {
     if (filling) mount(filling, 'size=4m');
 
     const flows: FlowNode[] = [{ id: 'tab', type: 'tab', label: 'flow' }, ...createObservers(observed)];
-    for (const name of names) flows.push(...createFlow(simulatorOf(name), keyOf(name), arrivedFile(keyOf(name))));
+    redis = await RedisServer.start();
+    for (const name of names) {
+      const redisSettings = name === stopped ? { redisUrl: redis.url } : undefined;
+      flows.push(...createFlow(simulatorOf(name), keyOf(name), arrivedFile(keyOf(name)), redisSettings));
+    }
     nodeRed = await startNodeRed({ userDir, flows });
 
     for (const [name, end] of goAway) {
@@ -139,6 +146,11 @@ describe('Node-RED with a failing store', function () {
       await receiveUntilItFails(deleted);
       return () => rmSync(store);
     });
+    play(stopped, async () => {
+      await deliverSome(stopped);
+      await redis.kill();
+      return () => redis.run();
+    });
     if (filling) {
       play(fillsUp, async () => {
         await deliverSome(fillsUp);
@@ -152,6 +164,7 @@ describe('Node-RED with a failing store', function () {
   after(async () => {
     await nodeRed?.kill();
     for (const simulator of simulators.values()) await simulator.close();
+    await redis?.stop();
     unmountAll();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -283,6 +296,12 @@ describe('Node-RED with a failing store', function () {
     assert.match(seen?.error?.message ?? '', /were deleted or moved while Node-RED ran/);
   });
 
+  it(`pauses receiving, still sends, and recovers from ${stopped}`, async () => {
+    check((await stories.get(stopped)) ?? assert.fail());
+    const [seen] = errorsOf(observed, `in-${keyOf(stopped)}`);
+    assert.match(seen?.error?.message ?? '', /Redis/);
+  });
+
   it(`delivers each polled message once with ${fillsUp}`, async function () {
     if (!canMount) skip(this, 'this user cannot mount a file system');
     const story = stories.get(fillsUp);
@@ -304,11 +323,14 @@ describe('Node-RED with a failing store', function () {
   });
 });
 
-function createFlow(simulator: Simulator, key: string, file: string): FlowNode[] {
+function createFlow(simulator: Simulator, key: string, file: string, redis?: { redisUrl: string }): FlowNode[] {
   const account = `account-${key}`;
   const place = { z: 'tab', x: 100, y: 100 };
   return [
-    createAccount(simulator, { id: account }),
+    createAccount(simulator, {
+      id: account,
+      ...(redis && { store: 'redis', credentials: { apiKey: simulator.credentials.apiKey, ...redis } }),
+    }),
     { id: `in-${key}`, type: 'sms-in', ...place, account, wires: [[`write-${key}`]] },
     createRecorder(`write-${key}`, file, {}, "msg = { payload: msg.payload.split(' ')[0] };"),
     { id: `callback-${key}`, type: 'sms-callback-in', ...place, account, path: `/callback-${key}`, wires: [[], []] },
