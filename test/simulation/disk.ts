@@ -21,14 +21,11 @@ import {
   failure,
   findRemainingItem,
   MachineStorage,
-  type ModelStore,
-  Readiness,
+  ModelStore,
+  type StoreCall,
   type StoreSetup,
 } from './storage';
-import type { Owner } from './timeline';
 import type { Kind, Message, World } from './world';
-
-type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** A disk. Its content outlives processes, and flushed content outlives a power failure. All values are strings. */
 export class Disk extends MachineStorage {
@@ -217,47 +214,37 @@ class Folder {
 }
 
 /** The store of a process on a disk, with the delays and faults of the disk. Calls must not overlap. */
-class DiskModel implements Store, ModelStore {
-  readonly durable = true;
+class DiskModel extends ModelStore implements Store {
+  protected readonly failureCode = 'ENOSPC';
+  protected readonly delaysMs = [0, 0, 1, 3, 12];
   readonly #disk: Disk;
   readonly #folder: Folder;
-  readonly #process: Owner;
-  readonly #login: number;
-  readonly #random: Random;
-  readonly #onFailure: () => void;
-  /** True after a failed call, until a later call writes the missing data. */
-  hasFailed = false;
-  readonly readiness: Readiness;
   #isOpen = false;
   /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
   #freeFiles = 0;
   readonly #pendingWrites = new Map<Kind, number>();
   /** Keys of the answers that this process saved. When the store opens, it returns only other answers. */
   readonly #savedKeys = new Set<number>();
-  #running: Call | undefined;
   #committing: Changes | undefined;
 
-  constructor(disk: Disk, folder: Folder, { process, login, random, onFailure }: StoreSetup) {
+  constructor(disk: Disk, folder: Folder, setup: StoreSetup) {
+    super(disk.world, setup);
     this.#disk = disk;
     this.#folder = folder;
-    this.readiness = new Readiness(disk.world.timeline);
-    this.#process = process;
-    this.#login = login;
-    this.#random = random;
-    this.#onFailure = onFailure;
   }
 
-  get #isUsable(): boolean {
+  protected get isUsable(): boolean {
     return this.#isOpen && this.#folder.owner === this;
   }
 
+  /** Whether the folder has any data. */
   get mayHold(): boolean {
     const { entries, remembered, pendingWrites } = this.#folder;
     return entries.size + remembered.size + pendingWrites.size > 0;
   }
 
   open({ isImport }: StoreEvents): Promise<RecoveredState> {
-    return this.#call('open', () => {
+    return this.call('open', () => {
       const { owner } = this.#folder;
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
       this.#folder.owner = this;
@@ -268,10 +255,10 @@ class DiskModel implements Store, ModelStore {
         ([key, text]): RecoveredWrite => ({
           text,
           remove: () => {
-            if (this.#process.isAlive) this.#folder.remove(key);
+            if (this.setup.process.isAlive) this.#folder.remove(key);
           },
           quarantine: () => {
-            this.#disk.world.violate('a readable item was quarantined', text);
+            this.world.violate('a readable item was quarantined', text);
             return 'unhandled';
           },
         }),
@@ -281,7 +268,7 @@ class DiskModel implements Store, ModelStore {
   }
 
   saveAhead(text: string): PendingWrite | undefined {
-    if (!this.#isUsable || this.#fails('save ahead')) {
+    if (!this.isUsable || this.fails('save ahead')) {
       this.hasFailed = true;
       return undefined;
     }
@@ -294,7 +281,7 @@ class DiskModel implements Store, ModelStore {
     const remove = () => {
       if (kind && isSaved) this.#pendingWrites.set(kind, this.pendingWrites(kind) - 1);
       isSaved = false;
-      if (!this.#process.isAlive) return;
+      if (!this.setup.process.isAlive) return;
       this.#folder.remove(key);
       this.#freeFiles++;
     };
@@ -311,7 +298,7 @@ class DiskModel implements Store, ModelStore {
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    return this.#call('recall', () => {
+    return this.call('recall', () => {
       const { remembered } = this.#opened();
       return keys.map((key) => {
         const text = remembered.get(key);
@@ -321,7 +308,7 @@ class DiskModel implements Store, ModelStore {
   }
 
   async *pages(): AsyncGenerator<StorePage> {
-    const { items, remembered } = await this.#call('recall', () => this.#opened());
+    const { items, remembered } = await this.call('recall', () => this.#opened());
     yield { items, remembered: [] };
     const values = [...remembered].map(([key, text]): [string, Remembered] => [key, JSON.parse(text)]);
     yield { items: [], remembered: values };
@@ -349,11 +336,11 @@ class DiskModel implements Store, ModelStore {
       firm: changes.firm,
     };
     this.#committing = step;
-    return this.#call('commit', () => this.#opened().write(step));
+    return this.call('commit', () => this.#opened().write(step));
   }
 
   sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
-    return this.#call('sweep', () => {
+    return this.call('sweep', () => {
       const { remembered } = this.#opened();
       for (const [key, text] of remembered) {
         if (!renew(JSON.parse(text) as Remembered) && !key.startsWith(unsweptPrefix)) remembered.delete(key);
@@ -362,12 +349,12 @@ class DiskModel implements Store, ModelStore {
   }
 
   close(): Promise<void> {
-    return this.#call('close', () => this.release());
+    return this.call('close', () => this.release());
   }
 
   /** Ends the process. The commit in progress might be on the disk or not. */
   die(): void {
-    if (this.#running === 'commit' && this.#committing && this.#isUsable && this.#random.chance(0.5)) {
+    if (this.running.has('commit') && this.#committing && this.isUsable && this.setup.random.chance(0.5)) {
       this.#folder.write(this.#committing);
     }
     this.release();
@@ -380,51 +367,26 @@ class DiskModel implements Store, ModelStore {
   }
 
   #opened(): Folder {
-    if (!this.#isUsable) throw failure('LEVEL_DATABASE_NOT_OPEN');
+    if (!this.isUsable) throw failure('LEVEL_DATABASE_NOT_OPEN');
     return this.#folder;
   }
 
-  #has(trouble: StoreTrouble): boolean {
-    return this.#disk.troubles.has(trouble) || this.#disk.troublesOf(this.#login).has(trouble);
+  protected has(trouble: StoreTrouble): boolean {
+    return this.#disk.troubles.has(trouble) || this.#disk.troublesOf(this.setup.login).has(trouble);
   }
 
-  #fails(call: Call | 'save ahead'): boolean {
-    if (call === 'close') return false;
-    if (this.#has('fails') || this.#has('fails afterwards')) return true;
-    if (this.#has('is full') && (call === 'commit' || call === 'open')) return true;
-    if (this.#has('is full') && call === 'save ahead' && this.#freeFiles === 0) return true;
-    return this.#has('fails now and then') && this.#random.chance(0.3);
+  protected needsRoom(call: StoreCall): boolean {
+    return call === 'commit' || call === 'open' || (call === 'save ahead' && this.#freeFiles === 0);
   }
 
-  #call<Result>(call: Call, work: () => Result): Promise<Result> {
-    const { world } = this.#disk;
-    if (this.#running)
-      world.violate('the store was called before its last call had ended', `${call} during ${this.#running}`);
-    this.#running = call;
-    return new Promise((resolve, reject) => {
-      const isQuick = call === 'recall' && !this.#has('is slow');
-      const delayMs = this.#has('is slow') ? this.#random.below(3_000) : this.#random.pick([0, 0, 1, 3, 12]);
-      const finish = () => {
-        this.#running = undefined;
-        try {
-          if (this.#fails(call)) {
-            if (call === 'commit' && this.#has('fails afterwards') && this.#isUsable) work();
-            throw failure('ENOSPC');
-          }
-          resolve(work());
-          if (call === 'open' || call === 'commit') this.hasFailed = false;
-          if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
-        } catch (error) {
-          world.say(() => `${this.#process.name}: ${call} of its store fails`);
-          this.hasFailed = true;
-          this.readiness.set(false);
-          this.#onFailure();
-          reject(error);
-        }
-      };
-      if (isQuick) queueMicrotask(finish);
-      else world.timeline.outside(delayMs, finish, this.#process);
-    });
+  protected override answersAtOnce(call: StoreCall): boolean {
+    return call === 'recall';
+  }
+
+  protected override call<Result>(call: StoreCall, work: () => Result): Promise<Result> {
+    for (const other of this.running)
+      this.world.violate('the store was called before its last call had ended', `${call} during ${other}`);
+    return super.call(call, work);
   }
 }
 

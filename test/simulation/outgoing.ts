@@ -171,12 +171,6 @@ export class OutgoingModel {
     return input;
   }
 
-  /** Whether an outcome is missing, or entered the flow less than 1 s ago. */
-  get hasOpen(): boolean {
-    const { nowMs } = this.#world.timeline;
-    return this.inputs.some(({ endedMs }) => endedMs === undefined || nowMs - endedMs < 1_000);
-  }
-
   find(flowMessage: string | undefined): Input | undefined {
     return flowMessage ? this.inputs[Number(flowMessage)] : undefined;
   }

@@ -12,17 +12,15 @@ import {
 } from '../../src/store/store';
 import { stagedIn } from './disk';
 import type { StoreTrouble } from './plan';
-import type { Random } from './random';
 import {
   Copies,
   failure,
   findRemainingItem,
   MachineStorage,
-  type ModelStore,
-  Readiness,
+  ModelStore,
+  type StoreCall,
   type StoreSetup,
 } from './storage';
-import type { Owner } from './timeline';
 import type { Message, World } from './world';
 
 const aliveMs = 30_000;
@@ -207,17 +205,12 @@ interface Session {
   events: StoreEvents;
 }
 
-class ServerModel implements Store, ModelStore {
-  readonly durable = true;
+class ServerModel extends ModelStore implements Store {
   readonly shared = true as const;
-  hasFailed = false;
-  readonly readiness: Readiness;
+  protected readonly failureCode = 'connection closed';
+  protected readonly delaysMs = [0, 1, 2, 8];
   readonly #space: Space;
   readonly #troubles: ReadonlySet<StoreTrouble>;
-  readonly #process: Owner;
-  readonly #random: Random;
-  readonly #onFailure: () => void;
-  readonly #onTakenOver: (messages: readonly Message[]) => void;
   readonly instance: string;
   #epoch: number | undefined;
   #session: Session | undefined;
@@ -225,15 +218,10 @@ class ServerModel implements Store, ModelStore {
   #writing: (() => void) | undefined;
 
   constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, setup: StoreSetup) {
-    const { process, random, onFailure, onTakenOver } = setup;
+    super(space.world, setup);
     this.#space = space;
-    this.readiness = new Readiness(space.world.timeline);
     this.#troubles = troubles;
-    this.#process = process;
-    this.#random = random;
-    this.#onFailure = onFailure;
-    this.#onTakenOver = onTakenOver;
-    this.instance = random.hex(8);
+    this.instance = setup.random.hex(8);
   }
 
   isInMemory(message: Message): boolean {
@@ -250,8 +238,8 @@ class ServerModel implements Store, ModelStore {
 
   open(events: StoreEvents): Promise<RecoveredState> {
     this.#session = undefined;
-    return this.#call('open', () => {
-      const { timeline } = this.#space.world;
+    return this.call('open', () => {
+      const { timeline } = this.world;
       const session: Session = {
         heartbeat: `${this.instance} ${++this.#sessions}`,
         openedAtMs: timeline.nowMs,
@@ -273,18 +261,18 @@ class ServerModel implements Store, ModelStore {
 
   async awaitsClaims(): Promise<boolean> {
     const { openedAtMs } = this.#opened();
-    return this.#ownItems.length < this.#space.items.size && this.#space.world.timeline.nowMs - openedAtMs < claimsMs;
+    return this.#ownItems.length < this.#space.items.size && this.world.timeline.nowMs - openedAtMs < claimsMs;
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    return this.#call('recall', () => {
+    return this.call('recall', () => {
       this.#opened();
       return [...this.#space.lookUpAll(keys).values()];
     });
   }
 
   async *pages(): AsyncGenerator<StorePage> {
-    const page = await this.#call('recall', () => {
+    const page = await this.call('recall', () => {
       this.#opened();
       const remembered = [...this.#space.remembered.keys()].flatMap((key) => {
         const text = this.#space.lookUp(key);
@@ -314,7 +302,7 @@ class ServerModel implements Store, ModelStore {
     );
     const session = this.#session;
     const write = () => {
-      const { world } = this.#space;
+      const { world } = this;
       if (!session || this.#space.heartbeatOf(this.instance) !== session.heartbeat)
         throw failure('the heartbeat has expired');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
@@ -335,7 +323,7 @@ class ServerModel implements Store, ModelStore {
       for (const id of drop) if (this.#space.items.get(id)?.instance === this.instance) this.#space.set(id, undefined);
     };
     this.#writing = write;
-    return this.#call('commit', write);
+    return this.call('commit', write);
   }
 
   /** Counts messages on the server. Throws the library's error for a conflict if a limit is reached. */
@@ -355,10 +343,10 @@ class ServerModel implements Store, ModelStore {
   close(): Promise<void> {
     const session = this.#session;
     this.#space.users.delete(this);
-    return this.#call('close', () => {
+    return this.call('close', () => {
       this.#session = undefined;
-      if (session && this.#space.heartbeatOf(this.instance) === session.heartbeat && !this.#isCutOff) {
-        const untilMs = this.#space.world.timeline.nowMs + aliveMs;
+      if (session && this.#space.heartbeatOf(this.instance) === session.heartbeat && !this.isCutOff) {
+        const untilMs = this.world.timeline.nowMs + aliveMs;
         this.#space.alive.set(this.instance, { heartbeat: 'left', untilMs });
       }
     });
@@ -369,14 +357,14 @@ class ServerModel implements Store, ModelStore {
     const session = this.#session;
     if (!session) return;
     this.#session = undefined;
-    this.#fail();
+    this.noteFailure();
     session.events.onFailure(failure('connection closed'));
   }
 
   die(): void {
     this.#space.users.delete(this);
     try {
-      if (this.#random.chance(0.5)) this.#writing?.();
+      if (this.setup.random.chance(0.5) && this.running.has('commit')) this.#writing?.();
     } catch {
       // Nothing was written, because another instance has committed first or the heartbeat has expired.
     }
@@ -387,8 +375,20 @@ class ServerModel implements Store, ModelStore {
     return this.#space.itemsOf(this.instance);
   }
 
-  get #isCutOff(): boolean {
-    return this.#troubles.has('fails') || this.#troubles.has('fails afterwards');
+  protected get isUsable(): boolean {
+    return this.#session !== undefined;
+  }
+
+  protected has(trouble: StoreTrouble): boolean {
+    return this.#troubles.has(trouble);
+  }
+
+  protected needsRoom(call: StoreCall): boolean {
+    return call === 'commit';
+  }
+
+  protected override isConflict(error: unknown): boolean {
+    return (error as Error).constructor === this.#space.createConflict().constructor;
   }
 
   #opened(): Session {
@@ -397,12 +397,12 @@ class ServerModel implements Store, ModelStore {
   }
 
   #beatLater(session: Session): void {
-    const { timeline } = this.#space.world;
+    const { timeline } = this.world;
     timeline.outside(
       heartbeatMs,
       () => {
         if (this.#session !== session) return;
-        if (this.#isCutOff || this.#space.heartbeatOf(this.instance) !== session.heartbeat) {
+        if (this.isCutOff || this.#space.heartbeatOf(this.instance) !== session.heartbeat) {
           this.disconnect();
           return;
         }
@@ -411,7 +411,7 @@ class ServerModel implements Store, ModelStore {
         if (claimedItems.length > 0) session.events.onTakenOver(claimedItems);
         this.#beatLater(session);
       },
-      this.#process,
+      this.setup.process,
     );
   }
 
@@ -429,57 +429,11 @@ class ServerModel implements Store, ModelStore {
       if (!item.subscribers.some((subscriber) => wanted.has(subscriber))) continue;
       this.#space.set(id, { text, instance: this.instance });
       const messages = this.#space.copies.in(text);
-      world.say(() => `${this.#process.name} claims ${messages.map(({ name }) => name)}`);
-      this.#onTakenOver(messages);
+      world.say(() => `${this.setup.process.name} claims ${messages.map(({ name }) => name)}`);
+      this.setup.onTakenOver(messages);
       claimedItems.push(item);
     }
     return claimedItems;
-  }
-
-  #call<Result>(call: 'open' | 'recall' | 'commit' | 'close', work: () => Result): Promise<Result> {
-    const { world } = this.#space;
-    return new Promise((resolve, reject) => {
-      const isSlow = this.#troubles.has('is slow');
-      const finish = () => {
-        const writing = this.#writing;
-        this.#writing = undefined;
-        try {
-          if (call !== 'close' && this.#fails(call)) {
-            if (this.#troubles.has('fails afterwards')) writing?.();
-            throw failure('connection closed');
-          }
-          resolve(work());
-          // A call that was in flight when the connection broke can still write, but it does not open the store.
-          if (this.#session && (call === 'open' || call === 'commit')) this.hasFailed = false;
-          if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
-        } catch (error) {
-          const isConflict = (error as Error).constructor === this.#space.createConflict().constructor;
-          world.say(
-            () =>
-              `${this.#process.name}: ${call} of its store ${isConflict ? 'conflicts with another commit' : 'fails'}`,
-          );
-          if (!isConflict) this.#fail();
-          reject(error);
-        }
-      };
-      world.timeline.outside(
-        isSlow ? this.#random.below(3_000) : this.#random.pick([0, 1, 2, 8]),
-        finish,
-        this.#process,
-      );
-    });
-  }
-
-  #fail(): void {
-    this.readiness.set(false);
-    this.hasFailed = true;
-    this.#onFailure();
-  }
-
-  #fails(call: string): boolean {
-    if (this.#isCutOff) return true;
-    if (this.#troubles.has('is full') && call === 'commit') return true;
-    return this.#troubles.has('fails now and then') && this.#random.chance(0.3);
   }
 }
 

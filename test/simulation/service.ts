@@ -6,7 +6,6 @@ import type { Kind, Message, World } from './world';
 /** Answer of the service. It marks the messages in `brings` as read. */
 export interface ServiceAnswer {
   status: number;
-  statusText?: string;
   contentType?: string;
   body?: string;
   retryAfter?: string;
@@ -19,8 +18,6 @@ export interface ServiceRequest {
   parameters: URLSearchParams;
   leaving: Leaving;
   answer(answer: ServiceAnswer): void;
-  /** True if the service has noticed that the client no longer waits for the answer. */
-  isGone: boolean;
 }
 
 const feedPath = '/api/2/sms/list';
@@ -52,11 +49,6 @@ export class Service {
   constructor(world: World) {
     this.#world = world;
     this.#random = world.random('service');
-  }
-
-  /** Messages that no poll has read yet. */
-  get unread(): readonly Message[] {
-    return [...this.#unread.incoming, ...this.#unread.status, ...this.#unread.outbox];
   }
 
   /** Adds an incoming message, which may be a reply. */
@@ -136,7 +128,6 @@ export class Service {
 
   /** Forgets a waiting request, because its connection was closed. */
   abandon(request: ServiceRequest): void {
-    request.isGone = true;
     for (const waiting of Object.values(this.#waiting)) {
       const index = waiting.indexOf(request);
       if (index !== -1) waiting.splice(index, 1);

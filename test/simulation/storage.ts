@@ -73,24 +73,11 @@ export interface StoreSetup {
   onTakenOver(messages: readonly Message[]): void;
 }
 
-/** Members of a simulated store that only the simulation uses. */
-export interface ModelStore {
-  /** True after a failed call, until a later call writes the missing data. */
-  readonly hasFailed: boolean;
-  readonly readiness: Readiness;
-  /** Whether the process that uses this store has a message both in the store and in memory. */
-  isInMemory(message: Message): boolean;
-  /** Number of answers of a kind that are saved, but not committed. */
-  pendingWrites(kind: Kind): number;
-  /** Ends the process. A write in progress might succeed or be lost. */
-  die(): void;
-}
-
 /**
  * Whether a store is open, as far as the library can know. The library learns that a store closed only at the end of
  * the current event.
  */
-export class Readiness {
+class Readiness {
   readonly #timeline: Timeline;
   #isReady = false;
   #endedIn = -1;
@@ -106,6 +93,107 @@ export class Readiness {
   set(isReady: boolean): void {
     if (this.#isReady && !isReady) this.#endedIn = this.#timeline.count;
     this.#isReady = isReady;
+  }
+}
+
+/** Calls of a store. `save ahead` saves a poll answer immediately. */
+export type StoreCall = 'open' | 'recall' | 'commit' | 'sweep' | 'close' | 'save ahead';
+
+/** A simulated store: its delays and faults, and the members that only the simulation uses. */
+export abstract class ModelStore {
+  readonly durable = true;
+  /** True after a failed call, until a later call writes the missing data. */
+  hasFailed = false;
+  readonly readiness: Readiness;
+  protected readonly world: World;
+  protected readonly setup: StoreSetup;
+  /** The calls in progress. */
+  protected readonly running = new Set<StoreCall>();
+
+  constructor(world: World, setup: StoreSetup) {
+    this.world = world;
+    this.setup = setup;
+    this.readiness = new Readiness(world.timeline);
+  }
+
+  /** Whether the process that uses this store has a message both in the store and in memory. */
+  abstract isInMemory(message: Message): boolean;
+
+  /** Number of answers of a kind that are saved, but not committed. */
+  abstract pendingWrites(kind: Kind): number;
+
+  /** Ends the process. A write in progress might succeed or be lost. */
+  abstract die(): void;
+
+  /** Code of the error of a failed call. */
+  protected abstract readonly failureCode: string;
+
+  /** Possible delays of a call, in ms. */
+  protected abstract readonly delaysMs: readonly number[];
+
+  /** Whether the store has a fault now. */
+  protected abstract has(trouble: StoreTrouble): boolean;
+
+  /** Whether a call fails if the store is full. */
+  protected abstract needsRoom(call: StoreCall): boolean;
+
+  /** Whether the store can be used: it is open, and no other process has opened it since. */
+  protected abstract get isUsable(): boolean;
+
+  protected get isCutOff(): boolean {
+    return this.has('fails') || this.has('fails afterwards');
+  }
+
+  protected fails(call: StoreCall): boolean {
+    if (call === 'close') return false;
+    if (this.isCutOff || (this.has('is full') && this.needsRoom(call))) return true;
+    return this.has('fails now and then') && this.setup.random.chance(0.3);
+  }
+
+  /** Runs the work of a call after a delay, unless the call fails. */
+  protected call<Result>(call: StoreCall, work: () => Result): Promise<Result> {
+    const { process, random } = this.setup;
+    this.running.add(call);
+    return new Promise((resolve, reject) => {
+      const isSlow = this.has('is slow');
+      const delayMs = isSlow ? random.below(3_000) : random.pick(this.delaysMs);
+      const finish = () => {
+        this.running.delete(call);
+        try {
+          if (this.fails(call)) {
+            if (call === 'commit' && this.has('fails afterwards') && this.isUsable) work();
+            throw failure(this.failureCode);
+          }
+          resolve(work());
+          // A call that was in flight when the connection broke can still write, but it does not open the store.
+          if (this.isUsable && (call === 'open' || call === 'commit')) this.hasFailed = false;
+          if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
+        } catch (error) {
+          const isConflict = this.isConflict(error);
+          const result = isConflict ? 'conflicts with another commit' : 'fails';
+          this.world.say(() => `${process.name}: ${call} of its store ${result}`);
+          if (!isConflict) this.noteFailure();
+          reject(error);
+        }
+      };
+      if (this.answersAtOnce(call) && !isSlow) queueMicrotask(finish);
+      else this.world.timeline.outside(delayMs, finish, process);
+    });
+  }
+
+  protected isConflict(_error: unknown): boolean {
+    return false;
+  }
+
+  protected answersAtOnce(_call: StoreCall): boolean {
+    return false;
+  }
+
+  /** Notes that a call has failed, or that the connection was lost. */
+  protected noteFailure(): void {
+    this.readiness.set(false);
+    this.hasFailed = true;
+    this.setup.onFailure();
   }
 }
 

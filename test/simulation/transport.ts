@@ -226,7 +226,6 @@ class Exchange {
       this.#request = {
         path: this.path,
         parameters,
-        isGone: false,
         leaving: { startedMs: this.#startedMs, leftMs: this.#leftMs },
         answer: (answer) => this.#answer(answer, trouble),
       };
@@ -262,7 +261,7 @@ class Exchange {
         ...(answer.contentType === undefined ? undefined : { 'content-type': answer.contentType }),
         ...(answer.retryAfter === undefined ? undefined : { 'retry-after': answer.retryAfter }),
       };
-      this.#handler.onResponseStart?.(this.#controller, answer.status, headers, answer.statusText ?? '');
+      this.#handler.onResponseStart?.(this.#controller, answer.status, headers, '');
       const bytes = cutAt === undefined ? body.length : cutAt - headLength;
       const middle = random.below(bytes + 1);
       this.#data(body.subarray(0, middle));
