@@ -55,7 +55,7 @@ export class Disk extends MachineStorage {
     return this.#foldersWith(message).length > 0;
   }
 
-  isWithTwo(message: Message): boolean {
+  isInTwoLogins(message: Message): boolean {
     return this.#foldersWith(message).length > 1;
   }
 

@@ -44,7 +44,7 @@ export class Flow {
   examineSend(message: Message, { id, kind }: NodePlan): void {
     const { world } = this.#process;
     for (const [other, share] of message.shares) {
-      if (!this.#isTaken(message, share)) continue;
+      if (!this.#hasFinished(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
       if (other === id)
         world.violate('a node received a record again after its flow had acknowledged it', `${message.name} at ${id}`);
@@ -63,7 +63,7 @@ export class Flow {
     this.thrownAt.add(id);
     for (const message of messages) {
       this.#process.world.say(() => `${this.#process.name}: a flow throws when it receives ${message.name}`);
-      message.mayBeMarked = true;
+      message.mayBeMarkedRedelivered = true;
       message.isOutOfOrder = true;
     }
     throw new FlowError('made to throw by the flow');
@@ -97,7 +97,7 @@ export class Flow {
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recentDeliveries++;
-    message.mustBeMarked ||= this.#process.isSavedAhead(message) && !message.isFound;
+    message.mustBeMarkedRedelivered ||= this.#process.isSavedAhead(message) && !message.wasStoredAtDeath;
     share.deliveredAtMs = world.timeline.nowMs;
     const { acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && !message.mayRepeat;
@@ -105,7 +105,7 @@ export class Flow {
       world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
     // If an earlier attempt was acknowledged while this one was on its way, the flow has nothing left to answer.
-    share.isOut = !this.#isTaken(message, share);
+    share.isInFlow = !this.#hasFinished(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.#process);
     } else if (ackId === undefined) {
@@ -119,7 +119,7 @@ export class Flow {
   acknowledged(message: Message, { id }: NodePlan): void {
     const { world, name } = this.#process;
     world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
-    world.givenUp.get(message)?.delete(id);
+    world.nodesThatGaveUp.get(message)?.delete(id);
     world.settle(message, id, this.#process);
   }
 
@@ -129,30 +129,32 @@ export class Flow {
     const share = world.shareOf(message, id);
     const which = `${message.name} at ${id}`;
     world.say(() => `${name}: ${id} makes ${message.name} unhandled`);
-    world.givenUp.set(message, (world.givenUp.get(message) ?? new Set()).add(id));
+    world.nodesThatGaveUp.set(message, (world.nodesThatGaveUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat) {
-      if (this.#isTaken(message, share))
+      if (this.#hasFinished(message, share))
         world.violate('a record became unhandled although its flow had acknowledged it', which);
       if (share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries)
         world.violate('a node received a record more often than maxAttempts allows', which);
     }
     // Counts sends, because an attempt can time out before its message enters the flow if the machine stalls.
-    if (share.sends < maxAttempts && !message.mayBeMarked) {
+    if (share.sends < maxAttempts && !message.mayBeMarkedRedelivered) {
       world.violate('a record became unhandled before its last attempt', which);
     }
     world.settle(message, id, this.#process);
   }
 
   /** Whether the library knows that a node has finished with a message. */
-  #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
-    const { processLife, era } = this.#process;
-    const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;
+  #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
+    const { lifeId, deploymentId } = this.#process;
+    const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
     // If a message came twice and the store could not look it up, a node may finish it twice.
-    if ((mayRepeat && (arrivals > 1 || mayBeWithTwo)) || isWithDead) return false;
+    if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
     // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
     // nodes have finished it.
-    const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
-    return isDone && doneIn === processLife && isKnown;
+    const isKnown =
+      finishedInDeployment === deploymentId ||
+      (completedInDeployment !== undefined && completedInDeployment !== deploymentId);
+    return isFinished && finishedInLife === lifeId && isKnown;
   }
 
   get #unwrittenMs(): number {
@@ -167,11 +169,11 @@ export class Flow {
     if (kind === 'outbox') return;
     // True if the process died before the store had time to record the delivery.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.deliveredAtMs ?? Number.NaN) < this.#unwrittenMs;
-    const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
-    const mayBeUnmarked = message.mayRepeat || message.isWithDead || isUnwritten;
-    if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked))
+    const mustBeMarkedRedelivered = message.mustBeMarkedRedelivered && message.arrivals === 1;
+    const mayBeUnmarked = message.mayRepeat || message.isAlsoAtDeadProcess || isUnwritten;
+    if (isRepeated && !redelivered && (mustBeMarkedRedelivered || !mayBeUnmarked))
       world.violate('a redelivered record was not marked as redelivered', which);
-    if (!isRepeated && redelivered && !message.mayBeMarked)
+    if (!isRepeated && redelivered && !message.mayBeMarkedRedelivered)
       world.violate('a record is marked as redelivered, but no flow could have received it', which);
     if (
       isRepeated ||
@@ -183,7 +185,7 @@ export class Flow {
     )
       return;
     const last = world.lastAt(id);
-    if (last && (message.reachedAs ?? 0) < (last.reachedAs ?? 0))
+    if (last && (message.answerPosition ?? 0) < (last.answerPosition ?? 0))
       world.violate(
         'a node received records in another order than the service sent them',
         `${which} after ${last.name}`,

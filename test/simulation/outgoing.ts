@@ -66,7 +66,7 @@ export class Input {
   /** State of the message that a store wrote last. */
   state: string | undefined;
   /** True if a store has had the message and has not lost it with all its data. */
-  wasKept = false;
+  wasStored = false;
   /** True if no process remains that could report the outcome. */
   isAbandoned = false;
   /** True if a process died before its last writes were certain, so that an outcome may be reported again. */
@@ -133,7 +133,7 @@ export class OutgoingModel {
   /** Accepted recipients, which count towards the limits. */
   readonly #accepted: { handset: string; atMs: number }[] = [];
   /** Number of messages per node that expired because the node was gone, and that are still in the store. */
-  readonly #givenUp = new Map<string, number>();
+  readonly #expiredCounts = new Map<string, number>();
   readonly #repliesUsed = new Map<Message, string>();
   /** Replies that a process had read, but could not store before it died. */
   readonly #unwritten = new Set<Message>();
@@ -187,7 +187,7 @@ export class OutgoingModel {
     input.copies += by;
     if (by < 0) return;
     input.state = (JSON.parse(item) as { state?: string }).state;
-    input.wasKept = true;
+    input.wasStored = true;
     this.replacing.noteState(input, input.state);
   }
 
@@ -386,7 +386,7 @@ export class OutgoingModel {
 
   /** Notes that a message expired because its node was gone for too long. */
   expiredWithoutNode(node: string): void {
-    this.#givenUp.set(node, (this.#givenUp.get(node) ?? 0) + 1);
+    this.#expiredCounts.set(node, (this.#expiredCounts.get(node) ?? 0) + 1);
   }
 
   /**
@@ -402,10 +402,10 @@ export class OutgoingModel {
         // The outcome enters the flow again, as unknown (docs/delivery.md, limits of the promises).
         if (input.outcomes.length > 0) input.hasLostRequest = true;
       }
-      for (const { message } of this.#replies) if (message.isUnkept) this.#unwritten.add(message);
+      for (const { message } of this.#replies) if (message.mightBeUnstored) this.#unwritten.add(message);
     }
     for (const input of inputs) {
-      const isSafe = input.wasKept && input.isStored && !isMemory;
+      const isSafe = input.wasStored && input.isStored && !isMemory;
       if (input.outcomes.length === 0 && !isSafe) input.isAbandoned = true;
       if (isMemory || isUnsure || (input.outcomes.length === 0 && !isSafe)) input.hasLostRequest = true;
     }
@@ -416,13 +416,13 @@ export class OutgoingModel {
     this.replacing.examine();
     if (this.#world.plan.store === 'memory') return;
     for (const input of this.inputs) {
-      if (!input.wasKept || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
+      if (!input.wasStored || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
       const { node } = input.outgoing;
-      const leftCount = this.#givenUp.get(node) ?? 0;
+      const leftCount = this.#expiredCounts.get(node) ?? 0;
       if (leftCount === 0 && input.isStored)
         this.#violate('a stored message disappeared without an outcome', nameOf(input));
       else if (leftCount === 0) continue;
-      this.#givenUp.set(node, leftCount - 1);
+      this.#expiredCounts.set(node, leftCount - 1);
       input.isAbandoned = true;
     }
   }
@@ -439,8 +439,8 @@ export class OutgoingModel {
     );
     for (const input of this.inputs) {
       if (!areAllInMemory) input.hasLostRequest = true;
-      if (input.wasKept && !safe.has(input) && input.outcomes.length === 0) input.isAbandoned = true;
-      input.wasKept = false;
+      if (input.wasStored && !safe.has(input) && input.outcomes.length === 0) input.isAbandoned = true;
+      input.wasStored = false;
     }
   }
 
@@ -508,7 +508,7 @@ export class OutgoingModel {
     const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
     if (!unknownCodes.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('a message was reported as not sent, but the service had accepted it', name);
-    if (input.isStored && input.wasKept && outageCodes.has(code))
+    if (input.isStored && input.wasStored && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
     const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
     // `SMS_SERVICE` does not always need a search: the HTTP status decides whether the outcome is unknown.

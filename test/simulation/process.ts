@@ -65,7 +65,7 @@ export class Process implements Owner {
   hasStoreFailed = false;
   readonly name: string;
   /** Identifies the time from this start of the process to its end. */
-  readonly processLife: string;
+  readonly lifeId: string;
   readonly world: World;
   readonly clock: MachineClock;
   readonly random: Random;
@@ -75,20 +75,20 @@ export class Process implements Owner {
   readonly #dispatchers: ModelDispatcher[] = [];
   readonly #nodes = new Map<string, ReceivingNode>();
   /** Messages that have reached this process and, as far as the model knows, are not delivered yet. */
-  readonly #open = new Set<Message>();
+  readonly #undelivered = new Set<Message>();
   /**
-   * Messages in callbacks to this process. An unhandled message is not in `#open`, but a callback lets the account
+   * Messages in callbacks to this process. An unhandled message is not in `#undelivered`, but a callback lets the account
    * deliver it again.
    */
   readonly #calledBack = new Set<Message>();
   /** Messages that the server lost and this process has, so it must store them again. */
-  readonly #lost = new Set<Message>();
+  readonly #lostByServer = new Set<Message>();
   /** Time since which no store has had a problem, in ms. */
-  #inOrderSinceMs = 0;
+  #untroubledSinceMs = 0;
   /** Time since which no node polls a kind, in ms. */
   readonly #absentSinceMs = new Map<Kind, number>();
   /** Poll answers that arrived after the store of their login failed and that no store has, by login and kind. */
-  readonly #unkept = new Map<string, Set<readonly Message[]>>();
+  readonly #unstoredAnswers = new Map<string, Set<readonly Message[]>>();
   /** Time at which each message last arrived in this process, in ms. */
   readonly #latest = new Map<Message, number>();
   readonly #orderNodes = new Map<string, OrderNode>();
@@ -110,12 +110,12 @@ export class Process implements Owner {
     this.machine = machine;
     this.name = machine.name;
     this.world = machine.world;
-    this.processLife = `${machine.name}, life ${++machine.startCount}`;
-    this.random = this.world.random(this.processLife);
+    this.lifeId = `${machine.name}, life ${++machine.startCount}`;
+    this.random = this.world.random(this.lifeId);
     const turnsMs = this.world.plan.isNear ? [0, 0, 1, 3] : [0];
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'), turnsMs);
     this.#accounts = machine.library.index.createAccounts();
-    for (const message of this.world.messages) if (machine.storage.has(message)) this.#open.add(message);
+    for (const message of this.world.messages) if (machine.storage.has(message)) this.#undelivered.add(message);
     this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
       this.isAlive ? this.#nodes.get(id) : undefined,
     );
@@ -123,8 +123,8 @@ export class Process implements Owner {
   }
 
   /** Identifies one deployment after one start of the process. */
-  get era(): string {
-    return `${this.processLife} ${this.#deployments}`;
+  get deploymentId(): string {
+    return `${this.lifeId} ${this.#deployments}`;
   }
 
   /** The name of the current login. */
@@ -167,14 +167,16 @@ export class Process implements Owner {
     const { world } = this;
     world.arrived(message, this.#login);
     // Until the import, this process does not know the items that a dead process held under a former login.
-    message.isWithDead ||= message.logins.size > 1 && this.machine.storage.has(message) && this.#isLeft(message);
-    this.#take(message);
+    message.isAlsoAtDeadProcess ||=
+      message.logins.size > 1 && this.machine.storage.has(message) && this.#isLeft(message);
+    this.#noteArrival(message);
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
       this.#calledBack.add(message);
       const status = await node.callBack(bytes, contentType);
       if (status !== 200) this.#calledBack.delete(message);
-      const isElsewhere = message.hasBeenKept || message.reachedAs !== undefined || world.plan.store === 'memory';
+      const isElsewhere =
+        message.wasEverStored || message.answerPosition !== undefined || world.plan.store === 'memory';
       if (this.isAlive && status === 200 && !isElsewhere)
         world.violate('a callback was answered with 200, but its record was never stored', message.name);
       return status;
@@ -201,7 +203,8 @@ export class Process implements Owner {
   /** Notes that the server has lost these messages. */
   noteLostItems(messages: readonly Message[]): void {
     if (!this.isAlive) return;
-    for (const message of messages) if (this.#open.has(message) && this.#isInMemory(message)) this.#lost.add(message);
+    for (const message of messages)
+      if (this.#undelivered.has(message) && this.#isInMemory(message)) this.#lostByServer.add(message);
   }
 
   /** Whether a dead process had the message and no store of this process holds it. */
@@ -219,15 +222,15 @@ export class Process implements Owner {
     const [first] = messages;
     if (first) {
       const name = `${login} ${first.kind}`;
-      this.#unkept.set(name, (this.#unkept.get(name) ?? new Set()).add(messages));
+      this.#unstoredAnswers.set(name, (this.#unstoredAnswers.get(name) ?? new Set()).add(messages));
     }
     for (const message of messages) {
       this.world.arrived(message, login);
       message.polls++;
-      message.cameToEither ||= this.#isDeploying && this.machine.formerKeys.size > 1;
-      if (message.cameToEither && message.polls > 1) this.world.mayRepeat(message);
-      this.#take(message);
-      if (this.isImporting) message.mayBeMarked = true;
+      message.cameDuringLoginChange ||= this.#isDeploying && this.machine.formerKeys.size > 1;
+      if (message.cameDuringLoginChange && message.polls > 1) this.world.mayRepeat(message);
+      this.#noteArrival(message);
+      if (this.isImporting) message.mayBeMarkedRedelivered = true;
       if (this.isImporting || this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll))
         this.world.allowRepetitions(message);
       // The account does not delay messages of the new login forever while the former store fails or the flows are
@@ -235,7 +238,7 @@ export class Process implements Owner {
       message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
       // If an instance is cut off from the server, another instance claims the items of the former login, while the
       // current login still has them in memory.
-      if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
+      if (login !== this.#login && this.world.plan.instances > 1) message.mayBeInTwoLogins ||= this.hasStoreFailed;
     }
   }
 
@@ -279,7 +282,7 @@ export class Process implements Owner {
         this.#isDeployingNode = false;
         // A message that no node receives for this time becomes unhandled. The next node receives it after the messages
         // in progress.
-        if (durationMs > maxDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
+        if (durationMs > maxDeploymentMs) for (const message of this.#undelivered) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
       this,
@@ -291,9 +294,9 @@ export class Process implements Owner {
     for (const message of this.world.messages) {
       if (message.arrivals === 0) continue;
       if (!this.world.isKnownToAll) this.world.allowRepetitions(message);
-      message.mayBeWithTwo = this.hasStoreFailed || message.isLeftWithTwo;
+      message.mayBeInTwoLogins = this.hasStoreFailed || message.isInTwoLogins;
       // If the account returns to an earlier login, that login may redeliver messages that it could not release.
-      message.mustBeMarked = false;
+      message.mustBeMarkedRedelivered = false;
     }
   }
 
@@ -328,92 +331,96 @@ export class Process implements Owner {
     const { world, machine } = this;
     this.isAlive = false;
     for (const store of this.#stores.values()) store.die();
-    const committedMessages = new Set([...this.#open].filter((message) => machine.storage.isCommitted(message)));
+    const committedMessages = new Set([...this.#undelivered].filter((message) => machine.storage.isCommitted(message)));
     if (isPowerFailure) machine.storage.loseUnflushed(this.random);
-    if (isPowerFailure) for (const message of world.messages) message.mustBeMarked = false;
+    if (isPowerFailure) for (const message of world.messages) message.mustBeMarkedRedelivered = false;
     // Adds all messages on the disk, because their deliveries might not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
-        if (machine.storage.has(message)) this.#open.add(message);
+        if (machine.storage.has(message)) this.#undelivered.add(message);
       }
     }
     // The store might not have written that messages became unhandled or were imported elsewhere.
     if (this.hasStoreFailed) {
-      for (const message of world.givenUp.keys()) {
+      for (const message of world.nodesThatGaveUp.keys()) {
         // A stored message becomes unhandled again, unless the service also sends it as a callback.
         const isStillHere = machine.storage.has(message) && message.callback === 'none';
-        if (!isStillHere && !machine.storage.isUnhandled(message)) world.givenUp.delete(message);
+        if (!isStillHere && !machine.storage.isUnhandled(message)) world.nodesThatGaveUp.delete(message);
       }
-      for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
+      for (const message of world.messages) message.mayBeInTwoLogins ||= machine.formerKeys.size > 1;
     }
-    for (const message of this.#open) {
+    for (const message of this.#undelivered) {
       world.noteDeath(message);
-      message.isFound ||= committedMessages.has(message);
-      message.isLeftWithTwo ||= machine.storage.isWithTwo(message);
+      message.wasStoredAtDeath ||= committedMessages.has(message);
+      message.isInTwoLogins ||= machine.storage.isInTwoLogins(message);
     }
     // Treats each delivery as made now, because even an old delivery might not have been flushed.
     if (isPowerFailure)
-      for (const { shares } of this.#open)
+      for (const { shares } of this.#undelivered)
         for (const share of shares.values()) share.deliveredAtMs = world.timeline.nowMs;
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     world.outgoing?.died(this.#inputs, isPowerFailure || this.hasStoreFailed);
     this.#disturb();
     if (world.plan.store === 'memory') for (const message of world.messages) world.allowRepetitions(message);
-    for (const message of this.#open) {
+    for (const message of this.#undelivered) {
       if (world.plan.store === 'memory') this.#excuse(message, 'it was in the memory of a process that ended');
       else if (this.#hasFailedNow) world.allowRepetitions(message);
       if (world.plan.store === 'memory' || machine.storage.has(message)) continue;
-      if (message.isUnkept) this.#excuse(message, 'the store failed, and its process ended');
+      if (message.mightBeUnstored) this.#excuse(message, 'the store failed, and its process ended');
       else if (isPowerFailure && !committedMessages.has(message))
         this.#excuse(message, 'the power failed before the flush');
-      else if (world.plan.store === 'shared' && !message.isKept)
+      else if (world.plan.store === 'shared' && !message.isStored)
         this.#excuse(message, 'it was on its way to the server');
     }
     for (const message of world.messages) {
-      const isLost = message.isUnkept && !machine.storage.has(message) && !world.isDoneByAll(message);
+      const isLost = message.mightBeUnstored && !machine.storage.has(message) && !world.isFinishedByAll(message);
       if (isLost) this.#excuse(message, 'the store failed, and its process ended');
     }
-    for (const message of this.#open) for (const share of message.shares.values()) share.isOut = false;
-    this.#open.clear();
+    for (const message of this.#undelivered) for (const share of message.shares.values()) share.isInFlow = false;
+    this.#undelivered.clear();
   }
 
   /** Reports violations in what the process stores. Runs after every event. */
-  examineCustody(): void {
+  examineStoredMessages(): void {
     const { world, machine } = this;
-    this.#examineOrder();
+    this.#noteTrouble();
     this.#examineAbsence();
-    if (this.#lost.size > 0) this.#examineLost();
-    if (world.givenUp.size > 0) this.#examineGivenUp();
+    if (this.#lostByServer.size > 0) this.#examineLost();
+    if (world.nodesThatGaveUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
-    for (const message of this.#open) {
+    for (const message of this.#undelivered) {
       // Waits, because a node may attach while the account records that no node receives the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
       if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= usedBySenderOnly;
       if (hasFailed) {
         world.allowRepetitions(message);
-        if (!message.isKept && !machine.storage.has(message)) message.isUnkept = true;
+        if (!message.isStored && !machine.storage.has(message)) message.mightBeUnstored = true;
       }
       if (world.plan.store !== 'memory' && machine.storage.has(message)) {
-        message.isKept = true;
+        message.isStored = true;
         continue;
       }
       const shares = [...message.shares.values()];
-      const isDone =
+      const isFinished =
         // After a crash, the account can release an accepted callback that it redelivers: the service needs no answer.
-        (shares.some((share) => share.isDone) &&
+        (shares.some((share) => share.isFinished) &&
           (message.callback === 'accepted' ||
             // If two logins have the message, one login may have delivered it to a node that already finished it
             // for the other login.
-            !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
-        (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
+            !shares.some((share) => share.isInFlow && !(share.isFinished && message.mayBeInTwoLogins)))) ||
+        (message.answerPosition !== undefined && world.nodesFor(message).length === 0);
       // With the memory store, an accepted callback stays open until the flow acknowledges it, even if no node is left
       // for its polled copy.
-      const isCallbackOpen = message.callback === 'accepted' && !shares.some((share) => share.isDone);
-      if (isDone && (world.plan.store !== 'memory' || (world.isDoneByAll(message) && !isCallbackOpen))) {
-        this.#open.delete(message);
+      const isCallbackOpen = message.callback === 'accepted' && !shares.some((share) => share.isFinished);
+      if (isFinished && (world.plan.store !== 'memory' || (world.isFinishedByAll(message) && !isCallbackOpen))) {
+        this.#undelivered.delete(message);
       } else if (this.#isForSender(message)) {
         message.excuse ??= usedBySenderOnly;
-      } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.storage.isUnhandled(message)) {
+      } else if (
+        world.plan.store !== 'memory' &&
+        this.#mustBeStored(message) &&
+        !machine.storage.isUnhandled(message)
+      ) {
         world.violate(
           'a received record is neither stored nor delivered',
           `${message.name} is neither delivered nor in the store of ${this.name}`,
@@ -427,7 +434,7 @@ export class Process implements Owner {
    * node of this kind is attached, or the current login did not receive the message.
    */
   #isForSender(message: Message): boolean {
-    if (message.reachedAs === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
+    if (message.answerPosition === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
     // The nodes of the current login did not receive the messages of the former login.
     return !this.#hasNodeOf(message.kind) || !message.logins.has(this.#login);
   }
@@ -444,23 +451,26 @@ export class Process implements Owner {
   }
 
   /** Restarts the time without problems while any store has a problem. */
-  #examineOrder(): void {
+  #noteTrouble(): void {
     const { storage } = this.machine;
     const isTroubled =
       storage.troubles.size > 0 || [...this.machine.keys.keys()].some((login) => storage.troublesOf(login).size > 0);
-    const isInOrder = [...this.#stores.values()].every(({ hasFailed, readiness }) => !hasFailed && readiness.isReady);
-    if (isTroubled || !isInOrder || this.isDeploying || this.isStopped)
-      this.#inOrderSinceMs = this.world.timeline.nowMs;
+    const areStoresReady = [...this.#stores.values()].every(
+      ({ hasFailed, readiness }) => !hasFailed && readiness.isReady,
+    );
+    if (isTroubled || !areStoresReady || this.isDeploying || this.isStopped)
+      this.#untroubledSinceMs = this.world.timeline.nowMs;
   }
 
   /** Checks that a process stores its items again after the server lost them. */
   #examineLost(): void {
     const { world, machine } = this;
     const { nowMs } = world.timeline;
-    for (const message of this.#lost) {
-      const isDone = message.callback !== 'none' || world.isDoneByAll(message) || !this.#open.has(message);
-      if (isDone || machine.storage.has(message)) this.#lost.delete(message);
-      else if (nowMs - this.#inOrderSinceMs > stepMs)
+    for (const message of this.#lostByServer) {
+      const isFinished =
+        message.callback !== 'none' || world.isFinishedByAll(message) || !this.#undelivered.has(message);
+      if (isFinished || machine.storage.has(message)) this.#lostByServer.delete(message);
+      else if (nowMs - this.#untroubledSinceMs > stepMs)
         world.violate(
           'an item that the server lost was not stored again',
           `${message.name} is only in the memory of ${this.name}`,
@@ -473,10 +483,10 @@ export class Process implements Owner {
     const { world, machine } = this;
     // If the server fails, an instance may have the message only in memory.
     if (world.plan.store === 'memory' || world.hasFailingServer) return;
-    if (this.hasStoreFailed && world.timeline.nowMs - this.#inOrderSinceMs <= stepMs) return;
-    for (const [message, nodes] of world.givenUp) {
-      const { isUnkept, excuse } = message;
-      if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.storage.has(message)) continue;
+    if (this.hasStoreFailed && world.timeline.nowMs - this.#untroubledSinceMs <= stepMs) return;
+    for (const [message, nodes] of world.nodesThatGaveUp) {
+      const { mightBeUnstored, excuse } = message;
+      if (nodes.size === 0 || mightBeUnstored || excuse !== undefined || machine.storage.has(message)) continue;
       if (!machine.storage.isUnhandled(message))
         world.violate('a record became unhandled, but the store does not have it', message.name);
     }
@@ -522,8 +532,8 @@ export class Process implements Owner {
       this.#examinePolls(login, '/api/1/sms/in', parallelPolls);
       this.#examinePolls(login, '/api/1/sms/status', parallelPolls);
       this.#examinePolls(login, '/api/3/sms/out/poll', 1);
-      this.#examineAhead(login, 'incoming', '/api/1/sms/in');
-      this.#examineAhead(login, 'status', '/api/1/sms/status');
+      this.#examineSavedAnswers(login, 'incoming', '/api/1/sms/in');
+      this.#examineSavedAnswers(login, 'status', '/api/1/sms/status');
     }
     for (const { sending } of this.#dispatchers) {
       if (sending > this.world.plan.concurrency)
@@ -532,15 +542,16 @@ export class Process implements Owner {
   }
 
   /** Reports if a power failure could lose more answers than `parallelPolls` and `maxAhead` allow. */
-  #examineAhead(login: string, kind: Kind, path: string): void {
+  #examineSavedAnswers(login: string, kind: Kind, path: string): void {
     const store = this.#stores.get(this.#keys.get(login) ?? '');
     const pendingWrites = store?.pendingWrites(kind) ?? 0;
-    const unkept = this.#unkept.get(`${login} ${kind}`);
-    if (!store?.hasFailed) unkept?.clear();
-    else if (unkept) for (const one of unkept) if (one.every(({ hasBeenKept }) => hasBeenKept)) unkept.delete(one);
-    const unkeptCount = unkept?.size ?? 0;
+    const unstored = this.#unstoredAnswers.get(`${login} ${kind}`);
+    if (!store?.hasFailed) unstored?.clear();
+    else if (unstored)
+      for (const one of unstored) if (one.every(({ wasEverStored }) => wasEverStored)) unstored.delete(one);
+    const unstoredCount = unstored?.size ?? 0;
     // Answers that a failing store did not commit stay saved until it opens again.
-    if (unkeptCount === 0 && (pendingWrites === 0 || this.hasStoreFailed)) return;
+    if (unstoredCount === 0 && (pendingWrites === 0 || this.hasStoreFailed)) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     // Allows the polls of another login in addition, because each login saves its own answers.
@@ -551,8 +562,8 @@ export class Process implements Owner {
     const where = `of ${path} in ${this.name}`;
     if (pendingWrites + polling > maxCount && !this.hasStoreFailed)
       this.world.violate('more answers are saved and polled than allowed', `${pendingWrites + polling} ${where}`);
-    if (unkeptCount + polling > maxCount)
-      this.world.violate('more polls run than answers can be stored', `${unkeptCount + polling} ${where}`);
+    if (unstoredCount + polling > maxCount)
+      this.world.violate('more polls run than answers can be stored', `${unstoredCount + polling} ${where}`);
   }
 
   #examinePolls(login: string, path: string, maxCount: number): void {
@@ -679,7 +690,7 @@ export class Process implements Owner {
       random: this.random.fork('store'),
       onFailure: () => this.#onStoreFailure(),
       onTakenOver: (messages) => {
-        for (const message of messages) this.#open.add(message);
+        for (const message of messages) this.#undelivered.add(message);
       },
     });
     this.#stores.set(key, store);
@@ -691,22 +702,22 @@ export class Process implements Owner {
    * process ended.
    */
   #disturb(): void {
-    for (const message of [...this.#open, ...this.#calledBack]) {
-      message.mayBeMarked = true;
+    for (const message of [...this.#undelivered, ...this.#calledBack]) {
+      message.mayBeMarkedRedelivered = true;
       message.isOutOfOrder = true;
     }
   }
 
-  #take(message: Message): void {
-    if (!this.machine.storage.has(message)) message.isKept = false;
-    this.#open.add(message);
+  #noteArrival(message: Message): void {
+    if (!this.machine.storage.has(message)) message.isStored = false;
+    this.#undelivered.add(message);
     this.#latest.set(message, this.world.timeline.nowMs);
   }
 
   /** Notes a store failure. Recent messages may be repeated, because it might have interrupted their steps. */
   #onStoreFailure(): void {
     this.hasStoreFailed = true;
-    this.examineCustody();
+    this.examineStoredMessages();
     for (const [message, atMs] of this.#latest) {
       if (atMs >= this.world.timeline.nowMs - stepMs) this.world.allowRepetitions(message);
     }
@@ -714,9 +725,9 @@ export class Process implements Owner {
   }
 
   /** Whether the store must have the message: a poll returned it, and no fault explains that it is missing. */
-  #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse, mayRepeat }: Message): boolean {
-    if (isUnkept || reachedAs === undefined || excuse !== undefined) return false;
-    return this.world.plan.store === 'disk' || (isKept && !mayRepeat && callback === 'none');
+  #mustBeStored({ mightBeUnstored, isStored, answerPosition, callback, excuse, mayRepeat }: Message): boolean {
+    if (mightBeUnstored || answerPosition === undefined || excuse !== undefined) return false;
+    return this.world.plan.store === 'disk' || (isStored && !mayRepeat && callback === 'none');
   }
 
   #excuse(message: Message, why: string): void {

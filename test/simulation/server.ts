@@ -72,7 +72,7 @@ export class Server {
     return [...this.#spaces.values()].flatMap((space) => space.itemsInMemory);
   }
 
-  isWithTwo(message: Message): boolean {
+  isInTwoLogins(message: Message): boolean {
     return [...this.#spaces.values()].filter(({ texts }) => this.copies.isIn(texts, message)).length > 1;
   }
 
@@ -190,8 +190,8 @@ export class ServerConnection extends MachineStorage {
     return remaining && `an item stays on the server: ${remaining}`;
   }
 
-  isWithTwo(message: Message): boolean {
-    return this.#server.isWithTwo(message);
+  isInTwoLogins(message: Message): boolean {
+    return this.#server.isInTwoLogins(message);
   }
 
   createStore(login: string, setup: StoreSetup): ServerModel {

@@ -191,7 +191,7 @@ class Run {
   #examine(): void {
     for (const process of this.#processes) {
       if (!process?.isAlive) continue;
-      process.examineCustody();
+      process.examineStoredMessages();
       process.examineRequests();
     }
     this.world.outgoing?.examine();
@@ -207,18 +207,19 @@ class Run {
       if (message.callback === 'due') return `${message.name} is called back forever`;
       // On a shared store, another process can hold the polled copy. If no node wants the message, it is then not lost.
       const isElsewhere =
-        plan.store === 'shared' && message.reachedAs !== undefined && this.world.nodesFor(message).length === 0;
+        plan.store === 'shared' && message.answerPosition !== undefined && this.world.nodesFor(message).length === 0;
       const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isElsewhere;
-      if (isAccepted && ![...message.shares.values()].some(({ isDone }) => isDone)) return `${message.name} is lost`;
+      if (isAccepted && ![...message.shares.values()].some(({ isFinished }) => isFinished))
+        return `${message.name} is lost`;
       if (!plan.nodes.some(({ kind }) => kind === message.kind)) {
         if (this.#isDropped(message)) return `${message.name}, which no node wants, is lost`;
         continue;
       }
       if (!message.isRead) return `${message.name} is not read`;
       if (message.excuse !== undefined) continue;
-      const isDone = (id: string) => message.shares.get(id)?.isDone === true;
-      if (message.callback !== 'accepted' && message.reachedAs !== undefined) {
-        const missingNode = this.world.nodesFor(message).find(({ id }) => !isDone(id));
+      const isFinished = (id: string) => message.shares.get(id)?.isFinished === true;
+      if (message.callback !== 'accepted' && message.answerPosition !== undefined) {
+        const missingNode = this.world.nodesFor(message).find(({ id }) => !isFinished(id));
         if (missingNode) return `${message.name} did not reach ${missingNode.id}`;
       }
     }
@@ -236,7 +237,7 @@ class Run {
     const { plan, outgoing } = this.world;
     const hasTrouble = plan.plannedEvents.some(({ type }) => type === 'store' || type === 'power failure');
     if (plan.store !== 'disk' || hasTrouble || outgoing?.isForSender(message) !== false) return false;
-    if (message.reachedAs === undefined || message.callback !== 'none') return false;
+    if (message.answerPosition === undefined || message.callback !== 'none') return false;
     return this.#machines.every(({ storage }) => !storage.has(message) && !storage.isUnhandled(message));
   }
 
@@ -365,7 +366,7 @@ class Run {
       this.#machines.some(({ storage }) => storage.has(message)),
     );
     for (const message of storedMessages) {
-      if (this.#server?.isInMemory(message)) message.isKept = false;
+      if (this.#server?.isInMemory(message)) message.isStored = false;
       else message.excuse ??= 'only the server had it, and lost it';
     }
     for (const process of this.#processes) process?.noteLostItems(storedMessages);

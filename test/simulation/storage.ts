@@ -20,7 +20,7 @@ export abstract class MachineStorage {
   abstract readonly leftoverProblem: string | undefined;
 
   /** Whether the stores of two logins have the message. */
-  abstract isWithTwo(message: Message): boolean;
+  abstract isInTwoLogins(message: Message): boolean;
 
   /** Creates the store of the account of a login. */
   abstract createStore(login: string, setup: StoreSetup): Store & ModelStore;
@@ -218,14 +218,14 @@ export class Copies {
 
   count(text: string, by: number): void {
     this.#world.outgoing?.count(text, by);
-    if (isGivenUp(text)) {
+    if (isUnhandledItem(text)) {
       const { kind, record } = JSON.parse(text) as { kind: Kind; record: Record<string, unknown> };
       const message = this.#world.find(kind, record);
       if (message) this.#unhandled.set(message, (this.#unhandled.get(message) ?? 0) + by);
     }
     for (const message of this.in(text)) {
       this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
-      message.hasBeenKept = true;
+      message.wasEverStored = true;
     }
   }
 
@@ -274,10 +274,10 @@ export function findRemainingItem(texts: Iterable<string>, { plan }: World): str
  * outcome.
  */
 function isUndecided(text: string): boolean {
-  return isGivenUp(text) || text.includes('"state":"uncertain"');
+  return isUnhandledItem(text) || text.includes('"state":"uncertain"');
 }
 
-function isGivenUp(text: string): boolean {
+function isUnhandledItem(text: string): boolean {
   return text.includes('"part":"deadLetter"');
 }
 

@@ -15,7 +15,7 @@ export class Message {
   readonly isPolled: boolean;
   isRead: boolean;
   /** Position of the first complete answer with the message among all answers, or undefined before that. */
-  reachedAs: number | undefined;
+  answerPosition: number | undefined;
   /** Number of processes that died while they had the message. Each may have lost one count of a delivery attempt. */
   deaths = 0;
   /** Time of the last death of a process with the message, in ms. */
@@ -26,44 +26,44 @@ export class Message {
   readonly logins = new Set<string>();
   /** Number of polls that returned the message. More than one if the service forgets that it was read. */
   polls = 0;
-  /** True if the message came during a redeploy that changed the login, when either login might store it. */
-  cameToEither = false;
+  /** True if the message came while a redeploy changed the login, so that either login might store it. */
+  cameDuringLoginChange = false;
   /** True if a callback brought the message while a dead process still held it for a former login. */
-  isWithDead = false;
+  isAlsoAtDeadProcess = false;
   callback: 'none' | 'due' | 'accepted' = 'none';
-  /** The deployment in which all receiving nodes finished the message. */
-  completedAs: string | undefined;
+  /** Id of the deployment in which all receiving nodes finished the message. */
+  completedInDeployment: string | undefined;
   /** State of the message at each node, by node id. */
   readonly shares = new Map<string, Share>();
   /** Reason why the message may be lost, or redelivered without being marked as redelivered. */
   excuse: string | undefined;
   /** True if the store has had the message and has not lost it with all its data. */
-  isKept = false;
+  isStored = false;
   /** True if the store has ever had the message. */
-  hasBeenKept = false;
+  wasEverStored = false;
   /** True if a process had the message while the store failed, so that it might be in no store. */
-  isUnkept = false;
+  mightBeUnstored = false;
   /** True if a node may receive the message again as new, because the library could not look up whether it is new. */
   mayRepeat = false;
   /**
    * True if the message may be marked as redelivered although no flow received it, because a node or a process ended
    * while it was on its way.
    */
-  mayBeMarked = false;
-  /** True if two logins may have the message, because the login changed while the store had failed. */
-  mayBeWithTwo = false;
-  /** True if two logins have the message, because a process died between the commits of an import. */
-  isLeftWithTwo = false;
+  mayBeMarkedRedelivered = false;
+  /** True if the stores of two logins may have the message, because the login changed while the store had failed. */
+  mayBeInTwoLogins = false;
+  /** True if the stores of two logins have the message, because a process died between the commits of an import. */
+  isInTwoLogins = false;
   /**
    * True if the flow received the message while it was in a saved answer that is not committed. The saved answer
    * records that attempt, so a redelivery must be marked as redelivered.
    */
-  mustBeMarked = false;
+  mustBeMarkedRedelivered = false;
   /**
    * True if the store had the message when the process died. The next process finds the message in the store, and
    * stores the attempt when it delivers the message.
    */
-  isFound = false;
+  wasStoredAtDeath = false;
   /** True if the message may come later than messages that were read after it. */
   isOutOfOrder = false;
 
@@ -87,13 +87,13 @@ export class Share {
   /** Number of deliveries in dead processes that a slow store might not have counted. */
   uncountedDeliveries = 0;
   /** True if the flow has the message and has not answered yet. */
-  isOut = false;
+  isInFlow = false;
   /** True if the flow acknowledged the message, or the library gave it up after the last attempt. */
-  isDone = false;
-  /** The start of the process after which the node finished the message. */
-  doneIn?: string;
-  /** The deployment in which the node finished the message. */
-  doneAs?: string;
+  isFinished = false;
+  /** Id of the life of the process (from its start to its end) in which the node finished the message. */
+  finishedInLife?: string;
+  /** Id of the deployment in which the node finished the message. */
+  finishedInDeployment?: string;
   /** Time at which the flow last received the message, in ms. */
   deliveredAtMs?: number;
 }
@@ -108,7 +108,7 @@ export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
   /** For each message, the ids of the nodes that gave it up and did not finish it later. */
-  readonly givenUp = new Map<Message, Set<string>>();
+  readonly nodesThatGaveUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
   /** The model of outgoing messages, if the plan sends any. */
   readonly outgoing: OutgoingModel | undefined;
@@ -181,7 +181,7 @@ export class World {
 
   /** Notes that a complete answer with these messages has reached a machine. */
   noteReached(messages: readonly Message[]): void {
-    for (const message of messages) message.reachedAs ??= this.#answers++;
+    for (const message of messages) message.answerPosition ??= this.#answers++;
     this.outgoing?.noteReached(messages);
   }
 
@@ -201,7 +201,7 @@ export class World {
   /** Allows a node to receive the message again as new. */
   mayRepeat(message: Message): void {
     message.mayRepeat = true;
-    message.mayBeMarked = true;
+    message.mayBeMarkedRedelivered = true;
     message.isOutOfOrder = true;
   }
 
@@ -235,8 +235,8 @@ export class World {
   }
 
   /** Whether all nodes that poll for a message have finished it. */
-  isDoneByAll(message: Message): boolean {
-    return this.nodesFor(message).every(({ id }) => message.shares.get(id)?.isDone === true);
+  isFinishedByAll(message: Message): boolean {
+    return this.nodesFor(message).every(({ id }) => message.shares.get(id)?.isFinished === true);
   }
 
   /** Returns the nodes that poll for a message and want it. */
@@ -251,15 +251,17 @@ export class World {
   }
 
   /** Notes that a node has finished a message. */
-  settle(message: Message, node: string, by?: { processLife: string; era: string }): void {
+  settle(message: Message, node: string, by?: { lifeId: string; deploymentId: string }): void {
     const share = this.shareOf(message, node);
-    share.isOut = false;
-    share.isDone = true;
+    share.isInFlow = false;
+    share.isFinished = true;
     if (!by) return;
-    Object.assign(share, { doneIn: by.processLife, doneAs: by.era });
+    Object.assign(share, { finishedInLife: by.lifeId, finishedInDeployment: by.deploymentId });
     // If one node has not finished a message, all nodes receive it again after a redeploy.
-    const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneAs === by.era);
-    if (isCompleted) message.completedAs ??= by.era;
+    const isCompleted = this.nodesFor(message).every(
+      ({ id }) => message.shares.get(id)?.finishedInDeployment === by.deploymentId,
+    );
+    if (isCompleted) message.completedInDeployment ??= by.deploymentId;
   }
 
   /** Notes that the process that had a message has died. */
@@ -267,7 +269,7 @@ export class World {
     message.deaths++;
     message.diedAtMs = this.timeline.nowMs;
     // Only that process knew which nodes had finished the message.
-    message.completedAs = undefined;
+    message.completedInDeployment = undefined;
     const isStoreInTrouble = this.plan.plannedEvents.some(({ type }) => type === 'store');
     for (const share of message.shares.values()) {
       if (isStoreInTrouble) share.uncountedDeliveries += Math.max(0, share.recentDeliveries - 1);
