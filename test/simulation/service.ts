@@ -1,5 +1,6 @@
 import { repliesOfHandsets } from './ask-plan';
 import type { Leaving, OutgoingMessage } from './outgoing';
+import type { Format } from './plan';
 import type { Random } from './random';
 import type { Kind, Message, World } from './world';
 
@@ -44,7 +45,7 @@ export class Service {
   /** True if the service does not mark the messages of its answers as read. */
   isForgetful = false;
   /** Makes the callback for a message that arrives. The simulation sets it. */
-  onCallback: (message: Message, format: 'form' | 'xml') => void = () => {};
+  onCallback: (message: Message, format: Format) => void = () => {};
 
   constructor(world: World) {
     this.#world = world;
@@ -57,7 +58,7 @@ export class Service {
     from?: string;
     body?: string;
     isPolled: boolean;
-    callback?: 'form' | 'xml';
+    callback?: Format;
   }): Message {
     const message = this.#world.addMessage(
       'incoming',
@@ -80,7 +81,7 @@ export class Service {
     from: string;
     code: string;
     isPolled: boolean;
-    callback?: 'form' | 'xml';
+    callback?: Format;
   }): Message {
     const { inReplyToId, from, code, isPolled, callback } = options;
     const create = (_name: string, number: number) => ({
@@ -134,7 +135,7 @@ export class Service {
     }
   }
 
-  #arrive(message: Message, format: 'form' | 'xml' | undefined): void {
+  #arrive(message: Message, format: Format | undefined): void {
     this.#world.say(() => `the service has ${message.name}${format ? `, and calls back (${format})` : ''}`);
     if (message.isPolled) {
       this.#unread[message.kind].push(message);

@@ -2,7 +2,7 @@ import { Callbacks } from './callbacks';
 import { Disk } from './disk';
 import { FlowError } from './flow';
 import type { Library } from './library';
-import { describePlannedEvent, type FlowTrouble, type Plan, type PlannedEvent } from './plan';
+import { describePlannedEvent, type FlowTrouble, type Format, type Plan, type PlannedEvent } from './plan';
 import type { Machine } from './process';
 import { Process } from './process';
 import { Server, ServerConnection } from './server';
@@ -244,42 +244,25 @@ class Run {
   #happen(planned: PlannedEvent): void {
     const { timeline } = this.world;
     switch (planned.type) {
-      case 'message': {
-        const { count, isReply, polled, callback } = planned;
-        for (let index = 0; index < count; index++) {
-          this.#service.addIncoming({
-            isPolled: polled || !this.#callsBack,
-            ...(isReply ? { inReplyToId: 'sent-0' } : undefined),
-            ...(callback && this.#callsBack ? { callback } : undefined),
-          });
+      case 'message':
+        for (let index = 0; index < planned.count; index++) {
+          const reply = planned.isReply ? { inReplyToId: 'sent-0' } : {};
+          this.#service.addIncoming({ ...reply, ...this.#createWay(planned) });
         }
         break;
-      }
       case 'word': {
-        const { handset, word, polled, callback } = planned;
-        const message = this.#service.addIncoming({
-          from: `642155000${handset}`,
-          body: word,
-          isPolled: polled || !this.#callsBack,
-          ...(callback && this.#callsBack ? { callback } : undefined),
-        });
+        const from = `642155000${planned.handset}`;
+        const message = this.#service.addIncoming({ from, body: planned.word, ...this.#createWay(planned) });
         // The account may hold the message until it knows whether it answers a reply request.
         message.isOutOfOrder = true;
         break;
       }
-      case 'status': {
-        const { count, polled, callback } = planned;
-        for (let index = 0; index < count; index++) {
-          this.#service.addStatus({
-            inReplyToId: 'sent-0',
-            from: '6421555001',
-            code: 'SNT',
-            isPolled: polled || !this.#callsBack,
-            ...(callback && this.#callsBack ? { callback } : undefined),
-          });
+      case 'status':
+        for (let index = 0; index < planned.count; index++) {
+          const status = { inReplyToId: 'sent-0', from: '6421555001', code: 'SNT' };
+          this.#service.addStatus({ ...status, ...this.#createWay(planned) });
         }
         break;
-      }
       case 'outgoing':
         for (let index = 0; index < planned.count; index++) this.#service.addOutgoing();
         for (const process of this.#processes) process?.pollOutbox();
@@ -347,8 +330,10 @@ class Run {
     }
   }
 
-  get #callsBack(): boolean {
-    return this.#plan.nodes.some(({ kind }) => kind === 'callback');
+  /** Decides how the service delivers a planned message. It calls back only if a node receives callbacks. */
+  #createWay({ polled, callback }: { polled: boolean; callback?: Format }): { isPolled: boolean; callback?: Format } {
+    const callsBack = this.#plan.nodes.some(({ kind }) => kind === 'callback');
+    return { isPolled: polled || !callsBack, ...(callback && callsBack && { callback }) };
   }
 
   #fault(durationMs: number, end: () => void): void {
