@@ -20,12 +20,9 @@ describe('callback URLs (§6)', () => {
   it('can be mailto for replies only (§6)', () => {
     const url = 'mailto:ops@example.com?Subject=Re%3A%20x&Body=%0A';
     assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
+    const refusal = { code: 'SMS_INPUT', reason: 'callbackUrl', field: 'callbackStatusUrl' };
     for (const mailto of [url, { mailto: 'a@b.example' }])
-      assert.throws(() => formatCallbackUrl(mailto, 'callbackStatusUrl'), {
-        code: 'SMS_INPUT',
-        reason: 'callbackUrl',
-        field: 'callbackStatusUrl',
-      });
+      assert.throws(() => formatCallbackUrl(mailto, 'callbackStatusUrl'), refusal);
   });
 
   it('are undefined for a blank value', () => {
@@ -85,12 +82,9 @@ describe('callback URLs (§6)', () => {
   ];
   it('are refused if neither a URL of a known kind nor a mailto object', () => {
     for (const url of refused) {
-      assert.throws(() => formatCallbackUrl(url, 'callbackUrl'), {
-        code: 'SMS_INPUT',
-        reason: 'callbackUrl',
-        field: 'callbackUrl',
-        params: { field: 'callbackUrl', schemes: 'http/https/mailto' },
-      });
+      const params = { field: 'callbackUrl', schemes: 'http/https/mailto' };
+      const refusal = { code: 'SMS_INPUT', reason: 'callbackUrl', field: 'callbackUrl', params };
+      assert.throws(() => formatCallbackUrl(url, 'callbackUrl'), refusal);
     }
   });
 
@@ -103,11 +97,8 @@ describe('callback URLs (§6)', () => {
       { mailto: 'a@b.example', subject: {} },
       { mailto: 'a@b.example\r\nBcc: c@d.example' },
     ]) {
-      assert.throws(() => formatCallbackUrl(value, 'callbackUrl'), {
-        code: 'SMS_INPUT',
-        reason: 'mailto',
-        field: 'callbackUrl',
-      });
+      const refusal = { code: 'SMS_INPUT', reason: 'mailto', field: 'callbackUrl' };
+      assert.throws(() => formatCallbackUrl(value, 'callbackUrl'), refusal);
     }
   });
 });
