@@ -69,7 +69,7 @@ describe('simulator: §6 callbacks', () => {
     );
   });
 
-  it('use the URL of the message, or else that of the organisation if there is one', async () => {
+  it('use the URL of the message, or else the URL of the organisation', async () => {
     simulator.setOrganisation({ callbackUrl: client.url('/in'), callbackStatusUrl: client.url('/status') });
     await send({ callbackUrl: client.url('/own') });
     simulator.reply({ from: handset, body: 'x' });

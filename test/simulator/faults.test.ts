@@ -24,7 +24,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('reports 401 and 403 of a send in the XML root (§5), unless a body is given', async () => {
+  it('reports 401 and 403 of a send in the XML root, unless a body is set', async () => {
     for (const status of [401, 403]) {
       simulator.fault('send', { status, reason: 'Not today', headers: { 'x-test': 'yes' } }, 1);
       const answer = await calls.send({ to: handset, body: 'x', messageId: 'mine' });

@@ -37,7 +37,7 @@ describe('simulator: history', () => {
     assert.equal((await calls.pollOutbox()).length, 1);
   });
 
-  it('drops the oldest messages beyond keepMessages, but polls still return unread ones', async () => {
+  it('drops messages beyond keepMessages, but still returns unread ones', async () => {
     await start({ keepMessages: 100, statusDelayMs: 1, clock: createManualClock() });
     await calls.send({ to: `${handset} ${other}`, body: 'the first', messageId: 'first' });
     const bodies = Array.from({ length: 150 }, (_, index) => String(index));

@@ -153,7 +153,7 @@ describe('simulator: send', () => {
     assert.equal((await calls.send({ to: handset, body: 'x' })).status, 200);
   });
 
-  it('delivers ? for characters outside GSM 03.38 without the UTF-16 content type', async () => {
+  it('delivers ? for other characters than GSM 03.38 without UTF-16', async () => {
     await calls.send({ to: handset, body: 'Žluťoučký 🚀 Größe [€]' });
     await calls.send({ to: handset, body: '🚀', contentType: 'text/plain; charset=UTF-16' });
     assert.deepEqual(
@@ -164,7 +164,7 @@ describe('simulator: send', () => {
   });
 
   for (const version of ['1', '2']) {
-    it(`accepts four parameters and one recipient on /api/${version}, and answers 204 (§9)`, async () => {
+    it(`answers 204 to four parameters and one recipient on /api/${version}`, async () => {
       const send = (params: object) => calls.call(`/api/${version}/sms/out`, { to: handset, body: 'x', ...params });
       const sent = await send({ messageId: 'mine', from: 'SHOP', contentType: 'nonsense' });
       assert.deepEqual([sent.status, sent.text], [204, '']);
@@ -179,7 +179,7 @@ describe('simulator: send', () => {
     });
   }
 
-  it('gives each message the status SNT and then RCV, or the chosen result (§3)', async () => {
+  it('gives each message the status SNT and then RCV or the set result', async () => {
     simulator.setNextOutcome('BLOCKED');
     const refused = await calls.send({ to: handset, body: 'refused' });
     assert.match(recipientsOf(refused)[0]?.errorMessage ?? '', /Number is in the blocked list/);

@@ -45,7 +45,7 @@ describe('checkDraft (§2.1)', () => {
     assert.deepEqual(message, { ...draft, to, body: 'hello', from: 'Shop', messageId: '4711' });
   });
 
-  it('accepts a body that is a number, a boolean or a Buffer, and drops a leading BOM', () => {
+  it('accepts a number, a boolean or a Buffer as the body, without its BOM', () => {
     for (const [body, text] of [
       [0, '0'],
       [-1.5, '-1.5'],
@@ -116,7 +116,7 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  it('accepts a messageId of 36 characters, and messageId and from as text or number', () => {
+  it('accepts a messageId up to 36 characters, and numbers as ids and senders', () => {
     for (const messageId of ['x'.repeat(36), '👍'.repeat(36)])
       assert.equal(check({ messageId: ` ${messageId} ` }).message.messageId, messageId);
     refuses({ messageId: 'x'.repeat(37), body: 'a private body' }, 'messageId');

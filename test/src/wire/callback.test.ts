@@ -38,7 +38,7 @@ function manyReplies(recipients: number): Buffer {
 }
 
 describe('a callback of a reply (§6.4)', () => {
-  it('accepts an empty or missing body of XMLv3, but leaves out empty recipients', () => {
+  it('accepts an empty body of XMLv3, but leaves out empty recipients', () => {
     const emptyRecipients = '<recipient/><recipient msisdn=" "/><recipient><body> </body></recipient>';
     for (const recipient of ['<recipient msisdn="1"><body/></recipient>', '<recipient msisdn="1"/>']) {
       const { records } = parse(`<inbound-message>${emptyRecipients}${recipient}${emptyRecipients}</inbound-message>`);
@@ -46,7 +46,7 @@ describe('a callback of a reply (§6.4)', () => {
     }
   });
 
-  it('creates a record for each recipient, with the additional and shared fields', () => {
+  it('creates a record for each recipient, with shared and own fields', () => {
     const { records } = parse(
       '<n:inbound-message xmlns:n="u" n:messageId="m" receivedDate="d"><n:operator>Blue</n:operator><n:recipient msisdn="1" country="NZ"><n:body>a</n:body><group><member/></group></n:recipient><recipient msisdn="2" displayName="B"><body>b</body></recipient></n:inbound-message>',
     );

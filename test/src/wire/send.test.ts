@@ -113,7 +113,7 @@ describe('parseErrorHeading (§7.1)', () => {
     it(`returns ${title}`, () => assert.equal(parseErrorHeading(Buffer.from(html), 'text/html'), heading));
   }
 
-  it('decodes the page by its charset, and returns at most 500 whole characters', () => {
+  it('decodes the page by its charset, and returns at most 500 characters', () => {
     assert.equal(parseErrorHeading(Buffer.from('<h1>é</h1>', 'latin1'), 'text/html; charset=iso-8859-1'), 'é');
     assert.equal(parseErrorHeading(Buffer.from(`<h1>${'😀'.repeat(600)}</h1>`)), '😀'.repeat(500));
   });
