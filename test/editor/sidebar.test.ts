@@ -221,7 +221,7 @@ describe('the sidebar tab SMS', function () {
   });
 
   it('fits and is accessible in each theme, language and width', async function () {
-    this.timeout(180_000);
+    this.timeout(300_000);
     await openFilled();
     const themes = [{ theme: 'light' }, { theme: 'dark' }] as const;
     for (const options of [...shownLanguages.map((language) => ({ language })), ...themes]) {
