@@ -51,6 +51,24 @@ describe('Retry-After for all stored messages of an account', () => {
     });
   }
 
+  it('does not have to be set for an outage to outlast messages in flight', async () => {
+    const { node } = await underWay([
+      [50, { error: unavailable() }],
+      [200, { takes: true }],
+    ]);
+    assert.equal(node.state?.outage?.statusCode, 503);
+  });
+
+  it('applies to the other messages although a user sends one', async () => {
+    const { side, node } = await underWay([[50, { error: unavailable('60') }]]);
+    await side.send(node, 'other', { keep });
+    assert.equal(await side.act('kept', 'send'), 'done');
+    await side.pass(50_000);
+    assert.deepEqual([side.service.bodies, node.state?.outage?.statusCode], [['0'], 503]);
+    await side.pass(10_000);
+    assert.deepEqual(side.service.bodies, ['0', 'other']);
+  });
+
   it('applies for every message, and the latest of several counts', async () => {
     const { side, node } = await underWay([
       [50, { error: unavailable() }],
