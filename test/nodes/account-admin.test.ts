@@ -23,25 +23,11 @@ const express = createRequire(process.env.NR ?? require.resolve('node-red'))('ex
   json(): Parameters<Express['use']>[0];
 };
 
-const counts = {
-  sent: 0,
-  failed: 0,
-  refused: 0,
-  uncertain: 0,
-  resolved: 0,
-  expired: 0,
-  replaced: 0,
-  withdrawn: 0,
-  limited: 0,
-  quiet: 0,
-  optedOut: 0,
-  notAllowed: 0,
-  received: 0,
-  statuses: 0,
-  duplicates: 0,
-  redelivered: 0,
-  unhandled: 0,
-};
+const countNames = [
+  ...['sent', 'failed', 'refused', 'uncertain', 'resolved', 'expired', 'replaced', 'withdrawn', 'limited', 'quiet'],
+  ...['optedOut', 'notAllowed', 'received', 'statuses', 'duplicates', 'redelivered', 'unhandled'],
+];
+const counts = Object.fromEntries(countNames.map((name) => [name, 0])) as unknown as AccountState['counts'];
 const state: AccountState = {
   polls: [
     { kind: 'incoming', state: 'waiting', since: 0, lastAnswerAt: 1_000 },

@@ -189,16 +189,11 @@ describe('an account with opt-out and prefixes', () => {
     await send(flow, one);
     assert.equal(sim.messages.length, 1);
     await helper.request().post(route).set('content-type', 'text/plain').send('{}').expect(415);
-    for (const body of [
-      {},
-      { msisdns: ['abc'], action: 'out' },
-      { msisdns: [{ toString: 1, valueOf: 1 }], action: 'out' },
-      { msisdns: [-64_215_551_234], action: 'out' },
-      { msisdns: [one], action: 'x' },
-      { msisdns: Array(10_001).fill(one), action: 'out' },
-    ]) {
-      await change(body).expect(400);
+    const many = Array(10_001).fill(one);
+    for (const msisdns of [['abc'], [{ toString: 1, valueOf: 1 }], [-64_215_551_234], many]) {
+      await change({ msisdns, action: 'out' }).expect(400);
     }
+    for (const body of [{}, { msisdns: [one], action: 'x' }]) await change(body).expect(400);
     await helper.request().get('/sms-account/none/optouts').expect(404);
     const { body: after } = await helper.request().get('/sms-account/account/state').expect(200);
     assert.deepEqual([after.consent.optedOut, after.counts.optedOut], [2, 1]);

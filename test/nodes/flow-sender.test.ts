@@ -6,9 +6,7 @@ import type { Node, NodeAPI, NodeInitializer } from 'node-red';
 import { FlowSender } from '../../nodes/runtime/flow-sender';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
-
-const handset = '64215551234';
+import { account, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 /** Receives the function that ends the close of the node `slow`. Without it, the node closes immediately. */
 let onClose: ((end: () => void) => void) | undefined;

@@ -87,6 +87,8 @@ export function variable(name: string): string {
 
 let services = 0;
 
+/** The number of the other party in most tests. */
+export const handset = '64215551234';
 /** A number that {@link startService} blocks. */
 export const blocked = '64215550000';
 
@@ -400,8 +402,8 @@ export function askNode(
 /** Creates an `sms-send` node with a sink at the end of each wire. */
 export function sendNode(
   sim: Simulator,
-  properties: Record<string, unknown>,
-  of: Record<string, unknown>,
+  properties: Record<string, unknown> = {},
+  of: Record<string, unknown> = {},
   wires: readonly string[][] = [['sent'], ['failed']],
 ): FlowNode[] {
   return [account(sim, of), smsNode('send', { wires, ...properties }), ...wires.flat().map(sink), ...catcher()];

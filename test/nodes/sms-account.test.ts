@@ -13,6 +13,7 @@ import {
   account,
   catcher,
   coreNode,
+  handset,
   payloadsOf,
   RunningFlow,
   sendNode,
@@ -25,7 +26,6 @@ import {
   variable,
 } from './running-flow';
 
-const handset = '64215551234';
 /** Log level of errors in Node-RED. */
 const errorLevel = 20;
 const secret = 'never-shown-4711';
@@ -90,13 +90,7 @@ describe('sms-account', () => {
           account: { balance: 1_000_000, type: 'Prepaid', currency: 'EUR' },
         });
       }
-      assert.deepEqual(
-        sim.requests.map(({ endpoint, params }) => [endpoint, params.size]),
-        [
-          ['feed', '1'],
-          ['feed', '1'],
-        ],
-      );
+      for (const { endpoint, params } of sim.requests) assert.deepEqual([endpoint, params.size], ['feed', '1']);
       assert.equal(sim.incoming[0]?.read, false);
     });
 
@@ -472,20 +466,10 @@ describe('sms-account', () => {
   });
 
   describe('sms-account with tls', () => {
-    const tls = (properties: Record<string, unknown>) => ({
-      id: 'tls',
-      type: 'tls-config',
-      name: '',
-      cert: '',
-      key: '',
-      ca: '',
-      certname: '',
-      keyname: '',
-      caname: '',
-      servername: '',
-      verifyservercert: true,
-      ...properties,
-    });
+    const tls = (properties: Record<string, unknown>): FlowNode => {
+      const noFiles = { cert: '', key: '', ca: '' };
+      return { id: 'tls', type: 'tls-config', ...noFiles, verifyservercert: true, ...properties };
+    };
 
     /** Sends a message to a service with TLS, and returns its error and the badge. */
     async function sendWith(service: Simulator, properties: Record<string, unknown>) {
@@ -598,7 +582,7 @@ describe('sms-account', () => {
       it(`uses ${name} and no_proxy of the environment by default`, async () => {
         const proxy = await startProxy();
         setVariables({ [name]: proxy.url });
-        const nodes = sendNode(sim, {}, {});
+        const nodes = sendNode(sim);
         const flow = await RunningFlow.start(nodes);
         assert.equal((await outcome(flow))?.errorMessage, refused);
         await flow.stop();

@@ -3,9 +3,8 @@ import type { AccountNode } from '../../nodes/runtime/account-node';
 import type { Membership } from '../../src';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { account, catcher, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
-const handset = '64215551234';
 const number = '642100000001';
 const listening = { fill: 'green', shape: 'dot', text: 'listening' };
 

@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, RunningFlow, sendNode, sink, useService } from './running-flow';
-
-const handset = '64215551234';
+import { askNode, handset, RunningFlow, sendNode, sink, useService } from './running-flow';
 
 describe('copies of a message that sms-send makes', () => {
   const sim = useService();

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { NodeInitializer } from 'node-red';
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from '../../nodes/runtime/stored-flow-message';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
@@ -11,6 +10,7 @@ import {
   bodiesOf,
   coreNode,
   createUserDir,
+  handset,
   RunningFlow,
   sendNode,
   sink,
@@ -18,22 +18,13 @@ import {
   useService,
 } from './running-flow';
 
-const handset = '64215551234';
-
 describe('sms-send', () => {
   const sim = useService();
 
-  function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    return sendNode(sim, properties, of);
-  }
+  const nodes = sendNode.bind(undefined, sim);
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>
     RunningFlow.start([...nodes(properties, of), ...more]);
-
-  /** Starts a flow with a new user directory, so that its store on disk is empty. */
-  function startOnDisk(flow: FlowNode[], ...own: NodeInitializer[]): Promise<RunningFlow> {
-    return RunningFlow.start(flow, { settings: { userDir: createUserDir() }, nodes: own });
-  }
 
   describe('stored messages', () => {
     it('wait through an outage, which raises one error with their number', async () => {
@@ -56,15 +47,14 @@ describe('sms-send', () => {
     for (const type of ['full', 'nodes'] as const) {
       it(`end the input itself after a redeploy of type ${type} on disk`, async () => {
         await sim.setOnline(false);
+        const keeping = { keep: true, to: handset, toType: 'str', wires: [['sent', 'answer'], []] };
         const onDisk = (name: string) => [
-          ...nodes(
-            { keep: true, to: handset, toType: 'str', wires: [['sent', 'answer'], []] },
-            { store: 'disk', name },
-          ),
+          ...nodes(keeping, { store: 'disk', name }),
           { id: 'call', type: 'http in', name: '', url: '/call', method: 'post', wires: [['send']] },
           { id: 'answer', type: 'http response', name: '', statusCode: '200', headers: {}, wires: [] },
         ];
-        const flow = await startOnDisk(onDisk('before'), coreNode('network/21-httpin'));
+        const settings = { userDir: createUserDir() };
+        const flow = await RunningFlow.start(onDisk('before'), { settings, nodes: [coreNode('network/21-httpin')] });
         const called = fetch(`${await flow.serve()}/call`, { method: 'POST', body: 'hello' });
         await until(() => flow.errors().length > 0);
         await flow.deploy(onDisk('after'), type);

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { until } from '../until';
-import { bodiesOf, RunningFlow, sendNode, useService } from './running-flow';
+import { bodiesOf, handset, RunningFlow, sendNode, useService } from './running-flow';
 
-const handset = '64215551234';
 const warnLevel = 30;
 const nodeRed = process.env.NR ?? require.resolve('node-red');
 
@@ -39,7 +38,7 @@ describe('sms-send with a body in a slow context store', () => {
     store = new SlowStore();
   });
 
-  const nodes = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
+  const nodes = (properties: Record<string, unknown> = {}, of?: Record<string, unknown>) =>
     sendNode(sim, { body: 'text', bodyType: 'flow', ...properties }, of);
 
   async function start(properties: Record<string, unknown> = {}): Promise<RunningFlow> {

@@ -15,11 +15,6 @@ describe('the report of sms-send', () => {
 
   const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
 
-  function startOnDisk(flow: FlowNode[]): Promise<RunningFlow> {
-    const userDir = createUserDir();
-    return RunningFlow.start(flow, { settings: { userDir } });
-  }
-
   it('leaves by output 3 as a copy of the input with the result', async () => {
     const flow = await RunningFlow.start(nodes());
     assert.equal(sim.polling('status'), 0);
@@ -74,7 +69,8 @@ describe('the report of sms-send', () => {
   });
 
   it('is sent after a redeploy of an account on disk, with the input itself', async () => {
-    const flow = await startOnDisk(nodes(day, { store: 'disk', name: 'before' }));
+    const settings = { userDir: createUserDir() };
+    const flow = await RunningFlow.start(nodes(day, { store: 'disk', name: 'before' }), { settings });
     flow.send('send', { topic: first, payload: 'hello', big: 'x'.repeat(300 * 1024) });
     await flow.messages('sent', 1);
     await flow.deploy(nodes(day, { store: 'disk', name: 'after' }), 'full');

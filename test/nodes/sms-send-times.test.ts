@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { runInNewContext } from 'node:vm';
 import { until } from '../until';
-import { account, bodiesOf, RunningFlow, sendNode, useService } from './running-flow';
+import { account, bodiesOf, handset, RunningFlow, sendNode, useService } from './running-flow';
 
-const handset = '64215551234';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 

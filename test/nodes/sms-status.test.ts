@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { account, catcher, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { account, catcher, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
 
-const handset = '64215551234';
 const listening = { fill: 'green', shape: 'dot', text: 'listening' };
 
 describe('sms-status', () => {

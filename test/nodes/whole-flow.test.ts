@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, type FlowMessage, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { account, catcher, type FlowMessage, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
 
-const handset = '64215551234';
 const path = '/sms/callback';
 
 describe('a flow with all six nodes', () => {

@@ -37,6 +37,9 @@ interface Question<Value> {
   wrong: Value[];
 }
 
+/** Returns the notation of an environment variable. */
+const variable = (name: string) => `$\{${name}}`;
+
 const RED = { settings: {}, nodes: { getNode: () => null } } as unknown as NodeAPI;
 
 function readAccount(config: Partial<AccountConfig>, redisUrl?: string): void {
@@ -243,20 +246,17 @@ describe('the rules of the forms', () => {
   it('refuse a blank number if no default replaces it', () => {
     const { wait } = limits['sms-ask'];
     assert.deepEqual(checkRequiredNumber(' ', wait), checkNumber('none', wait));
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-    for (const right of ['30', '${MINUTES}']) assert.equal(checkRequiredNumber(right, wait), undefined);
+    for (const right of ['30', variable('MINUTES')]) assert.equal(checkRequiredNumber(right, wait), undefined);
   });
 
   it('accept values with environment variables', () => {
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-    const value = '${NAME}';
+    const value = variable('NAME');
     const unknown = { fragmentationLimit: value, maxLength: value };
     for (const verdict of [
       checkBaseUrl(value, false),
       checkRedisUrl(value),
       checkRecipients(value),
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-      checkMessageId('${A_NAME_OF_MORE_THAN_36_CHARACTERS_IN_ALL}'),
+      checkMessageId(variable('A_NAME_OF_MORE_THAN_36_CHARACTERS_IN_ALL')),
       checkFragmentationLimit(value),
       checkText(value, 'auto', { fragmentationLimit: '1', maxLength: 1 }),
       checkText('x'.repeat(999), 'auto', unknown),
@@ -270,8 +270,7 @@ describe('the rules of the forms', () => {
   });
 
   it('check a variable with other text around it as text', () => {
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces nothing
-    const value = 'a${NAME}b';
+    const value = `a${variable('NAME')}b`;
     for (const verdict of [
       checkBaseUrl(`https://e.com/${value}`, false),
       checkRedisUrl(value),
@@ -311,18 +310,22 @@ describe('the warnings of the forms', () => {
       'sms.example.com/api/1/sms/in': 'https://sms.example.com',
     };
     for (const [given, url] of Object.entries(mended)) assert.equal(mendBaseUrl(given)?.url, url, given);
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
-    const others = ['', undefined, 'sms', 'a b.c', '${URL}', 'https://sms.example.com/api/3', 'ftp://sms.example'];
-    for (const given of others) {
-      assert.equal(mendBaseUrl(given), undefined, given);
+    for (const other of [
+      '',
+      undefined,
+      'a b.c',
+      variable('URL'),
+      'https://sms.example.com/api/3',
+      'ftp://sms.example',
+    ]) {
+      assert.equal(mendBaseUrl(other), undefined, other);
     }
   });
 
   it('name two contacts that are separated by a space, and nothing else', () => {
     assert.deepEqual(adviseRecipients('6421555123, Anna  Smith')?.params, { first: 'Anna', second: 'Smith' });
     const groups = ['', 'oncall ６４２１５５５１２３', 'Anna', 'Anna, Smith', 'Anna\nSmith', 'Anna 6421555123 Smith'];
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
-    for (const given of [...groups, 'team1 team2', '${TO}']) {
+    for (const given of [...groups, 'team1 team2', variable('TO')]) {
       assert.equal(adviseRecipients(given), undefined, given);
     }
   });
