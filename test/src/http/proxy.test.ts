@@ -79,9 +79,16 @@ describe('a proxy', () => {
     ['resets the connection', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
     it(`gets one CONNECT and is named in the error if it ${how}`, async () => {
-      const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
+      let request = '';
+      const onConnection = (socket: Socket) =>
+        socket.once('data', (data) => {
+          request += data;
+          end(socket);
+        });
+      const proxy = await startSocketService(closing, onConnection);
       const error = await failure(callBehind(proxy.baseUrl));
       assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'ECONNRESET of the proxy']);
+      assert.match(request, /^CONNECT sms\.test:443 /);
       assert.equal(proxy.connections.length, 1);
     });
   }
