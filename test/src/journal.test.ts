@@ -430,7 +430,7 @@ describe('Journal', () => {
       };
     });
 
-    it('is decided again with the current values after a conflict, with one effect', async () => {
+    it('is decided again after a conflict, and runs its effects once', async () => {
       await journal.run(append('key'));
       for (const value of ['theirs', 'theirs again']) {
         meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value })));

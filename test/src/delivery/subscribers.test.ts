@@ -124,7 +124,7 @@ describe('Subscribers', () => {
       return { subscription, sent, contexts };
     }
 
-    it('are sent in order, a few hundred per turn, and not again with the next poll', async () => {
+    it('are sent once and in order, a few hundred per turn', async () => {
       const { sent, contexts } = attach(false);
       await bench.inbox.journal.ready();
       const { turns } = bench.clock;

@@ -156,7 +156,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual([holder.received.length, await countEntries()], [1, 0]);
     });
 
-    it('delivers polled records immediately, and merges its memory when Redis is back', async () => {
+    it('delivers polled records, and merges its memory when Redis is back', async () => {
       const [body, second] = ['yes', '2026-03-01T10:00:00'];
       const early = incoming('early', { body, messageDate: `${second}.100Z` });
       const { messageId: _, ...late } = incoming('late', { body, messageDate: `${second}.900Z` });

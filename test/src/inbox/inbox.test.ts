@@ -164,7 +164,7 @@ describe('Inbox', () => {
       assert.deepEqual(c.bodies, []);
     });
 
-    it('delivers a record only to the returned node if it is redeployed during the save', async () => {
+    it('delivers a record once to a node that is redeployed during the save', async () => {
       const [before, other] = [subscribe(), subscribe('other')];
       await bench.inbox.journal.ready();
       bench.store.turns = 5;
@@ -178,7 +178,7 @@ describe('Inbox', () => {
       assert.deepEqual(returned.attempts, [1]);
     });
 
-    it('refuses callbacks while it closes and afterwards, but stores polled answers', async () => {
+    it('refuses callbacks after a close has begun, but stores polled answers', async () => {
       bench.store.turns = 2;
       await bench.inbox.journal.ready();
       const closing = bench.inbox.journal.close();

@@ -118,7 +118,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await store.recall(['a', 'b']), [undefined, b]);
   });
 
-  it('counts messages under a key, also after a reopening, and forgets a key without any', async () => {
+  it('counts messages, also after a reopening, and forgets empty counts', async () => {
     await count('day', createCount(startMs, 2));
     await count('day', createCount(startMs + 5, 1));
     await reopen();
