@@ -66,7 +66,7 @@ export = (RED: NodeAPI) => {
       try {
         if (!subscription) {
           getAccount(RED, config.account);
-          return notNow('The flows have not started yet.');
+          return createTryLater('The flows have not started yet.');
         }
         for (const record of event.records) record.query = query;
         await subscription.accept(event);
@@ -76,14 +76,14 @@ export = (RED: NodeAPI) => {
         showsError = false;
         return { status: 200, text: 'OK' };
       } catch (error) {
-        if (asSmsError(error).code === 'SMS_CLOSED') return notNow('The flows are being deployed.');
+        if (asSmsError(error).code === 'SMS_CLOSED') return createTryLater('The flows are being deployed.');
         // Raises one error until a callback is stored again. Raises none without an account, because the node reported
         // that error when it started.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
         // The answer hides the error, because the error can name a local folder or a host, and anyone can call.
-        return notNow('The message cannot be stored now.');
+        return createTryLater('The message cannot be stored now.');
       }
     };
 
@@ -105,7 +105,7 @@ export = (RED: NodeAPI) => {
         this.status(badges.at(path));
       } catch (error) {
         // Refuses every request, because the node could not read its token.
-        const refuse = async () => notNow('The token of this callback is not known.');
+        const refuse = async () => createTryLater('The token of this callback is not known.');
         unmount = mountCallbackRoute(RED, { path, token: undefined, handle: refuse });
         problem = asSmsError(error);
         this.status(badges.error(problem));
@@ -144,8 +144,8 @@ export = (RED: NodeAPI) => {
   });
 };
 
-/** Tells the service to call again later. */
-function notNow(text: string): CallbackAnswer {
+/** Creates the answer that makes the service repeat the callback later. */
+function createTryLater(text: string): CallbackAnswer {
   return { status: 503, text };
 }
 

@@ -11,7 +11,7 @@ import { isBlank, isObject, normaliseRecipient, present } from '../wire/fields';
 export interface Identity {
   /** Key of the identifier. Absent if the record has none. */
   id?: string;
-  /** Key of sender, body and second. `instant` tells two messages within that second apart. */
+  /** Key of sender, body and second. `instant` distinguishes two messages within that second. */
   text?: { key: string; instant: Instant };
   /** All keys under which the record is remembered. */
   keys: string[];

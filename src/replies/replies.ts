@@ -139,7 +139,7 @@ export class Replies {
         this.#stopWaiting(followUp.id);
         if (followUp.askedAt !== undefined || !isUnderWay(followUp)) void this.redelivery.deliver(followUp, true);
       } else if (followUp.askedAt === undefined) {
-        // While the message is under way, its outcome decides about the follow-up.
+        // While the message is in progress, its outcome decides about the follow-up.
         if (!isUnderWay(followUp)) void this.#drop(followUp);
       } else {
         const kind = awaitedKindOf[followUp.kind];
@@ -402,8 +402,8 @@ export class Replies {
 }
 
 /**
- * Returns the rest of a wait, in ms. Never more than the whole wait, because the clock might have been set before this
- * process started.
+ * Returns the remaining time of a wait, in ms. At most the whole wait, because the clock might have been set back before
+ * this process started.
  *
  * @param graceMs how long a follow-up stays after its time
  */

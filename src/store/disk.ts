@@ -308,7 +308,7 @@ async function probe(database: Database): Promise<void> {
 
 /**
  * Stores how to undo a failed commit. If only the flush failed, the database finds the commit in its log when it is
- * opened again, although the callers were told that nothing was stored.
+ * opened again, although the commit was reported as failed.
  */
 class UndoFile {
   readonly #path: string;
@@ -336,7 +336,7 @@ class UndoFile {
   }
 }
 
-/** Parses the file. Ignores a file that a kill cut off, because no caller was told yet that the commit had failed. */
+/** Parses the file. Ignores a file that a kill cut off, because the commit was not reported as failed yet. */
 function parseUndo(text: string): Operation[] {
   try {
     return (JSON.parse(text) as [string, string | null][]).map(([key, formerText]) => [key, formerText ?? undefined]);
