@@ -1,25 +1,17 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, handset, RunningFlow, sendNode, sink, useService } from './running-flow';
+import { askNode, handset, RunningFlow, sendNode, sink, smsNode, useService } from './running-flow';
 
 describe('copies of a message that sms-send makes', () => {
   const sim = useService();
 
-  function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    return sendNode(sim, properties, of, [
-      ['sent', 'sent too'],
-      ['failed', 'failed too'],
-    ]);
-  }
-
   it('share nothing with redelivered messages of sms-in', async () => {
-    const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['in']] };
+    const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['got']] };
     const flow = await RunningFlow.start([
       ...askNode(sim, { remember: '{"step":1}', rememberType: 'json' }),
-      { id: 'sms-in', type: 'sms-in', account: 'account', ...acknowledging },
-      sink('in'),
+      smsNode('in', acknowledging),
+      sink('got'),
     ]);
     flow.node('answer').on('input', (message) => {
       const { sent } = (message as { sms?: unknown }).sms as { sent: { to: string[]; remembered: object } };
@@ -30,7 +22,7 @@ describe('copies of a message that sms-send makes', () => {
     await flow.done('ask', 1);
     sim.reply({ from: handset, body: 'yes' });
     await flow.messages('answer', 1);
-    for (const { sms } of await flow.messages('in', 2)) {
+    for (const { sms } of await flow.messages('got', 2)) {
       const { to, remembered } = (sms?.sent ?? {}) as Record<string, unknown>;
       assert.deepEqual([to, remembered], [[handset], { step: 1 }]);
     }
@@ -39,7 +31,7 @@ describe('copies of a message that sms-send makes', () => {
   describe('copies for thousands of failed recipients', () => {
     const many = 950;
     const recipients = Array.from({ length: many + 1 }, (_, index) => String(64_210_000_000 + index));
-    const toMany = { to: 'recipients', toType: 'msg', wires: [['sent'], ['failed']] };
+    const toMany = { to: 'recipients', toType: 'msg' };
     const limited = { perDay: '1' };
     const topics = recipients.slice(1);
 
@@ -47,7 +39,7 @@ describe('copies of a message that sms-send makes', () => {
 
     for (const keep of [false, true]) {
       it(`are made a few at a time, of a message that is ${keep ? '' : 'not '}stored`, async () => {
-        const flow = await RunningFlow.start(nodes({ ...toMany, keep }, limited));
+        const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
         const { util } = flow.red;
         const { cloneMessage } = util;
         let copied = 0;
@@ -85,11 +77,11 @@ describe('copies of a message that sms-send makes', () => {
 
       for (const type of ['full', 'nodes'] as const) {
         it(`are all sent over a deploy of type ${type} (${keep ? '' : 'not '}stored)`, async () => {
-          const flow = await RunningFlow.start(nodes({ ...toMany, keep }, limited));
+          const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
           let deployed: Promise<void> | undefined;
           flow.node('failed').on('input', () => {
             if (flow.received('failed').length < 250) return;
-            deployed ??= flow.deploy(nodes({ ...toMany, keep, name: 'again' }, limited), type);
+            deployed ??= flow.deploy(sendNode(sim, { ...toMany, keep, name: 'again' }, limited), type);
           });
           flow.send('send', { recipients, payload: 'hello' });
           await until(() => deployed !== undefined);

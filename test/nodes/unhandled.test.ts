@@ -1,41 +1,30 @@
 import assert from 'node:assert/strict';
 import helper from 'node-red-node-test-helper';
+import type { EntriesReport } from '../../nodes/runtime/account-report';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, createUserDir, payloadsOf, RunningFlow, sink, useService } from './running-flow';
+import { askNode, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const [asked, other] = ['6421555001', '6421555002'] as const;
 const warning = 30;
 
-const receiver: FlowNode = { id: 'in', type: 'sms-in', account: 'account', wires: [['received']] };
-
-interface Listed {
-  entries: { id: string; node: string; from?: string; body: string; error?: unknown }[];
-  total: number;
-}
+const receiver = smsNode('in', { wires: [['received']] });
 
 describe('an incoming message that no node receives', () => {
   const sim = useService();
 
-  const flow = (more: FlowNode[] = [], of: Record<string, unknown> = {}) => [
-    ...askNode(sim, {}, of),
-    sink('received'),
-    ...more,
-  ];
+  const flow = (...more: FlowNode[]) => [...askNode(sim), sink('received'), ...more];
 
   /** Starts a flow with an open reply request. */
-  async function ask(of: Record<string, unknown> = {}): Promise<RunningFlow> {
-    const running = await RunningFlow.start(flow([], of), {
-      settings: of.store === 'disk' ? { userDir: createUserDir() } : {},
-    });
-    running.send('ask', { topic: asked, payload: 'Come?' });
-    await running.done('ask', 1);
+  async function ask(): Promise<RunningFlow> {
+    const running = await RunningFlow.start(flow());
+    await running.give('ask', { topic: asked, payload: 'Come?' });
     return running;
   }
 
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
   const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
-  const list = async (): Promise<Listed> =>
+  const list = async (): Promise<EntriesReport> =>
     (await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200)).body;
   async function untilUnhandled(count: number): Promise<void> {
     await until(async () => (await state()).inbox.unhandled === count, `${count} unhandled`);
@@ -70,7 +59,7 @@ describe('an incoming message that no node receives', () => {
     const running = await ask();
     for (const body of ['first', 'second']) write(body);
     await untilUnhandled(2);
-    await running.deploy(flow([receiver]), 'nodes');
+    await running.deploy(flow(receiver), 'nodes');
     const received = await running.messages('received', 2);
     assert.deepEqual(
       received.map(({ payload, sms }) => [payload, sms?.redelivered]),
@@ -79,7 +68,7 @@ describe('an incoming message that no node receives', () => {
         ['second', undefined],
       ],
     );
-    await running.deploy(flow([receiver, { ...receiver, id: 'late' }]));
+    await running.deploy(flow(receiver, { ...receiver, id: 'late' }));
     write('third');
     await running.messages('received', 4);
     assert.deepEqual(payloadsOf(received), ['first', 'second', 'third', 'third']);
