@@ -34,9 +34,6 @@ const convertError = (error: PlainSmsError): SmsErrorRecord => error;
 type Missing = Exclude<FieldsOf<Records>, keyof SmsRecord> | Exclude<keyof PlainSmsError, keyof SmsErrorRecord>;
 const missing: Missing[] = [] satisfies never[];
 
-/** Types of Node.js that the editor loads for a function node. */
-const nodeTypes = ['buffer', 'console', 'globals', 'timers', 'url', 'util'];
-
 describe('a function node in the editor', function () {
   this.timeout(120_000);
   useEditor(() => ({
@@ -50,30 +47,41 @@ describe('a function node in the editor', function () {
     assert.deepEqual([convert, convertError].length + missing.length, 2);
     await editor.open(nodeRed);
     const { page } = editor;
-    await page.evaluate(() => RED.editor.edit(RED.nodes.node('function')));
-    await page.waitForFunction(
-      (names) => {
-        const { javascriptDefaults } = monaco.typescript ?? monaco.languages.typescript;
-        const loaded = Object.keys(javascriptDefaults.getExtraLibs());
-        return names.every((name) => loaded.includes(`file://types/${name}/index.d.ts`));
-      },
-      ['sms', 'node-red/func', 'node-red/util', ...nodeTypes.map((name) => `node/${name}`)],
-    );
+    await editor.openTray('function');
+    // The editor focuses a field when the form is complete. Typing before that could end in this field.
+    await page.locator('.red-ui-tray :focus').waitFor();
     await page.locator('#node-input-func-editor .view-lines').click();
-    await page.keyboard.type('msg.sms.inRep');
+    await page.keyboard.type('msg.sms.');
+    // A worker loads the types. A suggestion before that would stay incomplete.
+    await page.waitForFunction(
+      async (name) => {
+        const { getJavaScriptWorker } = monaco.typescript ?? monaco.languages.typescript;
+        const model = monaco.editor.getModels().find((one) => one.getValue() === 'msg.sms.');
+        if (!model) return false;
+        const worker = await (await getJavaScriptWorker())(model.uri);
+        const completions = await worker.getCompletionsAtPosition(String(model.uri), model.getValueLength());
+        return completions?.entries.some((entry) => entry.name === name) === true;
+      },
+      'inReplyToId',
+      { timeout: 60_000 },
+    );
+    await page.keyboard.press('Escape');
+    await page.keyboard.type('inRep');
     await page.locator('.suggest-widget .monaco-list-row', { hasText: 'inReplyToId' }).waitFor();
   });
 });
 
-/** The parts of the editor's interface that this test uses. */
-declare const RED: {
-  nodes: { node(id: string): object };
-  editor: { edit(node: object): void };
-};
-
-/** The part of the code editor Monaco that holds added types. In Node-RED 5, it has another place in Monaco. */
+/** The part of the code editor Monaco that completes JavaScript. In Node-RED 5, it has another place in Monaco. */
 interface MonacoTypeScript {
-  javascriptDefaults: { getExtraLibs(): Record<string, unknown> };
+  getJavaScriptWorker(): Promise<(uri: object) => Promise<MonacoWorker>>;
 }
 
-declare const monaco: { typescript?: MonacoTypeScript; languages: { typescript: MonacoTypeScript } };
+interface MonacoWorker {
+  getCompletionsAtPosition(uri: string, offset: number): Promise<{ entries: { name: string }[] } | undefined>;
+}
+
+declare const monaco: {
+  typescript?: MonacoTypeScript;
+  languages: { typescript: MonacoTypeScript };
+  editor: { getModels(): { uri: object; getValue(): string; getValueLength(): number }[] };
+};
