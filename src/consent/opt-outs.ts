@@ -83,7 +83,7 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
       const name = digest(msisdn);
       const replacedLine = lines.get(msisdn) ?? lines.get(name) ?? '';
       // A line is later than the line that it replaces, even if the clock was set back.
-      const time = String(Math.max(at, parse(replacedLine).at + 1)).padStart(digitsOfTime, '0');
+      const time = String(Math.ceil(Math.max(at, parse(replacedLine).at + 1))).padStart(digitsOfTime, '0');
       lines.delete(msisdn);
       lines.delete(name);
       if (change === 'out') lines.set(msisdn, `${time}-${msisdn}-${via}`);
@@ -158,7 +158,7 @@ function isOptOut(line: string): boolean {
 
 /** Returns the number of an opt-out, or the digest of the number of an opt-in. */
 function numberOf(line: string): string {
-  return line.slice(digitsOfTime + 1, line.lastIndexOf('-'));
+  return line.slice(line.indexOf('-') + 1, line.lastIndexOf('-'));
 }
 
 function parse(line: string): OptOut {

@@ -111,6 +111,25 @@ describe('the list of opted-out numbers', () => {
     for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
 
+  it('removes a number although the clock of the store shows fractions of a ms', () => {
+    const msisdns = ['6421000'];
+    for (const via of ['message', 'person'] as const) {
+      const [optOut, optIn] = [createChanges(), createChanges()];
+      changeOptOuts({ msisdns, change: 'out', at: 1_764_410_000_000.25, via }, () => undefined, optOut);
+      const readKey = (key: string) => optOut.remember.get(key);
+      assert.equal(changeOptOuts({ msisdns, change: 'in', at: 1_764_410_000_001.5, via }, readKey, optIn), 1);
+    }
+  });
+
+  it('removes a number that was stored with fractions of a ms', () => {
+    const stored = { at: 1, forMs: 1, value: '1764410000000.1234-6421000-message' };
+    const optIn = { msisdns: ['6421000'], change: 'in', at: 1_764_410_000_001, via: 'message' } as const;
+    assert.equal(
+      changeOptOuts(optIn, () => stored, createChanges()),
+      1,
+    );
+  });
+
   it('stores a digest of a number that has opted in, for at least 30 days', () => {
     const monthMs = 30 * 24 * 3_600_000;
     const values = valuesAfter([
