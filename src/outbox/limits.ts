@@ -74,8 +74,8 @@ export function applyLimits(counting: Counting, readKey: ReadKey, changes: Chang
   for (const msisdn of recipients) {
     const concerned = windows.of(msisdn);
     const reached = item.options.unlimited ? [] : concerned.flatMap((window) => window.reached());
-    const [longest] = reached.sort((a, b) => b.until - a.until);
-    if (longest) limited.push({ msisdn, ...longest });
+    const [limit] = reached.sort((a, b) => b.until - a.until);
+    if (limit) limited.push({ msisdn, ...limit });
     else for (const window of concerned) window.added++;
   }
   for (const window of windows.all()) {

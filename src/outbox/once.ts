@@ -114,8 +114,8 @@ function read(item: MessageItem, readKey: ReadKey, now: number): Guard | undefin
   const [key] = keysOfOnce(item);
   const remembered = key === undefined ? undefined : readKey(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
-  const found = parseRememberedValue(remembered, isGuard);
-  return found?.isFree ? undefined : found;
+  const guard = parseRememberedValue(remembered, isGuard);
+  return guard?.isFree ? undefined : guard;
 }
 
 function isGuard(value: unknown): value is Guard {
