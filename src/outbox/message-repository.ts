@@ -84,6 +84,8 @@ export class MessageRepository {
   readonly #refused = new Set<string>();
   readonly duplicates: Duplicates;
   #watching: Timer | undefined;
+  /** See {@link KeyMemory.maxFoundId}. */
+  #maxFoundId = '';
   readonly #options: MessageRepositoryOptions;
   /** See {@link CountTime.clock}. */
   readonly #clockName: string;
@@ -115,6 +117,7 @@ export class MessageRepository {
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
     const wanted = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
+    this.#maxFoundId = this.journal.nextId();
     const messages = wanted.filter((item) => item.kind === 'message').filter(({ id }) => !this.messages.has(id));
     const followUps = wanted
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
@@ -320,7 +323,7 @@ export class MessageRepository {
     const time = { now: Math.round(now), clock: this.journal.isShared ? 'server' : `${this.#clockName}/${lead}` };
     // Sets this before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
-    return { ...settings, now, time, sentMs: settings.sentMs(), current: this };
+    return { ...settings, now, time, sentMs: settings.sentMs(), maxFoundId: this.#maxFoundId, current: this };
   }
 
   /** Runs a step, and updates memory. The next step of the same commit sees the new state of the message. */

@@ -26,20 +26,27 @@ interface Guard {
   outcome?: StoredOutcome;
   /** The message ended without being accepted, so that another message can have the key. */
   isFree?: true;
+  /** A former login or store might still have a reservation of the key. */
+  inFormerStore?: true;
 }
 
 /** The current time, and the time for which a key is remembered after the outcome, in ms. */
 export interface KeyMemory {
   now: number;
   dedupeMs(): number;
+  /** Higher than the id of each message that was found in the store. Such a message might have been imported. */
+  maxFoundId: string;
 }
 
 /**
  * Maximum time from the last wait of a message to its outcome, in ms. If the outcome is lost, the key becomes free
- * after this time. A free key is remembered for the same time: if a user changes the login back within this time, the
- * import replaces the outdated reservation in the former store.
+ * after this time. If a former store might have a reservation, a free key is remembered for the same time: if a user
+ * changes the login back within this time, the import replaces the outdated reservation.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
+
+/** Time within which duplicates at other instances notice that the first message was replaced or withdrawn, in ms. */
+const supersededMs = 60_000;
 
 /** Prefix of all stored deduplication keys. */
 const oncePrefix = 'once:';
@@ -60,27 +67,30 @@ export function judgeOnce(
   { readKey, now, firstId }: { readKey: ReadKey; now: number; firstId?: string | undefined },
 ): OnceVerdict {
   const guard = read(item, readKey, now);
-  if (!guard || guard.id === item.id) return { type: 'new' };
+  if (!guard || guard.isFree || guard.id === item.id) return { type: 'new' };
+  // Duplicates that waited for a replaced or withdrawn message end with its outcome. A later input is sent.
+  if (guard.outcome && isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(item)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };
-  // Duplicates that waited for a replaced or withdrawn message end with its outcome. A later input is sent.
-  if (isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if ('error' in guard.outcome && !isSuperseded(guard.outcome) && item.options.retryUncertain) return { type: 'new' };
   return { type: 'ended', outcome: guard.outcome };
 }
 
 /** Reserves the deduplication key until the message has an outcome. */
-export function guard(item: MessageItem, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
+export function guard(item: MessageItem, readKey: ReadKey, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
   if (item.options.once === undefined) return;
   const waitMs = isKept(item) ? (item.options.keep?.expireMs ?? foreverMs) : 0;
   const aheadMs = Math.max(0, (item.options.at?.time ?? at) - at);
   const forMs = Math.max(dedupeMs(), aheadMs + waitMs + maxEndMs);
-  write(item, { fingerprint: fingerprintOf(item), id: item.id }, changes, { at, forMs });
+  const { inFormerStore } = read(item, readKey, at) ?? {};
+  const value = { fingerprint: fingerprintOf(item), id: item.id, ...(inFormerStore && { inFormerStore }) };
+  write(item, value, changes, { at, forMs });
 }
 
 /** Reserves the key again for a message that is sent again, unless another message has the key by now. */
 export function guardAgain(item: MessageItem, readKey: ReadKey, changes: Changes, memory: KeyMemory): void {
-  if (read(item, readKey, memory.now)?.id === item.id) guard(item, changes, memory);
+  const current = read(item, readKey, memory.now);
+  if (current?.id === item.id && !current.isFree) guard(item, readKey, changes, memory);
 }
 
 /**
@@ -91,17 +101,27 @@ export function noteOutcome(
   item: MessageItem,
   outcome: Outcome,
   { readKey, changes }: { readKey: ReadKey; changes: Changes },
-  { now: at, dedupeMs }: KeyMemory,
+  { now: at, dedupeMs, maxFoundId }: KeyMemory,
 ): void {
   const [key] = keysOfOnce(item);
   if (key === undefined) return;
-  const noted = { fingerprint: fingerprintOf(item), id: item.id, outcome: formatOutcome(outcome) };
-  if (isSuperseded(noted.outcome)) write(item, noted, changes, { at, forMs: maxEndMs });
-  else if (!isAccepted(outcome) && !isUnknown(outcome)) {
-    const { id } = read(item, readKey, at) ?? item;
-    if (id === item.id) write(item, { ...noted, isFree: true }, changes, { at, forMs: maxEndMs });
+  const current = read(item, readKey, at);
+  const mayBeInFormerStore = item.id < maxFoundId || current?.inFormerStore;
+  const value: Guard = {
+    fingerprint: fingerprintOf(item),
+    id: item.id,
+    ...(mayBeInFormerStore && { inFormerStore: true }),
+  };
+  const storedOutcome = formatOutcome(outcome);
+  if (isSuperseded(storedOutcome)) {
+    const forMs = mayBeInFormerStore ? maxEndMs : supersededMs;
+    write(item, { ...value, outcome: storedOutcome }, changes, { at, forMs });
+  } else if (!isAccepted(outcome) && !isUnknown(outcome)) {
+    if (current && !current.isFree && current.id !== item.id) return;
+    if (mayBeInFormerStore) write(item, { ...value, isFree: true }, changes, { at, forMs: maxEndMs });
+    else changes.remember.set(key, undefined);
   } else {
-    write(item, noted, changes, { at, forMs: dedupeMs() });
+    write(item, { ...value, outcome: storedOutcome }, changes, { at, forMs: dedupeMs() });
   }
 }
 
@@ -114,8 +134,7 @@ function read(item: MessageItem, readKey: ReadKey, now: number): Guard | undefin
   const [key] = keysOfOnce(item);
   const remembered = key === undefined ? undefined : readKey(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
-  const guard = parseRememberedValue(remembered, isGuard);
-  return guard?.isFree ? undefined : guard;
+  return parseRememberedValue(remembered, isGuard);
 }
 
 function isGuard(value: unknown): value is Guard {

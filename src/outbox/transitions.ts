@@ -171,7 +171,7 @@ export function accept(
     }
     const waiting = older && startFrom('replace', older.id, context, changes);
     const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });
-    if (isNew) guard(item, changes, context);
+    if (isNew) guard(item, readKey, changes, context);
     const stored = isNew ? keepMessage(item, context.now, changes) : item;
     const onTaken = recordAgain(item, context.current.followUps, changes);
     return () => {

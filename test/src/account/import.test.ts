@@ -432,9 +432,10 @@ describe('an account whose store changes and changes back', () => {
     });
   }
 
-  for (const [how, end] of [
-    ['refused', 'to '],
-    ['withdrawn', 'SMS_WITHDRAWN'],
+  for (const [how, ends] of [
+    ['refused', ['to ']],
+    ['twice refused', ['to ', 'to ']],
+    ['withdrawn', ['SMS_WITHDRAWN']],
   ] as const) {
     it(`sends a message under the deduplication key of a ${how} message`, async () => {
       const { simulator } = joining;
@@ -447,10 +448,12 @@ describe('an account whose store changes and changes back', () => {
       await first.remove(0);
       const second = deploy(other, one);
       simulator.block('6421555123');
-      if (how === 'refused') simulator.fault('send', null);
+      if (how !== 'withdrawn') simulator.fault('send', null);
       await passUntil(100, () => second.sender.state?.waiting === 1 || second.sender.ends.length === 1);
       if (how === 'withdrawn') void second.sender.node.withdraw('a message');
       await passUntil(100, () => second.sender.ends.length === 1);
+      if (how === 'twice refused') sendText(second.sender, 'hello', options);
+      await passUntil(100, () => second.sender.ends.length === ends.length);
       await clock.advance(61_000);
       await second.remove(0);
       simulator.fault('send', null);
@@ -458,7 +461,7 @@ describe('an account whose store changes and changes back', () => {
       const third = deploy(one, other);
       sendText(third.sender, 'hello', options);
       await passUntil(0, () => third.sender.ends.length === 1);
-      assert.deepEqual([second.sender.ends, third.sender.ends], [[end], ['to 6421555123']]);
+      assert.deepEqual([second.sender.ends, third.sender.ends], [ends, ['to 6421555123']]);
     });
   }
 });

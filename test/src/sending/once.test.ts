@@ -67,6 +67,20 @@ describe('the option once', () => {
     });
   }
 
+  it('stores nothing under the key of a message of which nothing was sent', async () => {
+    for (const options of [once, stored]) {
+      const { store, side, node } = beginSending();
+      await side.pass(10);
+      side.service.script.push({ error: createError('forbidden') });
+      await side.send(node, 'hello', options, 1_000);
+      assert.deepEqual(node.ends, ['SMS_FORBIDDEN']);
+      assert.deepEqual(
+        [...store.disk.remembered.keys()].filter((key) => key.startsWith('once:')),
+        [],
+      );
+    }
+  });
+
   it('treats equal keys of two nodes as different keys', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];

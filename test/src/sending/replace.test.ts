@@ -133,6 +133,18 @@ describe('withdrawing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
+  it('frees its deduplication key for another body', async () => {
+    const { side, node } = createOutage();
+    await side.send(node, 'one', { ...order, once: 'a' }, 1_000);
+    const withdrawn = node.node.withdraw(replaceKey);
+    await side.pass(1_000);
+    await withdrawn;
+    side.service.otherwise = { takes: true };
+    await side.pass(120_000);
+    await side.send(node, 'two', { ...order, once: 'a' }, 1_000);
+    assert.deepEqual([node.ends, side.service.bodies], [['SMS_WITHDRAWN', 'to 6421555123'], ['two']]);
+  });
+
   it('does nothing if no message waits, or if it has started to leave', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
