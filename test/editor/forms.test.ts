@@ -58,6 +58,14 @@ describe('the forms of all nodes', function () {
     assert.equal((await editor.node('sms-in')).inputs, 0);
   });
 
+  it('explain the filter notAwaited of sms-in', async () => {
+    const form = await openNode(node('sms-in'));
+    const hint = form.locator('#sms-in-notAwaited-hint');
+    assert.equal(await hint.isVisible(), false);
+    await form.locator('#node-input-filter').selectOption('notAwaited');
+    await hint.filter({ hasText: 'sms ask' }).waitFor();
+  });
+
   for (const [type, ofBlank] of [
     ['sms-outbox', 'interval'],
     ['sms-feed', 'input'],

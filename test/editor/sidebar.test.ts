@@ -63,8 +63,16 @@ describe('the sidebar tab SMS', function () {
 
   it('names the nodes that count as one account, and whose proxy applies', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
-    await open([account(), proxy, account({ id: 'second', name: 'Night shift', proxy: 'proxy' })]);
-    await says(card(), /Same login as Night shift: .*Proxy: those of Main apply, because it was deployed first\./s);
+    const inSubflow = [
+      { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },
+      account({ id: 'inner', z: 'sub', name: 'Of the subflow' }),
+      { id: 'one', type: 'subflow:sub', z: 'tab', x: 200, y: 300, name: '', wires: [] },
+    ];
+    await open([account(), proxy, account({ id: 'second', name: 'Night shift', proxy: 'proxy' }), ...inSubflow]);
+    await says(
+      card(),
+      /Same login as Night shift, Of the subflow: .*Proxy: those of Main apply, because it was deployed first\./s,
+    );
   });
 
   it('starts an account without its former data after a confirmation', async () => {

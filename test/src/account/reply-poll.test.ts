@@ -46,6 +46,20 @@ describe('the poll for reply requests', () => {
     for (const { node } of [a, b]) await node.close();
   });
 
+  it('reports a failure that began without the node when the node is deployed', async () => {
+    const member = joining.enter({ clock });
+    const [a, other] = [attachSender(member, 'a'), attachSender(member, 'other')];
+    await ask(a, '6421555011');
+    await until(() => joining.isPolling());
+    await a.node.close();
+    joining.simulator.fault('incoming', { status: 500 });
+    joining.receive('ends the poll in flight');
+    await passUntil(() => member.state().polls.some(({ state }) => state === 'failing'));
+    const back = attachSender(member, 'a');
+    assert.deepEqual([a.outages, back.outages.map(({ code }) => code), other.outages], [[], ['SMS_SERVICE'], []]);
+    for (const { node } of [back, other]) await node.close();
+  });
+
   it('reports a failure once to each node with a request, also over a redeploy', async () => {
     joining.simulator.fault('incoming', { status: 500 });
     const outages = (...nodes: AttachedNode[]) => nodes.map((node) => node.outages.map(({ code }) => code));

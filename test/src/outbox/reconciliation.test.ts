@@ -264,6 +264,16 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
+  it('wait for the next deployment after a crash if there is no client', async () => {
+    const next = await crash();
+    next.receive();
+    await next.pass(1_000);
+    await next.close();
+    const back = next.attach();
+    await next.pass(2_000);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+  });
+
   describe('unknown outcomes during a redeploy', () => {
     /** Closes the account while it searches for evidence. The feed contains the evidence. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {

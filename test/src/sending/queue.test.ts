@@ -96,6 +96,27 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
+  it('does not count a task without a send, unless another has started since', async () => {
+    const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
+    const late = createTask();
+    let refundLate = () => {};
+    void queue.run(
+      (refund) => {
+        refundLate = refund;
+        return late.run();
+      },
+      { signal },
+    );
+    void queue.run(async (refund) => refund(), { signal });
+    for (const name of ['1', '2', '3']) void add(name);
+    await clock.advance(1_500);
+    assert.deepEqual(times(), [1_000]);
+    refundLate();
+    await clock.advance(1_500);
+    assert.deepEqual(times(), [1_000, 2_000, 3_000]);
+    late.resolve('end');
+  });
+
   it('does not block the event loop with turns without a send', async () => {
     const clock = new VirtualClock();
     const queue = new SendQueue({ clock, settings: () => ({ concurrency: 8, queueLimit: 10_000 }) });
