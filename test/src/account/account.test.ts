@@ -48,13 +48,15 @@ describe('an account', () => {
     });
 
     it('uses the settings of its first listening member, then those of the next', async () => {
-      const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
+      const one = enter({ pauseMs: 600_000, method: 'GET' });
+      const two = enter({ pauseMs: 0, ...onDisk().changes });
       const { simulator } = joining;
       simulator.fault('incoming', { status: 204 });
       const [a, b] = [new Listener('a'), new Listener('b')];
       const first = subscribe(two, a);
       subscribe(one, b);
       await until(() => polls() > 3);
+      assert.equal(one.state().store.kind, 'disk');
       assert.ok(!a.stateNames.includes('waiting'));
       assert.deepEqual(new Set(simulator.requests.map(({ method }) => method)), new Set(['POST']));
       simulator.fault('incoming', null);
@@ -274,7 +276,7 @@ describe('an account', () => {
     });
   });
 
-  it('applies the limits of each member, also while that member is redeployed', async () => {
+  it('applies the limits of a member until it is removed or redeployed', async () => {
     const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
     const node = attachSender(enter({ id: 'first' }));
     const send = async () => {
@@ -299,6 +301,10 @@ describe('an account', () => {
     void back.leave(returning());
     assert.equal(await send(), 'SMS_LIMIT');
     settle();
+    assert.equal(await send(), 'to 6421555001');
+    const removed = enter({ id: 'removed', limits });
+    assert.equal(await send(), 'SMS_LIMIT');
+    await removed.leave();
     assert.equal(await send(), 'to 6421555001');
     await node.node.close();
   });

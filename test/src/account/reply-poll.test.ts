@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { type AttachedNode, sendText } from '../sending/sending-side';
-import { attachSender, Joining } from './joining';
+import { attachSender, Joining, onDisk } from './joining';
 
 describe('the poll for reply requests', () => {
   const joining = new Joining();
@@ -86,5 +86,24 @@ describe('the poll for reply requests', () => {
     await passUntil(() => next.outages.length > 0);
     assert.deepEqual([outages(next), next.recoveries], [[['SMS_SERVICE']], ['polling']]);
     await next.node.close();
+  });
+
+  it('raises no second error if the store fails, and logs one recovery', async () => {
+    const { stores, changes } = onDisk();
+    const member = joining.enter({ clock, ...changes });
+    const node = attachSender(member);
+    await ask(node, '6421555011');
+    await until(() => joining.isPolling());
+    stores[0]?.failing.add('commit');
+    joining.receive('cannot be stored');
+    await passUntil(() => member.state().polls.some(({ state }) => state === 'failing') && node.outages.length > 0);
+    stores[0]?.failing.clear();
+    await until(async () => {
+      if (!joining.isPolling()) await clock.advance(1_000);
+      return joining.isPolling();
+    });
+    const codes = node.outages.map(({ code }) => code);
+    assert.deepEqual([codes, node.recoveries], [['SMS_STORE'], ['store']]);
+    await node.node.close();
   });
 });

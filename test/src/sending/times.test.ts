@@ -121,6 +121,21 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
+  it('is not part of an outage before its time', async () => {
+    const { side, node } = start();
+    const other = side.attach('other');
+    side.service.otherwise = { unreachable: true };
+    for (const sender of [node, other]) sendText(sender, 'later', at(noon + 2 * dayMs));
+    await side.send(node, 'kept', { keep: forever }, 1_000);
+    assert.deepEqual(
+      [node, other].map(({ outages, state }) => [outages.map(({ waiting }) => waiting), state?.outage?.code]),
+      [
+        [[1], 'SMS_UNREACHABLE'],
+        [[], undefined],
+      ],
+    );
+  });
+
   it('is dropped 7 days after its time if its node is missing', async () => {
     const { side, node } = start();
     const other = side.attach('other');
