@@ -221,9 +221,10 @@ function formatReferences(references: readonly Reference[]): Remembered | undefi
 
 /** Joins the messages of a handset in two values. If both have a message, the later time counts. */
 export function mergeReferences(ownValue: Remembered, formerValue: Remembered): Remembered {
-  const all = [...parseReferences(formerValue), ...parseReferences(ownValue)].sort((a, b) => a.at - b.at);
-  const lastBySent = new Map(all.map((reference) => [reference.sent, reference]));
-  return formatReferences(all.filter((reference) => lastBySent.get(reference.sent) === reference)) ?? ownValue;
+  const byTime = (a: Reference, b: Reference) => a.at - b.at;
+  const all = [...parseReferences(formerValue), ...parseReferences(ownValue)].sort(byTime);
+  const references = [...new Map(all.map((reference) => [reference.sent, reference])).values()];
+  return formatReferences(references.sort(byTime)) ?? ownValue;
 }
 
 /** Forgets a message for recipients that did not receive it. The message was remembered for them before it was sent. */
