@@ -278,20 +278,20 @@ describe('sms-account', () => {
   describe('SMS_CONFIG', () => {
     const bad: Record<string, Record<string, unknown>> = {
       'no base URL': { baseUrl: '' },
-      'plain http to a host that is not loopback': { baseUrl: 'http://sms.example.com' },
+      'plain http to another host': { baseUrl: 'http://sms.example.com' },
       'no API key': { credentials: {} },
       'no password': { authType: 'form', credentials: { userId: 'demo' } },
       'a timeout that is not a number': { timeout: 'soon' },
       'a store in the wrong case': { store: 'Redis' },
       'an unknown authentication': { authType: 'digest' },
       'a method in the wrong case': { method: 'get' },
-      'a flag that is neither true nor false': { dedupe: 'on' },
+      'a flag that is no boolean': { dedupe: 'on' },
       'a permission that is an object': { allowHttp: { on: true } },
-      'a TLS configuration that does not exist': { tls: 'gone' },
-      'a proxy that is another type of node': { proxy: 'send' },
+      'a missing TLS configuration': { tls: 'gone' },
+      'a proxy of another node type': { proxy: 'send' },
     };
     for (const [what, properties] of Object.entries(bad)) {
-      it(`is logged once, and raised for every message: ${what}`, async () => {
+      it(`is logged once, and fails each message: ${what}`, async () => {
         const flow = await RunningFlow.start(sendNode(sim, {}, properties));
         flow.send('send', { topic: handset, payload: 'hello' });
         flow.send('send', { topic: handset, payload: 'hello' });
@@ -340,7 +340,7 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is raised by sms-send for a flag that is neither true nor false', async () => {
+    it('is raised by sms-send for a flag that is no boolean', async () => {
       const flags = ['yes', '', 'TRUE'];
       const sending = flags.map((keep) => ({ ...send(), id: `keep ${keep}`, keep }));
       const flow = await RunningFlow.start([account(sim), ...sending, sink('sent'), ...catcher()]);

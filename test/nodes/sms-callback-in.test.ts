@@ -92,7 +92,7 @@ describe('sms-callback-in', () => {
       ['an XMLv3 status', xmlStatus, 'text/xml', 'statuses', 'NUR'],
       ['a FORMv1 status', formStatus, formType, 'statuses', 'NUR'],
     ] as const) {
-      it(`gets 200 and leaves by output ${output}: ${what} labelled ${type}`, async () => {
+      it(`gets 200 and leaves by output ${output}: ${what} as ${type}`, async () => {
         const { flow, url } = await start();
         const { status, text } = await post(url, body, { 'content-type': type });
         assert.deepEqual([status, text], [200, 'OK']);

@@ -282,7 +282,7 @@ describe('Node-RED with a failing store', function () {
   }
 
   for (const { name, mounts } of faults) {
-    it(`pauses receiving, still sends, and recovers from ${name}`, async function () {
+    it(`stops receiving, sends, and recovers: ${name}`, async function () {
       if (mounts && !canMount) skip(this, 'this user cannot mount a file system');
       const story = stories.get(name);
       assert.ok(story);
@@ -296,7 +296,7 @@ describe('Node-RED with a failing store', function () {
     assert.match(seen?.error?.message ?? '', /were deleted or moved while Node-RED ran/);
   });
 
-  it(`pauses receiving, still sends, and recovers from ${stopped}`, async () => {
+  it(`stops receiving, sends, and recovers: ${stopped}`, async () => {
     check((await stories.get(stopped)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(stopped)}`);
     assert.match(seen?.error?.message ?? '', /Redis/);

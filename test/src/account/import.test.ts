@@ -277,7 +277,7 @@ describe('an account that imports two former stores', () => {
   beforeEach(() => joining.start(15_000));
   afterEach(() => joining.closing.run());
 
-  it('keeps all statuses, closed requests and messages of a handset, in either order', async () => {
+  it('joins statuses, closed requests and messages in either order', async () => {
     const onServer = (disk: FakeDisk) => ({ storeName: 'redis', createStore: () => new FailingServer(disk) });
     const at = Date.now();
     const sent = { at, until: at + weekMs };
@@ -379,12 +379,12 @@ describe('an account whose store changes and changes back', () => {
   }
 
   for (const [when, waitMs, isBack] of [
-    ['accepted after the change back', 0, true],
-    ['delivered before the change back, after a minute', 61_000, true],
-    ['accepted before the new store is used again', 0, false],
-    ['delivered before the new store is used again', 61_000, false],
+    ['if accepted after the change back', 0, true],
+    ['if delivered before the change back', 61_000, true],
+    ['if accepted before the next use', 0, false],
+    ['if delivered before the next use', 61_000, false],
   ] as const) {
-    it(`matches records that came before the import and were ${when}`, async () => {
+    it(`matches records from before the import ${when}`, async () => {
       const { simulator } = joining;
       const [redis, disk] = [onServer('redis'), onDisk().changes];
       const first = deploy(redis);

@@ -160,7 +160,7 @@ describe('the list of opted-out numbers', () => {
     ['an opt-in after an opt-out', ['out', 'in']],
     ['an opt-out after an opt-in', ['out', 'in', 'out']],
   ] as const) {
-    it(`merges ${order} with each earlier list, although the clock was set back`, () => {
+    it(`merges ${order}, although the clock was set back`, () => {
       const msisdns = ['6421000'];
       const values = valuesAfter(wishes.map((change, index) => ({ msisdns, change, at: 10 - index })));
       const latest = values.at(-1) as Remembered;

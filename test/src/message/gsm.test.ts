@@ -75,11 +75,11 @@ describe('measureText', () => {
     ['160 septets', 'a'.repeat(160), 'GSM-7', 160, 1],
     ['161 septets', 'a'.repeat(161), 'GSM-7', 161, 2],
     ['81 extension characters', '€'.repeat(81), 'GSM-7', 162, 2],
-    ['an escape sequence that would be split at 153', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 'GSM-7', 306, 3],
+    ['an escape sequence across unit 153', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 'GSM-7', 306, 3],
     ['70 UTF-16 units', 'й'.repeat(70), 'UCS-2', 70, 1],
     ['71 UTF-16 units', 'й'.repeat(71), 'UCS-2', 71, 2],
-    ['a surrogate pair that would be split at 67', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
-    ['a combining mark at 67, which may be split', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
+    ['a surrogate pair across unit 67', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
+    ['a combining mark across unit 67', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
     ['one character outside among septets', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
   ];
   for (const [title, text, encoding, units, parts] of vectors) {

@@ -149,7 +149,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('quarantines and reports an unreadable item without its content, and continues', async () => {
+  it('quarantines an unreadable item, and reports it without its content', async () => {
     const items = ['1', '2', '3', '4'].map((id) => createItem(id));
     const { store } = await open();
     await store.commit(keep(...items));
