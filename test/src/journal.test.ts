@@ -3,12 +3,10 @@ import type { SmsError } from '../../src/errors';
 import { Journal, type Participant, type Step } from '../../src/journal/journal';
 import {
   type Changes,
-  formatRemembered,
   type Item,
   type ItemKind,
   type ReadKey,
   type Store,
-  StoreConflict,
   type StoreEvents,
   StoreLapse,
 } from '../../src/store/store';
@@ -163,51 +161,45 @@ describe('Journal', () => {
       assert.equal(store.commits, 2);
     });
 
-    it('rejects if its effects throw, and does not report a store failure', async () => {
-      const fault = new TypeError('a fault');
-      const faulty = keep('2');
-      const decide: Step<void>['decide'] = (...call) => {
-        faulty.decide(...call);
-        return () => {
-          throw fault;
-        };
+    it('rejects if it cannot decide or its effects throw, and stops no other step', async () => {
+      const fault = new RangeError('a fault');
+      const fail = () => {
+        throw fault;
       };
-      const steps = [keep('1'), { ...faulty, decide }, keep('3')];
-      const results = await Promise.allSettled(steps.map((one) => journal.run(one)));
-      assert.deepEqual(outcomesOf(results), ['fulfilled', fault, 'fulfilled']);
-      assert.deepEqual([kept(), states, journal.mode, store.commits], [['1', '2', '3'], [], 'open', 1]);
-    });
-
-    it('rejects if it cannot decide, and changes nothing', async () => {
-      for (const failing of [false, true]) {
+      const undecided = step((changes) => {
+        changes.keep.set('never', item('never'));
+        fail();
+      });
+      const { decide } = keep('2');
+      const failsLater: Step<void>['decide'] = (...call) => {
+        decide(...call);
+        return fail;
+      };
+      for (const expectedStates of [[], ['SMS_STORE']]) {
         await journal.ready();
-        if (failing) store.failing.add('commit');
-        const fault = new RangeError('a fault');
-        const faulty = step((changes) => {
-          changes.keep.set('never', item('never'));
-          throw fault;
-        });
-        const results = await Promise.allSettled([keep('1'), faulty, keep('2')].map((one) => journal.run(one)));
-        assert.deepEqual(outcomesOf(results), ['fulfilled', fault, 'fulfilled']);
+        if (expectedStates.length > 0) store.failing.add('commit');
+        const steps = [keep('1'), undecided, { ...keep('2'), decide: failsLater }, keep('3')];
+        const results = await Promise.allSettled(steps.map((one) => journal.run(one)));
+        assert.deepEqual(outcomesOf(results), ['fulfilled', fault, fault, 'fulfilled']);
+        assert.deepEqual(states, expectedStates);
         store.failing.clear();
         await clock.advance(5_000);
-        assert.deepEqual(kept(), ['1', '2']);
+        assert.deepEqual(kept(), ['1', '2', '3']);
         await journal.close();
       }
     });
 
-    it('can throw before its keys are read', async () => {
+    it('can read keys that depend on values it has read', async () => {
       await journal.ready();
-      await journal.run(append('key'));
-      const fault = new RangeError('no value');
-      const demand = (key: string) =>
-        step((changes, readKey) => {
-          if (!readKey(key)) throw fault;
-          changes.keep.set(key, item(key));
-        });
-      const results = await Promise.allSettled([journal.run(demand('key')), journal.run(demand('other'))]);
-      assert.deepEqual(outcomesOf(results), ['fulfilled', fault]);
-      assert.deepEqual([kept(), states], [['key'], []]);
+      for (const key of ['first', 'second']) await journal.run(append(key));
+      const lookAtBoth = {
+        ...look('first'),
+        decide: (readKey: ReadKey) => {
+          const values = readKey('first') && readKey('second')?.value;
+          return () => values;
+        },
+      };
+      assert.equal(await journal.run(lookAtBoth), 'x');
     });
 
     for (const [size, count, bytes, maxPerTurn] of [
@@ -405,89 +397,6 @@ describe('Journal', () => {
     assert.deepEqual([journal.mode, states], ['failed', ['SMS_STORE']]);
     await clock.advance(5_000);
     assert.deepEqual([journal.mode, states], ['open', ['SMS_STORE', undefined]]);
-  });
-
-  describe('a step on a shared store', () => {
-    let recalls: string[][];
-    /** Actions of another process between the read and the commit of a step. */
-    let meanwhile: (() => void)[];
-    beforeEach(() => {
-      [recalls, meanwhile] = [[], []];
-      const shared: Store = Object.assign(store, { shared: true as const });
-      const [commit, recall] = [store.commit.bind(store), store.recall.bind(store)];
-      // A shared store deletes expired values without a sweep.
-      shared.sweep = () => Promise.resolve();
-      shared.recall = (keys) => {
-        recalls.push([...keys]);
-        return recall(keys);
-      };
-      shared.commit = async (changes, recalled) => {
-        meanwhile.shift()?.();
-        const keys = [...changes.remember.keys()];
-        const found = await recall(keys);
-        if (keys.some((key, index) => found[index]?.value !== recalled.get(key)?.value)) throw new StoreConflict();
-        return commit(changes);
-      };
-    });
-
-    it('is decided again after a conflict, and runs its effects once', async () => {
-      await journal.run(append('key'));
-      for (const value of ['theirs', 'theirs again']) {
-        meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value })));
-      }
-      let effects = 0;
-      const { decide, ...appending } = append('key');
-      const counting: Step<void>['decide'] = (...call) => {
-        decide(...call);
-        return () => void effects++;
-      };
-      await journal.run({ ...appending, decide: counting });
-      assert.equal((await store.recall(['key']))[0]?.value, 'theirs againx');
-      assert.deepEqual([recalls.slice(0, -1), effects, states], [Array(4).fill(['key']), 1, []]);
-    });
-
-    it('can read keys that depend on values it has read', async () => {
-      for (const key of ['first', 'second']) await journal.run(append(key));
-      recalls.length = 0;
-      const lookAtBoth = {
-        ...look('first'),
-        decide: (readKey: ReadKey) => {
-          const values = readKey('first') && readKey('second')?.value;
-          return () => values;
-        },
-      };
-      assert.equal(await journal.run(lookAtBoth), 'x');
-      assert.deepEqual(recalls, [['first'], ['second']]);
-    });
-
-    it('is merged with values of other processes after a failure', async () => {
-      const merges: unknown[] = [];
-      const merge: Participant['merge'] = (key, { storeVersion: theirs, ownVersion: mine }) => {
-        merges.push([key, theirs.value, mine.value]);
-        return { ...mine, value: `${theirs.value}+${mine.value}` };
-      };
-      create(store, { inbox: Object.assign(new Notes(), { merge }) });
-      const keys = ['changed by both', 'added by both', 'added here'];
-      await journal.run(append('changed by both'));
-      store.failing.add('commit');
-      for (const key of keys) await journal.run(append(key));
-      const theirs = formatRemembered({ at: 1, forMs: 1, value: 'theirs' });
-      for (const key of keys.slice(0, 2)) store.disk.remembered.set(key, theirs);
-      store.failing.clear();
-      const looking = journal.run({ ...look(...keys), whileFailing: 'postpone' });
-      await clock.advance(5_000);
-      assert.deepEqual(merges, [
-        ['changed by both', 'theirs', 'xx'],
-        ['added by both', 'theirs', 'x'],
-      ]);
-      const merged = ['theirs+xx', 'theirs+x', 'x'];
-      assert.deepEqual(await looking, merged);
-      const written = await store.recall(keys);
-      assert.deepEqual(
-        written.map((remembered) => remembered?.value),
-        merged,
-      );
-    });
   });
 
   describe('items that the journal finds when it opens', () => {

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import dns from 'node:dns';
 import net, { type NetConnectOpts, type Socket } from 'node:net';
-import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { promisify } from 'node:util';
 import type { ConnectionsOptions, TlsOptions } from '../../../src/http/connections';
 import type { Call } from '../../../src/http/exchange';
 import { until } from '../../until';
@@ -241,24 +238,6 @@ describe('connections', () => {
     const service = await startSocketService(closing, (socket) => socket.once('data', () => socket.write(answer)));
     await open(service).call();
     await until(() => service.connections.every(({ closed }) => closed));
-  });
-
-  it('do not keep the process alive when idle', async () => {
-    const service = await startRawService(closing, (_incoming, outgoing) => {
-      outgoing.setHeader('Keep-Alive', 'timeout=600').end('ok');
-    });
-    const from = (name: string) => JSON.stringify(join(__dirname, '..', '..', '..', 'src', 'http', name));
-    const script = `
-      const { createConnections } = require(${from('connections')});
-      const { createExchange } = require(${from('exchange')});
-      const baseUrl = '${service.baseUrl}';
-      const authentication = { type: 'bearer', apiKey: 'key' };
-      const exchange = createExchange({ baseUrl, authentication, connections: createConnections({ baseUrl }) });
-      exchange({ method: 'POST', path: '/x', parameters: [], timeoutMs: 5000, effect: 'send' })
-        .then(({ bytes }) => console.log(bytes.toString()));`;
-    const args = ['--require', 'tsx/cjs', '--eval', script];
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, args);
-    assert.deepEqual([stdout, stderr], ['ok\n', '']);
   });
 
   describe('connections with TLS', () => {

@@ -168,20 +168,6 @@ describe('a proxy', () => {
       });
     });
 
-    it('applies to requests as HTTP_PROXY, https_proxy and no_proxy', async () => {
-      const proxy = await startProxyService(closing);
-      const [plain, secure] = [await startEcho(), await startEcho(pair)];
-      await call(plain.baseUrl);
-      Object.assign(process.env, { HTTP_PROXY: proxy.baseUrl, https_proxy: proxy.baseUrl });
-      await call(plain.baseUrl);
-      await call(secure.baseUrl, { tls });
-      process.env.no_proxy = 'sms.example.com,127.0.0.1';
-      await call(plain.baseUrl);
-      await call(secure.baseUrl, { tls });
-      assert.deepEqual(proxy.forwarded, [`${plain.baseUrl}/x`]);
-      assert.deepEqual(proxy.tunnels, [`127.0.0.1:${secure.port}`]);
-    });
-
     /** Environments, and the proxy that nodes of Node-RED find in them. */
     const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
       ['no proxy of another scheme', { http_proxy: 'http://a.test' }, {}, undefined],

@@ -120,16 +120,10 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
 
   it('counts messages, also after a reopening, and forgets empty counts', async () => {
     await count('day', createCount(startMs, 2));
-    await count('day', createCount(startMs + 5, 1));
     await reopen();
     await count('day', createCount(startMs + 5, 1));
-    assert.equal(await valueUnder('day'), `server ${startMs}:2 ${startMs + 5}:2`);
-    for (const [at, number] of [
-      [startMs, -2],
-      [startMs + 5, -2],
-      [startMs + 5, -1],
-    ] as const)
-      await count('day', createCount(at, number));
+    assert.equal(await valueUnder('day'), `server ${startMs}:2 ${startMs + 5}:1`);
+    await count('day', createCount(startMs, -2), createCount(startMs + 5, -1));
     assert.equal(await valueUnder('day'), undefined);
   });
 

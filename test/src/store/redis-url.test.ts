@@ -4,24 +4,17 @@ import { parseRedisUrl } from '../../../src/login';
 import { RedisStore } from '../../../src/store/redis';
 
 describe('parseRedisUrl', () => {
-  it('reads a host alone', () => {
-    assert.deepEqual(parseRedisUrl(' redis://localhost '), { host: 'localhost', port: 6379, db: 0 });
-  });
-
-  it('reads all parts of a URL', () => {
-    assert.deepEqual(parseRedisUrl('rediss://us%65r:p%40ss%2Fw%25@redis.example.com:6380/2'), {
-      host: 'redis.example.com',
-      port: 6380,
-      db: 2,
-      username: 'user',
-      password: 'p@ss/w%',
-      tls: {},
-    });
-  });
-
-  it('reads a password without a user, IPv6, and the scheme in capitals', () => {
-    const expected = { host: '::1', port: 6379, db: 0, username: '', password: 'secret', tls: {} };
-    assert.deepEqual(parseRedisUrl('REDISS://:secret@[::1]/'), expected);
+  it('reads each part of a URL, and its defaults', () => {
+    for (const [url, expected] of [
+      [' redis://localhost ', { host: 'localhost', port: 6379, db: 0 }],
+      [
+        'rediss://us%65r:p%40ss%2Fw%25@a.test:6380/2',
+        { host: 'a.test', port: 6380, db: 2, username: 'user', password: 'p@ss/w%', tls: {} },
+      ],
+      ['REDISS://:secret@[::1]/', { host: '::1', port: 6379, db: 0, username: '', password: 'secret', tls: {} }],
+    ] as const) {
+      assert.deepEqual(parseRedisUrl(url), expected);
+    }
   });
 
   it('refuses options and database names, without quoting the URL', () => {

@@ -793,18 +793,3 @@ describe('rediss://', () => {
     assert.equal(runScript(script).stdout, 'Redis: DEPTH_ZERO_SELF_SIGNED_CERT');
   });
 });
-
-describe('the Redis client', () => {
-  it('is loaded only if an account with the store redis opens it', () => {
-    const script = `
-      const { RedisStore } = ${requireFrom('dist', 'src')};
-      const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]ioredis[\\\\/]/.test(file));
-      const before = isLoaded();
-      const events = { wantedNames: () => [], onFailure() {}, onTakenOver() {} };
-      new RedisStore({ url: 'redis://127.0.0.1:1', key: 'k' }).open(events).catch(() => {}).then(() => {
-        process.stdout.write(JSON.stringify([before, isLoaded()]));
-      });`;
-    const { stdout, stderr } = runScript(script);
-    assert.equal(stdout, '[false,true]', stderr);
-  });
-});
