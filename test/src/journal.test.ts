@@ -519,45 +519,6 @@ describe('Journal', () => {
   });
 
   describe('closing the journal', () => {
-    it('writes waiting steps, and forgets items that the store has', async () => {
-      const released: string[][] = [];
-      const participant: Participant = {
-        receiveItems: () => {},
-        wantedNames: () => [],
-        releaseAll: () => void released.push(kept()),
-      };
-      create(store, { outgoing: participant });
-      await journal.ready();
-      void journal.run(keep('1'));
-      await journal.close();
-      assert.deepEqual([released, journal.mode, store.isOpen], [[['1']], 'closed', false]);
-      await journal.ready();
-      store.failing.add('commit');
-      await journal.run(keep('2'));
-      await journal.close();
-      assert.deepEqual([released, journal.mode], [[['1']], 'closed']);
-    });
-
-    it('refuses steps that may be refused, and runs the other steps', async () => {
-      await journal.ready();
-      store.turns = 2;
-      const closed = journal.close();
-      await assert.rejects(journal.run(keep('1', refuse)), { code: 'SMS_STORE' });
-      await settle();
-      await journal.run(keep('2'));
-      await closed;
-      assert.deepEqual([kept(), journal.mode, journal.isWritten], [['2'], 'closed', true]);
-    });
-
-    it('ends without closing if the store is opened again', async () => {
-      await journal.ready();
-      const closed = journal.close();
-      journal.open();
-      await closed;
-      assert.equal(journal.mode, 'open');
-      await journal.run(keep('1', refuse));
-    });
-
     it('ends without closing if a caller waits for the store', async () => {
       await journal.ready();
       store.turns = 2;
