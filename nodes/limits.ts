@@ -29,12 +29,12 @@ const maxReportHours = 168;
 /** Maximum of durations in minutes: 30 days. */
 const maxWaitMinutes = 43_200;
 const daySeconds = 86_400;
-/** 31 days, more than the longest wait of `sms-ask`. */
+/** Maximum of acknowledgement times, in seconds: 31 days, which is more than the longest wait of `sms-ask`. */
 const maxAckSeconds = 2_678_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
 
-/** 23 days, longer than any useful interval. */
+/** Maximum of intervals, in seconds: 23 days, which is longer than any useful interval. */
 const maxIntervalSeconds = 2_000_000;
 
 const acknowledgement = {

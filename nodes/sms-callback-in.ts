@@ -77,8 +77,8 @@ export = (RED: NodeAPI) => {
         return { status: 200, text: 'OK' };
       } catch (error) {
         if (asSmsError(error).code === 'SMS_CLOSED') return createTryLater('The flows are being deployed.');
-        // Raises one error until a callback is stored again. Raises none without an account, because the node reported
-        // that error when it started.
+        // Raises one error until a callback is stored again. Raises none if the account cannot be used, because the
+        // node reported this when it started.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;

@@ -26,7 +26,10 @@ export = (RED: NodeAPI) => {
     const stop = new AbortController();
     let pollLoop: PollLoop | undefined;
 
-    /** Parses all settings. Each read parses them first, so that the badge of a configuration error stays. */
+    /**
+     * Parses all settings. Each read calls this before it shows the badge *reading*, so that the badge of a
+     * configuration error stays.
+     */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
       messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),

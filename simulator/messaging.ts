@@ -76,8 +76,9 @@ export class Messaging {
   /**
    * Sends a message to every recipient that can receive it (§4.1).
    *
-   * @throws RefusedError if no item is a number, a contact or a group, or if the message exceeds the daily limit. In
-   * versions before /api/3, also if every recipient fails, because their answers do not list recipients.
+   * @throws RefusedError if no item is a number, a contact or a group, or if the message exceeds the daily limit. For
+   *   /api/1 and /api/2, also if every recipient fails, because the answers of these versions cannot list failed
+   *   recipients.
    */
   send(submission: Submission): OutboundMessage {
     const { account, clock, changes, history } = this.#surroundings;

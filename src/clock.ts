@@ -7,15 +7,15 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Time and random numbers, so that tests can control both. The library uses no other source of either. */
+/** Source of time and random numbers for the whole library, so that tests can control both. */
 export interface Clock {
   /** The wall clock in ms since 1970. It can be set back or forward. */
   now(): number;
   /** Milliseconds since an arbitrary moment, including time in which the computer slept. Never decreases. */
   elapsed(): number;
   /**
-   * Calls back after `delayMs` of {@link elapsed}. Delays can have any length. An idle delay does not keep the process
-   * alive.
+   * Calls back after `delayMs` of {@link elapsed}. Delays can have any length. A delay with `isIdle` does not keep the
+   * process alive.
    */
   after(delayMs: number, callback: () => void, isIdle?: boolean): Timer;
   /** Calls back in the next turn of the event loop. */
@@ -27,9 +27,9 @@ export interface Clock {
 /** Maximum delay of Node.js timers: 24.8 days. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** How often the clock checks whether the computer slept while a longer delay runs, in ms. */
+/** Interval in ms at which the clock checks, during a longer delay, whether the computer has slept. */
 const sleepCheckMs = 5_000;
-/** Minimum difference between the two clocks that counts as a sleep, in ms. */
+/** Minimum duration of a sleep, in ms. Smaller differences between the clocks are ignored. */
 const minSleepMs = 500;
 
 /** A delay that includes the time in which the computer sleeps. */
@@ -132,12 +132,15 @@ export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
 export const systemClock: Clock = createSystemClock();
 
 /**
- * Time in ms after which a redeploy has ended. Node-RED waits up to 15 s for nodes to close. If a node has not
- * attached by the end, it was removed from the flows.
+ * Time in ms after which a redeploy counts as ended. Node-RED waits up to 15 s for nodes to close. A node that has not
+ * attached by then was removed from the flows.
  */
 export const maxDeploymentMs = 20_000;
 
-/** Calls back once if a signal aborts, unless it has already aborted. Returns a function that stops listening. */
+/**
+ * Calls back once when a signal aborts. Does nothing if the signal has already aborted. Returns a function that stops
+ * listening.
+ */
 export function onceAborted(signal: AbortSignal, callback: () => void): () => void {
   // Removes the limit on listeners, because all queued messages can share one signal.
   setMaxListeners(0, signal);

@@ -181,14 +181,14 @@ export function asSmsError(thrown: unknown): SmsError {
 export class Notices<Who = string> extends Set<Who> {
   #of: unknown;
 
-  /** Sets the current failure. Another failure clears the set. */
+  /** Sets the current failure. If the failure has changed, forgets who was notified of the previous one. */
   of(failure: unknown): this {
     if (failure !== this.#of) this.clear();
     this.#of = failure;
     return this;
   }
 
-  /** Adds a notified node. Returns false if it was notified before. */
+  /** Adds a notified node or instance. Returns false if it was already notified. */
   note(who: Who): boolean {
     const isNew = !this.has(who);
     this.add(who);

@@ -23,8 +23,8 @@ export type Authentication =
 export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): string {
   const text = baseUrl?.trim();
   if (!text) throw new SmsError('baseUrlMissing');
-  // Refuses a variable that Node-RED has not replaced, because the value contains more than the variable. `URL` would
-  // accept it as part of a path.
+  // Refuses `${NAME}` inside a longer text, because Node-RED replaces a variable only if it is the whole value. `URL`
+  // would accept `${NAME}` as part of a path.
   if (text.includes('${') || !URL.canParse(text)) throw new SmsError('baseUrlInvalid');
   const url = new URL(text);
   const web = url.protocol === 'https:' || url.protocol === 'http:';

@@ -229,7 +229,7 @@ function prepareField(
     const wrong = reason !== '';
     if (line.text() !== reason) line.text(reason);
     line.toggle(wrong);
-    // An invalid row stays visible even if its choice is hidden, because the node refuses its value anyway.
+    // Shows an invalid row even if another choice hides it, because the node refuses the invalid value anyway.
     input.closest('.form-row').toggleClass('sms-wrong', wrong);
     const about = [...(wrong ? line : []), ...field.children('.sms-unit, .sms-hint').filter(isShown)].map(
       ({ id }) => id,

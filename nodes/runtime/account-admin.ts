@@ -36,7 +36,7 @@ import { translateError } from './texts';
 /** Maximum and default number of entries in one answer. */
 const maxEntries = 200;
 
-/** Longer search texts are cut off. */
+/** Maximum length of a search text, in characters. Longer texts are cut off. */
 const maxSearchLength = 200;
 
 /** Maximum number of phone numbers in one request. */
@@ -344,7 +344,7 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   };
 }
 
-/** Returns the start of the process in ms, if it started today. */
+/** Returns the start of the process, in ms since 1970, if it started today. */
 function startedToday(): number | undefined {
   const startedAt = Date.now() - process.uptime() * 1_000;
   return startedAt > new Date().setHours(0, 0, 0, 0) ? startedAt : undefined;

@@ -47,7 +47,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
       const key = keyOfLogin(settings);
       for (const { id, name = '', membership, connection } of nodes.values()) {
         if (id === form.id || membership instanceof SmsError || membership.key !== key) continue;
-        // If this node uses the connection settings of another node, its own settings make no difference.
+        // Reports no differences of a node whose own connection settings do not apply.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });
       }

@@ -63,8 +63,8 @@ export const badges = {
 } as const;
 
 /**
- * Formats an end in the time zone of the server, rounded up to a full minute. The result is a time for an end within a
- * day, month and day within eleven months, and otherwise a full date.
+ * Formats the end of a wait in the time zone of the server, rounded up to a full minute. The result is a time for an
+ * end within a day, month and day within eleven months, and otherwise a full date.
  */
 function formatUntil(until: number): string {
   const end = nextMinute(until);

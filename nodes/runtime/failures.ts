@@ -30,8 +30,8 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
 /** Raises an error with a flow message, and ends the input that caused the error. */
 export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
   if (input?.node !== node) {
-    // A redeploy has stopped the node that received the input. Its Catch nodes no longer exist, and it must not raise
-    // the error again.
+    // A redeploy has stopped the node that received the input, and its Catch nodes. `done` must not raise the error
+    // there again.
     if (input) input.node.error = () => {};
     node.error(error, message);
   }

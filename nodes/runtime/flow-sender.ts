@@ -142,7 +142,8 @@ export class FlowSender {
   }
 
   async #hasArrived({ stops }: Batch): Promise<boolean> {
-    // Waits until Node-RED has delivered, because Node-RED uses `setImmediate` too and its deliveries come first.
+    // Waits until Node-RED has delivered the flow messages. Node-RED uses `setImmediate` too, and its deliveries come
+    // first.
     await nextTurn();
     return stops === this.#stops || this.#areNextAlive;
   }

@@ -170,7 +170,7 @@ export class SendFields {
     for (const input of this.#variables) {
       values[input.field] = await this.#evaluate(input, message);
     }
-    // These two names are choices in the form and not content types, so an input cannot set them.
+    // `auto` and `gsm` are choices of the form and not content types, so an input cannot set them.
     if (!this.#isAutomatic && /^(?:auto|gsm)$/.test(String(values.contentType))) {
       throw new SmsError('contentType', { field: 'contentType' });
     }

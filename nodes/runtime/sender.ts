@@ -205,7 +205,7 @@ class Sender {
     const { outcome } = event;
     const { isRaised, unsent = [] } = event.origin as Origin;
     if (outcome instanceof SmsError) {
-      // The message could not be stored.
+      // Raises the error now, because an outcome that is not stored is not redelivered.
       if (!isRaised) this.#raise(event, outcome);
       return;
     }

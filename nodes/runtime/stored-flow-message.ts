@@ -50,7 +50,8 @@ function format(message: object, limitBytes: number): string | undefined {
       const text = unstoredProperties.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
-      // Omits a property that JSON cannot represent. If the property is too large, the whole flow message is too large.
+      // Omits a property that JSON cannot represent. Keeps the size of a property that is too large, because the whole
+      // flow message is then too large.
       if (minBytes <= limitBytes) minBytes = earlierMinBytes;
       return [];
     }
@@ -71,7 +72,7 @@ export function parseFlowMessage(text: string | undefined, onUnreadable: () => v
     const message: unknown = JSON.parse(text, restore);
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
   } catch {
-    // Reported below.
+    // The call below reports the unreadable text.
   }
   onUnreadable();
   return {};

@@ -6,7 +6,7 @@ import type { BatchSlice, EntryDelivery, InboxSubscriber } from './subscribers';
 /** Outgoing messages that enter the flow together. */
 export interface OutboxBatch {
   records: readonly OutboxRecord[];
-  /** The context that the node passed when it asked for the messages. `undefined`: the node did not ask. */
+  /** Value that the node passed when it requested the messages. `undefined`: the node requested none. */
   context: unknown;
   /**
    * The position of these messages among all messages that arrived together. Absent: no other messages arrived together

@@ -58,7 +58,7 @@ export class PollSubscription implements InboxSubscriber {
   readonly #options: PollSubscriptionOptions;
   readonly #onRoom: () => void;
   readonly #unacknowledged = new Map<string, Unacknowledged>();
-  /** Records that wait until fewer records are unacknowledged, by id. */
+  /** Records, by id, that wait to be sent because too many records are unacknowledged. */
   readonly #waitingDeliveries = new Map<string, EntryDelivery>();
   #isSending = false;
   #wasFull = false;
@@ -138,7 +138,8 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #sendWaiting(): void {
-    // Uses a loop instead of recursion, because giving up a record requests the next one, and there might be thousands.
+    // Uses a loop instead of recursion. Each record that becomes unhandled makes room for the next one, so thousands of
+    // calls could be nested.
     if (this.#isSending) return;
     this.#isSending = true;
     try {

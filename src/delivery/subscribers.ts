@@ -31,7 +31,7 @@ export interface EntryDelivery<K extends Kind = Kind> {
   attempt: number;
 }
 
-/** A node, as the inbox sees it. */
+/** A node that receives entries from an inbox. */
 export interface InboxSubscriber<K extends Kind = Kind> {
   /** The node's id. After a redeploy, a node with the same id receives the remaining entries of its predecessor. */
   readonly id: string;
@@ -97,7 +97,7 @@ interface Batch {
   subscriber: InboxSubscriber;
   firstEntry: Pending;
   deliveries: EntryDelivery[];
-  /** Set for entries that have just arrived. */
+  /** The group in which the entries arrived, if no node has received them before. */
   together: EntryGroup | undefined;
 }
 
@@ -121,7 +121,7 @@ export class Subscribers {
   /** Whether all entries must be distributed, because nodes were added or have been absent for too long. */
   #isForAll = false;
   #nextTurn: Timer | undefined;
-  /** Whether first attempts are being stored. */
+  /** Whether attempt numbers are being stored, which happens before the first delivery of entries. */
   #isCounting = false;
   #onDistributed: (() => void)[] = [];
 
@@ -333,7 +333,8 @@ export class Subscribers {
     let isBeingHandled = false;
     for (const [id, recipient] of [...pendingFor]) {
       const subscriber = attachedNodes.get(id);
-      // If all flows are stopped and a node has acknowledged the entry, waits until its other nodes return.
+      // If all flows are stopped and a node has acknowledged the entry, keeps the other nodes of the entry, because
+      // they might return.
       const isGone = !subscriber && !detachedNodes.has(id) && (attachedNodes.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === recipient) isBeingHandled = true;
@@ -350,8 +351,8 @@ export class Subscribers {
     for (const [id, { subscriber }] of detachedNodes) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // If no node requested the entry, one node that wants it receives it. After a restart, no node requests it again,
-    // because the service has already moved the last poll date.
+    // If no node requested the entry, one node that wants it receives it. After a restart, no node requests the entry
+    // again, because the service has already advanced the last poll date.
     return receivingNodes.length === 0 && pendingFor.size === 0 ? wantingNodes.slice(0, 1) : receivingNodes;
   }
 

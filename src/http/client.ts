@@ -136,7 +136,7 @@ export class Client {
     }
   }
 
-  /** @param request the parts in which the request differs from a read without parameters */
+  /** @param request the properties that differ from those of a read without parameters */
   #call(request: Request, options: CallOptions): Promise<Answer> {
     const { method, timeoutMs } = this.#options;
     return this.#exchange({ method, timeoutMs, parameters: [], effect: 'read', ...request, ...options });
@@ -150,7 +150,7 @@ type Parse<Result> = (...encoded: Encoded) => Result;
 /** An answer contains only one message (§4.2). */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
-/** Reads the body of a refused send, which can be the XML of §2.2. */
+/** Reads the body of a refused send, which can be the XML of §2.2. Returns `undefined` for any other body. */
 function tryToRead({ bytes, contentType }: Answer, parse: Parse<SendResponse>): SendResponse | undefined {
   try {
     return parse(bytes, contentType);

@@ -185,7 +185,8 @@ class WorkingFamily {
  *
  * - After a reset, undici treats an answer without a length as complete. It recognises a reset by the error code, so
  *   the code is replaced.
- * - It decodes status lines as UTF-8, and so loses Latin-1 characters.
+ * - undici decodes status lines as UTF-8, and so loses Latin-1 characters. A Latin-1 status line is therefore rewritten
+ *   in UTF-8.
  */
 function adaptSocket(socket: Socket): void {
   socket.on('error', (error: NodeJS.ErrnoException) => {

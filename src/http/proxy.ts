@@ -17,7 +17,7 @@ export interface ProxyRules {
   /** Whether upper-case variables take precedence. */
   favourUpperCase?: boolean;
   lowerCaseOnly?: boolean;
-  /** Ignores the variables of npm, such as `npm_config_proxy`. */
+  /** Whether the variables of npm are ignored, such as `npm_config_proxy`. */
   excludeNpm?: boolean;
 }
 

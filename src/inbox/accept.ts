@@ -19,7 +19,7 @@ import {
   type Verdict,
 } from './identity';
 
-/** The parts of an inbox that its steps use. */
+/** The parts of an inbox that the steps in this file use. */
 export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 
 /**
@@ -38,13 +38,13 @@ export type Arrival = Destination &
      * Collects the new entries, so that the caller can deliver them. Absent: they are delivered to the nodes directly.
      */
     collectedEntries?: Pending[];
-    /** Text of the records that was saved ahead. It is removed when the records are stored. */
+    /** The text with which the answer was saved before its commit. It is removed when the records are stored. */
     savedAnswer?: PendingWrite | undefined;
     /** An earlier process received these records. It might have committed them, or delivered them without the store. */
     isRecovered?: true;
   };
 
-/** A record that is not matched with sent messages. */
+/** A record that is still to be matched with sent messages. */
 interface UnmatchedRecord {
   readonly event: RecordOfKind;
   readonly identity: Identity;
@@ -78,8 +78,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
     return { event, identity: identify(event), consent, correlation: context.correlator?.(event), arrival };
   });
   const mayAnswer = candidates.some(({ correlation }) => correlation?.mayAnswer);
-  // Refuses a callback, because the service repeats it. Accepts a polled record, because the service does not return it
-  // again.
+  // While the store fails, refuses callbacks, because the service repeats them. Postpones recovered records, because
+  // they are still saved. Accepts polled records, because the service does not return them again.
   const whileFailing: WhileFailing = via === 'callback' ? 'refuse' : isRecovered ? 'postpone' : 'apply';
   const step: Step<Verdict[]> = {
     keys: candidates.flatMap(({ identity, correlation }) => [...identity.keys, ...(correlation?.keys ?? [])]),
@@ -88,8 +88,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
       const effects = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(context, candidates));
-        // If the step is not written, a later step removes the saved text, because the text must stay until the store
-        // has committed the records.
+        // Removes the saved text only when the store has committed the records. If this step ran without the store, a
+        // later step removes the text.
         if (isWritten) arrival.savedAnswer?.remove();
         else if (arrival.savedAnswer)
           context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedAnswer?.remove() });
@@ -143,7 +143,7 @@ function changeConsent(
 
 /**
  * Creates a step that runs when the store works again. It matches records that were delivered without the store, and
- * ends their reply requests and reports.
+ * ends the reply requests and reports that these records answer.
  */
 function createLateMatch(context: InboxParts, candidates: readonly UnmatchedRecord[]): Step<void> {
   const isUnmatched = ({ identity }: UnmatchedRecord, readKey: ReadKey) =>
@@ -193,7 +193,10 @@ export function distributeGroup(
   subscribers.distribute(newEntries);
 }
 
-/** Judges one record and makes its changes. Returns the effect, which adds a new entry to `fresh`. */
+/**
+ * Judges one record and adds its changes. Returns the effect, which adds the new entry, if there is one, to
+ * `newEntries`.
+ */
 function acceptRecord(
   context: InboxContext,
   candidate: Candidate,
@@ -207,7 +210,10 @@ function acceptRecord(
   const isNew = verdict === 'new';
   const notedAnswer = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';
-  /** The polled copy, if it is unhandled because no node receives its kind. The called node receives it instead. */
+  /**
+   * The polled copy of this record, if it is unhandled because no node receives its kind. The called node then receives
+   * the record.
+   */
   let unhandledCopy: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {
     const { address } = arrival;
@@ -254,9 +260,10 @@ function acceptRecord(
 }
 
 /**
- * Withholds an entry from the nodes until the outcome of the message that it might answer is known.
+ * Withholds an entry from the nodes while the outcome of a message that the entry might answer is unknown. Afterwards,
+ * matches the entry and delivers it.
  *
- * @param knownCorrelation absent: the function determines it
+ * @param knownCorrelation correlation of the entry; absent: the function determines it
  */
 export function holdBack(context: InboxContext, pending: Pending, knownCorrelation?: Correlation): void {
   const { entry } = pending;
@@ -276,7 +283,7 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
     decide(readKey, changes) {
       const { isHeldBack, ...entry } = latest(pending.entry, changes);
       const isWaiting = isHeldBack && entries.get(id) === pending && !changes.drop.has(id);
-      // An entry of an incomplete inbox stays held back, so that it is matched after the import.
+      // Does nothing if data might still be imported. The entry stays held back, and is matched after the import.
       if (!isWaiting || (context.isIncomplete && context.journal.isOpen)) return () => {};
       const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } =
         correlation?.correlate(readKey, changes) ?? entry;
@@ -296,8 +303,8 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
 }
 
 /**
- * Ends a polled entry that every filter leaves out, as soon as the store works. Does nothing if a node that wants the
- * entry has attached in the meantime.
+ * Ends a polled entry that no node wants, as soon as the store works. Does nothing if a node that wants the entry has
+ * attached in the meantime.
  */
 export function leaveOut(parts: InboxParts, pending: Pending): void {
   const { id } = pending.entry;
@@ -314,8 +321,8 @@ export function leaveOut(parts: InboxParts, pending: Pending): void {
 }
 
 /**
- * Creates the decision about a polled entry that every filter leaves out. If the service has called back with a copy,
- * the called node receives the entry. Otherwise, the entry is dropped, and a called-back copy that arrives later is
+ * Creates the `decide` of a step for a polled entry that no node wants. If the service has called back with a copy, the
+ * called node receives the entry. Otherwise, the entry is dropped, and a called-back copy that arrives later is
  * delivered.
  */
 function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
@@ -338,8 +345,8 @@ function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, 
 }
 
 /**
- * Returns whether no node receives a polled record, although the record is not unhandled. Either every filter leaves it
- * out, or a reply request or a report has used it and no node wants it.
+ * Returns whether a polled record ends without reaching a node and without becoming unhandled. Either every filter
+ * leaves it out, or a reply request or a report has used it and no node wants it.
  */
 function isLeftOut(
   { subscribers }: InboxParts,

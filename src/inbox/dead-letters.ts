@@ -14,7 +14,7 @@ const retentionMs = 7 * 24 * 3_600_000;
 const maxRecords = 10_000;
 const sweepMs = 3_600_000;
 
-/** Earlier times mean that the clock was not set yet. Without a battery, a clock starts in 1970. */
+/** A time before this means that the clock was not set yet. Without a battery, a clock starts in 1970. */
 const minTime = Date.UTC(2020, 0, 1);
 
 interface DatedRecord {
@@ -101,7 +101,10 @@ export class DeadLetters {
     return this.#reportedKinds.note(entry.kind);
   }
 
-  /** Finds the polled copy of a message that no node receives, unless these changes drop it. */
+  /**
+   * Finds the polled copy of a record that became unhandled because no node receives its kind. Ignores a copy that
+   * `changes` drops.
+   */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
     for (const { item } of this.#records.values()) {
       if (item.node !== '' || item.address || item.kind !== kind || changes.drop.has(item.id)) continue;

@@ -114,13 +114,16 @@ export class Pending {
   entry: Entry;
   readonly identity: Identity;
   /**
-   * Nodes that have not acknowledged the entry, by id. The value is the node object that received the entry. It does
-   * not equal a redeployed node with the same id. It is `undefined` while the node is not attached.
+   * Nodes that have not acknowledged the entry, by id. The value is the node object that received the entry, or
+   * `undefined` while the node is not attached. A redeployed node with the same id is another object.
    */
   readonly pendingFor = new Map<string, object | undefined>();
   /** Number of nodes that have acknowledged the entry. */
   acknowledgements = 0;
-  /** Attempt number of the first delivery to a node that attaches after the entry arrived or was found. */
+  /**
+   * Attempt number of the first delivery to a node that attaches after the entry arrived, or after the entry was found
+   * in the store.
+   */
   firstAttempt: number;
   /** Whether no node has received the entry yet, although its first attempt is stored. */
   isNew = false;

@@ -20,7 +20,10 @@ export interface Identity {
 const textPrefix = 'text:';
 const changePrefix = 'change:';
 
-/** A date. If the text has no fraction of a second (`exact` is false), only the second counts. */
+/**
+ * Date of a message, in ms since 1970. `exact`: it was received with a fraction of a second. Two dates that are not
+ * both exact are equal within the same second.
+ */
 type Instant = { ms: number; exact: boolean };
 
 /** A callback that was answered as a duplicate of a polled record. */
@@ -100,8 +103,8 @@ export function identify({ kind, record }: RecordOfKind): Identity {
 }
 
 /**
- * Judges whether a record was seen before, and remembers it. If two records have identifiers, only these count. A
- * message without an identifier (XMLv3, §6.4) is recognised by sender, body and date.
+ * Judges whether a record was seen before, and remembers it. If both records have identifiers, only the identifiers are
+ * compared. A message without an identifier (XMLv3, §6.4) is recognised by sender, body and date.
  */
 export function judge(
   { clock, journal, dedupeMs }: Memory,
@@ -122,8 +125,8 @@ export function judge(
   const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
   if (id !== undefined && (!seenId || (polled && !seenId.polled)))
     remember.set(id, { at: seenId ? rememberedId.at : now, forMs, value: JSON.stringify({ polled }) });
-  // Continues for a duplicate, because a form callback delivers a message without its date (§6.4). Remembers the date
-  // of this copy, so that copies without an identifier are recognised.
+  // Also remembers sender, body and date of a duplicate. The first copy might be a form callback, which has no date
+  // (§6.4), and a later copy might have no identifier.
   if (!text || verdict === 'repeated') return verdict ?? 'new';
 
   const rememberedText = recall(text.key);
@@ -191,7 +194,7 @@ export function noteCallback(
   const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
   if (!wasPolled || recollection.callback) return;
   note({ callback }, identity, recollection, changes);
-  // Flushes the note, because the service does not call again.
+  // Flushes the note, because the service does not repeat this callback.
   changes.firm = true;
 }
 

@@ -22,9 +22,9 @@ const maxPeriods = 16;
 const skewByClock = new WeakMap<Clock, ClockSkew>();
 
 /**
- * Corrects the ages of values that were remembered before the clock was set. The age of a value of this process follows
- * the elapsed time. A value from the future must be older than the last clock change, or than the process, so its age
- * counts from there.
+ * Corrects the ages of remembered values after the clock was set. If this process remembered the value, its age is the
+ * time that has elapsed. If the time of a value is in the future, the value is older than the last clock change, or
+ * else older than this process. Its age then counts from that change, or from the start of the process.
  */
 export class ClockSkew {
   readonly #clock: Clock;
@@ -50,7 +50,8 @@ export class ClockSkew {
   }
 
   /**
-   * Corrects a value as if the clock had always shown the time as it does now.
+   * Corrects the start of a value by the clock changes since then. A start in the future becomes {@link setAt}, unless
+   * the store is shared.
    *
    * @param isShared true if other processes, whose clocks can be ahead, also write to the store
    * @param now result of {@link noteChange}
@@ -61,10 +62,7 @@ export class ClockSkew {
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /**
-   * Corrects a time, in ms since 1970, as if the clock had always shown the time as it does now. A time in the future
-   * stays.
-   */
+  /** Corrects a time, in ms since 1970, by the clock changes since then. Does not change a time in the future. */
   timeOf(at: number): number {
     this.noteChange();
     return this.#correctedTime(at);
@@ -73,7 +71,7 @@ export class ClockSkew {
   #correctedTime(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#earlierPeriods) {
-      // Includes times just outside the period, because smaller clock changes were ignored.
+      // Includes times just outside the period, because clock changes below {@link minSetMs} are ignored.
       if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return at + byMs;
@@ -89,7 +87,7 @@ export class ClockSkew {
     return read.at > remembered.at || now - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
-  /** Corrects a value for the store. Returns `undefined` if the time of the value is over. */
+  /** Corrects a value for the store. Returns `undefined` if the value has expired. */
   renew(remembered: Remembered): Remembered | undefined {
     const { at, forMs } = this.read(remembered);
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);

@@ -28,7 +28,7 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error if the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /** Called after steps or a reading of the store, when their effects have run. */
+  /** Called after the journal has opened the store, passed on claimed items or run steps, when the effects have run. */
   onSteps?(): void;
   /** Called when damaged data was found in the store and quarantined. The error contains none of the data. */
   onDamaged?(error: SmsError): void;
@@ -298,7 +298,8 @@ export class Journal {
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.removePostponed(), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Runs these steps before the first sweep, because saved texts are compared with all remembered values.
+    // Runs the replayed steps before the first sweep. They look up records in the remembered values, and a sweep
+    // removes expired values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
   }
 
@@ -343,7 +344,7 @@ export class Journal {
       };
       await this.#options.prepare?.(events);
       const recoveredState = await this.#options.store.open(events);
-      // Changes nothing if the store has failed again in the meantime.
+      // Does not change the mode if the store has failed again while it was being opened.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
       return recoveredState;
@@ -354,8 +355,9 @@ export class Journal {
   }
 
   /**
-   * Handles items that are missing from the store. Usually another process has claimed them, so changes from the time
-   * of the failure must not restore them. After a reset, the store has lost them, so they are stored again.
+   * Handles items of this process that are missing from the store. If `isReset`, the store has lost them, so they are
+   * stored again. Otherwise, if the store is shared, another process has claimed them. Changes from the time of the
+   * failure must then not restore them.
    */
   #reconcile(missingIds: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
@@ -406,7 +408,7 @@ export class Journal {
   /** Requests that a lapsed store is opened again before anything else. Returns whether this can help. */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // Requests nothing more, because calls that were running when the store lapsed all report the same lapse.
+    // Requests nothing more, because all calls that were running when the store lapsed report the same lapse.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');
@@ -432,7 +434,10 @@ export class Journal {
     if (earlierFailure?.message !== this.failure.message) this.#options.onStore(this.failure);
   }
 
-  /** At the start of an outage, opens the store again immediately. Steps that need it wait for a short time. */
+  /**
+   * At the start of an outage, a shared store is opened again immediately. Steps that need the store wait for up to
+   * {@link sharedGraceMs}.
+   */
   #noteOutage(): void {
     const isNew = this.clock.elapsed() - this.#lastFailedAt > newOutageMs;
     this.#lastFailedAt = this.clock.elapsed();

@@ -27,7 +27,7 @@ export interface Step<Result> {
 /**
  * Creates a step that reads nothing. While the store fails, the step is applied and written later.
  *
- * @param effect the effect
+ * @param effect runs once after the change is written, or applied without the store
  */
 export function createChange(change: (changes: Changes) => void, effect = () => {}): Step<void> {
   return {
@@ -50,7 +50,7 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
   };
 }
 
-/** Adds an effect to a step: `change` runs as soon as the step is written. */
+/** Returns a step whose result is the result of `step`, converted by `change`. */
 export function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
     ...step,
@@ -81,7 +81,10 @@ export interface Participant {
   receiveItems(items: readonly Item[], isOpening: boolean): void | Promise<void>;
   /** Returns the names (see `Item.subscribers`) whose items this process can claim now. */
   wantedNames(): readonly string[];
-  /** Returns whether it can use an item. If not, the store quarantines the item. Absent: it can use every item. */
+  /**
+   * Returns whether the participant can use an item. If not, the store quarantines the item. Absent: it can use every
+   * item.
+   */
   isReadable?(item: Item): boolean;
   /**
    * Accepts a text that an earlier process saved (see {@link Journal.saveAhead}). Returns whether the text belongs to
@@ -94,8 +97,8 @@ export interface Participant {
    */
   merge?(key: string, versions: Versions): Remembered;
   /**
-   * Returns an item of this participant, or `undefined` if it has forgotten the item. The journal stores the item again
-   * if the store has lost it.
+   * Returns an item of this participant, or `undefined` if the participant has forgotten it. The journal stores the
+   * item again if the store has lost it.
    */
   itemOf?(id: string): Item | undefined;
   /** Called when another process has claimed an item, even if the item belongs to another participant. */

@@ -63,12 +63,12 @@ export class StepWriter {
     this.#skew = skew;
   }
 
-  /** Whether this process has kept an item, with or without the store, or has found it. */
+  /** Whether an item is in the store or in the unsaved changes, as far as this process knows. */
   hasKept(id: string): boolean {
     return this.storedIds.has(id) || this.#unsaved.keep.has(id);
   }
 
-  /** Whether an item was dropped without the store. */
+  /** Whether the unsaved changes drop an item. */
   isDropped(id: string): boolean {
     return this.#unsaved.drop.has(id);
   }
@@ -84,7 +84,7 @@ export class StepWriter {
     return isOpening ? [...formerIds].filter((id) => !this.storedIds.has(id)) : [];
   }
 
-  /** Discards changes of an item that another process has claimed. */
+  /** Discards the unsaved change of an item that another process has claimed. */
   disown(id: string): void {
     this.#unsaved.keep.delete(id);
   }
@@ -152,8 +152,8 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // Drops the conditions of the step: its effects have already run, so it is written even if another process has
-    // changed its keys or reached a limit.
+    // Drops the compared keys and the limits of the step. Its effects have already run, so it is written even if
+    // another process has changed a key or reached a limit.
     this.#unsaved.compare.clear();
     for (const [key, count] of this.#unsaved.count) this.#unsaved.count.set(key, { ...count, limits: [] });
   }

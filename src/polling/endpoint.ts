@@ -19,7 +19,7 @@ export interface PollSettings {
   dedupeMs: number;
 }
 
-/** A member whose login and settings a poll uses. */
+/** The settings and the client of an account member, with which the member polls. */
 export interface Poller {
   readonly settings: PollSettings;
   readonly client: Client;
@@ -68,11 +68,11 @@ export interface EndpointHost {
   readonly members: ReadonlySet<Poller>;
   /** Settings that apply while the endpoint has no watcher. */
   readonly settings: PollSettings | undefined;
-  /** Returns the reason why answers cannot be stored now. */
+  /** Returns the reason why answers cannot be stored now, or `undefined` if they can. */
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
   /**
-   * Resolves when answers can be stored and matched. Returns the member or, if it has left, another one.
+   * Resolves when answers can be stored and matched: with `member`, or with another member if `member` has left.
    *
    * @throws SmsError `SMS_STORE` if answers cannot be stored, `SMS_CLOSED` if the account has no members
    */
@@ -242,8 +242,8 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Does not report that the answer of an outbox poll is saved, because the poll loop would then poll again before
-      // the interval has passed.
+      // Does not pass on the events of an outbox poll. The poll loop polls again as soon as an answer is saved, but
+      // outbox polls must keep their interval.
       return host.inboxOf(poller).accept(arrival, isSequential ? {} : events);
     };
     return host.polls.track((onAnswer) => {
@@ -258,7 +258,7 @@ export class Endpoint {
     if (state.name !== previousState.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failure = state.name === 'failing' ? state.error : undefined;
-    // Notifies of each part separately, because the store can fail and recover while the service still fails.
+    // Notifies of service and store separately, because the store can fail and recover while the service still fails.
     const part = failure?.code === 'SMS_STORE' ? 'store' : 'service';
     const isNew = failure !== undefined && this.#notices.note(part);
     const hasRecovered = !failure && state.name !== 'paused' && this.#notices.size > 0;

@@ -73,13 +73,14 @@ export class PollLoop {
   #state: PollState = { name: 'connecting' };
   #isStarted = false;
   #pauseState: PollState | undefined;
+  /** Number of workers: running calls of `#work`, each with at most one poll in flight. */
   #workers = 0;
   #inFlight = 0;
   /** Polls whose answers are saved, but not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
    * Outcome of a poll that found nothing new after the loop had already continued. Kept until the loop has paused
-   * because of it, or a newer poll ends.
+   * because of this outcome, or a newer poll ends.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
@@ -145,7 +146,7 @@ export class PollLoop {
     wake(this.#resumeWaits);
     if (!this.#isStarted) return;
     if (this.#failure) {
-      // Continues the failure and its delay.
+      // Shows the failure again. The delay after the failure still runs.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
@@ -153,7 +154,9 @@ export class PollLoop {
     }
   }
 
-  /** Ends a pause, because a node wants a shorter one. */
+  /**
+   * Ends a pause early, because a node wants a shorter one. Does not end a delay after failures or repeated answers.
+   */
   nudge(): void {
     if (!this.#isBackingOff) wake(this.#pauseEnds);
   }
@@ -171,8 +174,8 @@ export class PollLoop {
           await this.#sleep(this.#resumeWaits);
           continue;
         }
-        // Polls less far ahead while the loop backs off, because it must know whether an answer contained new records
-        // before it polls again.
+        // Polls less far ahead while the loop backs off, because the loop must know whether an answer contained new
+        // records before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#pollsBeingStored.size >= Math.max(1, max)) {
           // Ends this worker, because another worker, whose poll is in flight, continues the loop.
@@ -207,7 +210,8 @@ export class PollLoop {
         }
       }
     } finally {
-      // Runs in the same turn, so that the last of several workers that end together knows that it is the last.
+      // Counts down in the same turn of the event loop, so that the last of several workers that end together knows
+      // that it is the last.
       this.#workers--;
     }
   }
@@ -228,7 +232,7 @@ export class PollLoop {
   }
 
   async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
-    // Counts polls that were in flight at the same time as one.
+    // Computes the number before the poll, so that simultaneous polls with known records count as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
@@ -274,7 +278,9 @@ export class PollLoop {
     return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 
-  /** Resolves after `delayMs`, or when woken. If `delayMs` is absent, only when woken. */
+  /**
+   * Resolves after `delayMs`, or earlier if {@link wake} ends the wait. Without `delayMs`, only {@link wake} ends it.
+   */
   #sleep(sleepers: Set<() => void>, delayMs?: number): Promise<void> {
     return new Promise((resolve) => {
       let timer: Timer | undefined;

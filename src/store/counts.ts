@@ -71,7 +71,8 @@ export function addCount(
   for (const [at, number] of changes) {
     const lastTime = times.at(-1);
     if (number < 0) remove(times, at, -number, windowMs / partsOfWindow);
-    // The last time might be later, because another machine has a different clock. The message then counts longer.
+    // The last time might be later than `at`, because another machine has a different clock. The message then counts
+    // from the later time.
     else if (lastTime && lastTime[0] >= at) lastTime[1] += number;
     else times.push([at, number]);
   }
@@ -81,7 +82,7 @@ export function addCount(
   return { at: now, forMs: storedMs(windowMs), value: text };
 }
 
-/** Joins the counts of two steps. The limits of the later step allow for the changes of the earlier step. */
+/** Joins the counts of two steps. Lowers the limits of the later step by the messages that the earlier step adds. */
 export function joinCounts(earlierCount: Count | undefined, laterCount: Count): Count {
   if (!earlierCount) return laterCount;
   const limits = new Map(earlierCount.limits.map(({ since, max }) => [since, max]));
@@ -109,7 +110,7 @@ export function sumAfter(times: readonly Counted[], since: number): number {
 function remove(times: Counted[], removedAt: number, number: number, partMs: number): void {
   let remainingCount = number;
   for (const time of times) {
-    // Merged times are stored under the latest time.
+    // Also finds a merged time, which is stored under the latest of its times.
     if (time[0] < removedAt || time[0] - removedAt >= partMs) continue;
     const difference = Math.min(remainingCount, time[1]);
     time[1] -= difference;

@@ -118,12 +118,12 @@ export class DiskStore implements Store {
   readonly #undo: UndoFile;
   #database: Database | undefined;
   #events: StoreEvents | undefined;
-  /** Identity of the file that exists for as long as the database does. */
+  /** Inode of {@link Database.file} when the database was opened. */
   #inode: number | undefined;
   /** Whether the files of the store were deleted or moved while it was open. */
   #isDeleted = false;
   #hasFailed = false;
-  /** Key at which the next sweep continues. Absent at the start of a round. */
+  /** Key at which the next sweep continues. Absent: the next sweep begins at the first key. */
   #nextSweepKey: string | undefined;
 
   /**
@@ -184,7 +184,8 @@ export class DiskStore implements Store {
       [rememberedPrefix + key, formatRemembered(mark)],
       [clearingKey, key],
     ];
-    // From here on, all other data is treated as dropped, although dropping it takes several writes.
+    // After this write, all other data counts as dropped. If the process ends before it is removed, the next opening
+    // removes the rest.
     await this.#requireDatabase().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }
@@ -299,7 +300,10 @@ function keyAfter(page: readonly [string, string][]): string | undefined {
   return key && `${key}\0`;
 }
 
-/** Checks that the disk has room for more than a few messages, so that not every step fails on a full disk. */
+/**
+ * Checks after a failure that the disk has room for more than a few messages. Otherwise, the store would open, and then
+ * fail again with almost every step.
+ */
 async function probe(database: Database): Promise<void> {
   const key = `${unreadablePrefix}probe`;
   await database.write([[key, 'x'.repeat(probeLength)]], { isFlushed: true });

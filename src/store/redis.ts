@@ -32,7 +32,7 @@ export interface RedisTiming {
   aliveMs: number;
   /** Time between two heartbeats. */
   heartbeatMs: number;
-  /** Time after its connection during which an instance waits for other instances to return from a common outage. */
+  /** Time for which an instance that has just connected waits for other instances to return from a common outage. */
   graceMs: number;
   /** Time for which unclaimed items of a dead instance are reserved for instances that might return. */
   reservedMs: number;

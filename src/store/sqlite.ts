@@ -23,8 +23,8 @@ export const sqlite: Engine = {
  */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // Replaces the options of the process, because a thread refuses some of them. Hides only the warning that
-  // `node:sqlite` is experimental.
+  // Does not inherit the Node.js options of the process, because a thread refuses some of them. The only option hides
+  // the warning that `node:sqlite` is experimental.
   const worker = new Worker(__filename, {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     workerData: threadName,

@@ -200,10 +200,10 @@ export interface Store {
    * Commits one atomic step. When it resolves, the kept items and remembered values survive the process if the store is
    * durable.
    *
-   * @param recalled values that the step depends on, as `recall` returned them. A shared store compares the values that
-   * change
+   * @param recalled values that the step depends on, as `recall` returned them. A shared store compares them with its
+   *   current values
    * @throws StoreConflict if another process has changed a compared value, or has reached a limit of {@link
-   * Changes.count}
+   *   Changes.count}
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**

@@ -58,7 +58,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   return readForm(fields);
 }
 
-/** Trims white space that surrounded the form, and decodes values that the other body parser left escaped. */
+/** Trims names and values, but not the body. Decodes values that another body parser has left escaped. */
 function readParsed([name, value]: Field): Field {
   return [name.trim(), name.trim() === 'body' ? decodeMarked(value) : decodeMarked(value).trim()];
 }

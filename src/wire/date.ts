@@ -41,7 +41,7 @@ export function readIsoDate(text: string): { instant: number; isLocal: boolean }
 }
 
 /**
- * Whether a date has this day of the month. Differs if the month lacks that day, because `Date` rolls over into the
+ * Whether a date has this day of the month. False if the month lacks that day, because `Date` then rolls over into the
  * next month.
  */
 function isDay(date: string, day: string | undefined): boolean {
