@@ -16,6 +16,7 @@ export interface ProxyRules {
   mode?: 'strict' | 'legacy';
   /** Whether upper-case variables take precedence. */
   favourUpperCase?: boolean;
+  /** Whether upper-case variables are ignored, except in `legacy` mode. */
   lowerCaseOnly?: boolean;
   /** Whether the variables of npm are ignored, such as `npm_config_proxy`. */
   excludeNpm?: boolean;
@@ -52,7 +53,7 @@ function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | u
   const mode = /^(?:legacy|strict)$/.exec(env.NR_PROXY_MODE ?? '')?.[0] ?? rules.mode;
   const isLegacy = mode === 'legacy';
   const readVariable = (name: string): string | undefined => {
-    const upper = rules.lowerCaseOnly ? undefined : env[name.toUpperCase()];
+    const upper = rules.lowerCaseOnly && !isLegacy ? undefined : env[name.toUpperCase()];
     return rules.favourUpperCase || isLegacy ? upper || env[name] : env[name] || upper;
   };
   const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : readVariable(`npm_config_${name}`));

@@ -6,6 +6,7 @@ import { createConnections } from '../../../src/http/connections';
 import { ProxyFailure } from '../../../src/http/failure';
 import { findProxy, type ProxyRules } from '../../../src/http/proxy';
 import { createTunnel } from '../../../src/http/tunnel';
+import fc from '../../fast-check';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import {
@@ -16,6 +17,10 @@ import {
   startSocketService,
 } from '../raw-service';
 import { Caller, createTimeouts, failure, readEcho } from './exchange-caller';
+
+const { getProxyForUrl } = require('@node-red/nodes/core/network/lib/proxyHelper') as {
+  getProxyForUrl(url: string, rules: ProxyRules & { env: object }): string;
+};
 
 describe('a proxy', () => {
   const closing = new Closing();
@@ -156,11 +161,11 @@ describe('a proxy', () => {
   });
 
   describe('a proxy in the environment', () => {
+    const clear = () => {
+      for (const name of Object.keys(process.env)) if (/proxy/i.test(name)) delete process.env[name];
+    };
     beforeEach(() => {
       const before = { ...process.env };
-      const clear = () => {
-        for (const name of Object.keys(process.env)) if (/proxy/i.test(name)) delete process.env[name];
-      };
       clear();
       closing.add(clear, () => {
         clear();
@@ -168,52 +173,41 @@ describe('a proxy', () => {
       });
     });
 
-    /** Environments, and the proxy that nodes of Node-RED find in them. */
-    const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
-      ['no proxy of another scheme', { http_proxy: 'http://a.test' }, {}, undefined],
-      ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
-      ['no SOCKS proxy', { all_proxy: 'socks5://a.test' }, {}, undefined],
-      ['npm_config_proxy', { npm_config_proxy: 'http://a.test', all_proxy: 'http://b.test' }, {}, 'a.test'],
-      [
-        'https_proxy before npm_config_proxy',
-        { npm_config_proxy: 'http://a.test', HTTPS_PROXY: 'b.test' },
-        {},
-        'b.test',
-      ],
-      ['npm_config_https_proxy first', { npm_config_https_proxy: 'a.test', https_proxy: 'b.test' }, {}, 'a.test'],
-      ['no variables of npm', { npm_config_proxy: 'http://a.test' }, { excludeNpm: true }, undefined],
-      ['npm_config_no_proxy', { all_proxy: 'a.test', npm_config_no_proxy: 'sms.test' }, {}, undefined],
-      ['lower case first', { https_proxy: 'a.test', HTTPS_PROXY: 'b.test' }, {}, 'a.test'],
-      ['upper case first', { https_proxy: 'a.test', HTTPS_PROXY: 'b.test' }, { favourUpperCase: true }, 'b.test'],
-      ['lower case only', { HTTPS_PROXY: 'b.test' }, { lowerCaseOnly: true }, undefined],
-      ['http_proxy in legacy mode', { http_proxy: 'a.test', https_proxy: 'b.test' }, { mode: 'legacy' }, 'a.test'],
-      ['parts of addresses in legacy mode', { http_proxy: 'a.test', no_proxy: 'sms' }, { mode: 'legacy' }, undefined],
-      ['NR_PROXY_MODE', { http_proxy: 'a.test', NR_PROXY_MODE: 'legacy' }, {}, 'a.test'],
-    ];
-    for (const [title, env, rules, proxy] of cases) {
-      it(`is found by the rules of Node-RED: ${title}`, () => {
-        Object.assign(process.env, env);
-        assert.equal(findProxy('https://sms.test', undefined, rules)?.url.hostname, proxy);
-      });
-    }
-  });
+    it('is the one that nodes of Node-RED find', () => {
+      const proxies = fc.constantFrom('a.test', 'http://b.test:3128', 'https://c.test');
+      const exceptions = fc.constantFrom(
+        ...['*', 'SMS.Example.com', 'other.test,sms.example.com', 'example.com', '.example.com', '*.example.com'],
+        ...['*example.com', 'sms.example.com:443', 'sms.example.com:8443', '[::1]', 'sms'],
+      );
+      const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy', 'npm_config_proxy']
+        .flatMap((name) => [name, `npm_config_${name}`, name.toUpperCase()])
+        .map((name) => [name, /no_proxy/i.test(name) ? exceptions : proxies] as const);
+      const environments = fc.record(Object.fromEntries(names), { requiredKeys: [] });
+      const addresses = fc.constantFrom(
+        ...['https://sms.example.com', 'http://sms.example.com', 'https://example.com', 'https://sms-example.com'],
+        ...['https://sms.example.com.test', 'http://[::1]:1880'],
+      );
+      const flag = fc.boolean();
+      const rules = fc.record(
+        { mode: fc.constantFrom('strict', 'legacy'), favourUpperCase: flag, lowerCaseOnly: flag, excludeNpm: flag },
+        { requiredKeys: [] },
+      );
+      fc.assert(
+        fc.property(environments, rules, addresses, (env, rule, baseUrl) => {
+          clear();
+          Object.assign(process.env, env);
+          const [, host] = /^(?:https?:\/\/)?([^:]+)/.exec(getProxyForUrl(baseUrl, { ...rule, env })) ?? [];
+          assert.equal(findProxy(baseUrl, undefined, rule)?.url.hostname, host);
+        }),
+        { numRuns: 2_000 },
+      );
+    });
 
-  it('is not used for hosts in no_proxy, as in nodes of Node-RED', () => {
-    for (const [noProxy, baseUrl, isLeftOut] of [
-      ['*', 'https://sms.example.com', true],
-      ['SMS.Example.com', 'https://sms.example.com', true],
-      ['other.test|sms.example.com', 'https://sms.example.com', true],
-      ['example.com', 'https://sms.example.com', false],
-      ['.example.com', 'https://sms.example.com', true],
-      ['*.example.com', 'https://sms.example.com', true],
-      ['.example.com', 'https://example.com', false],
-      ['*example.com', 'https://sms-example.com', true],
-      ['sms.example.com:443', 'https://sms.example.com', true],
-      ['sms.example.com:8443', 'https://sms.example.com', false],
-      ['[::1]', 'http://[::1]:1880', true],
-    ] as const) {
-      const proxy = findProxy(baseUrl, { url: 'http://proxy.test', noProxy: noProxy.split('|') });
-      assert.equal(proxy === undefined, isLeftOut, `${noProxy} ${baseUrl}`);
-    }
+    it('is not a SOCKS proxy, and NR_PROXY_MODE takes precedence over settings.js', () => {
+      process.env.all_proxy = 'socks5://a.test';
+      assert.equal(findProxy('https://sms.test'), undefined);
+      Object.assign(process.env, { http_proxy: 'b.test', NR_PROXY_MODE: 'legacy' });
+      assert.equal(findProxy('https://sms.test', undefined, { mode: 'strict' })?.url.hostname, 'b.test');
+    });
   });
 });
