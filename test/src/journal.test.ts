@@ -189,19 +189,6 @@ describe('Journal', () => {
       }
     });
 
-    it('can read keys that depend on values it has read', async () => {
-      await journal.ready();
-      for (const key of ['first', 'second']) await journal.run(append(key));
-      const lookAtBoth = {
-        ...look('first'),
-        decide: (readKey: ReadKey) => {
-          const values = readKey('first') && readKey('second')?.value;
-          return () => values;
-        },
-      };
-      assert.equal(await journal.run(lookAtBoth), 'x');
-    });
-
     for (const [size, count, bytes, maxPerTurn] of [
       ['256 steps', 1_000, 0, 256],
       ['about 1 MB', 20, 250_000, 5],
