@@ -3,19 +3,17 @@ import { runChaos } from '../test/chaos';
 import type { Account } from '../test/chaos/rules';
 import { readCommand, refuse } from './command-line';
 
-const usage = `Usage: npm run chaos -- [--seed 1] [--minutes 10] [--runs 1] [--log]
+const usage = `Usage: npm run chaos -- [--seed 1] [--minutes 10] [--runs 1]
 
   --seed     seed of the faults and their times; further runs use the following seeds
   --minutes  duration of a run
-  --runs     number of runs
-  --log      print the log of Node-RED if a promise is broken`;
+  --runs     number of runs`;
 
 const { values } = readCommand(usage, {
   options: {
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '10' },
     runs: { type: 'string', default: '1' },
-    log: { type: 'boolean', default: false },
   },
 });
 
@@ -38,14 +36,10 @@ async function main(): Promise<void> {
   let failures = 0;
   for (let seed = firstSeed; seed < firstSeed + readNumber('runs'); seed++) {
     console.log(`seed ${seed}, ${values.minutes} minutes`);
-    const account = await runChaos({
-      seed,
-      minutes: readNumber('minutes'),
-      log: (line) => console.log(line),
-    });
-    console.log(describe(account));
+    const account = await runChaos({ seed, minutes: readNumber('minutes'), log: console.log });
     failures += account.failures.length;
-    if (values.log && account.failures.length > 0) console.log(account.log);
+    if (account.failures.length > 0) console.log(account.log);
+    console.log(describe(account));
   }
   process.exit(failures > 0 ? 1 : 0);
 }

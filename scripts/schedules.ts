@@ -1,6 +1,6 @@
 // Runs the library on a virtual clock against a model of the service, the stores and the flows. Each seed gives one
 // random schedule.
-import { spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { createPlans, describeCampaign, runCampaign } from '../test/simulation/campaign';
 import { type Hunt, hunt, secondsSince } from '../test/simulation/hunt';
@@ -8,14 +8,13 @@ import { applyMutant, loadLibrary, type Mutant } from '../test/simulation/librar
 import { mutants } from '../test/simulation/mutants';
 import { allStores, allWays, createPlan } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
-import { type Result, simulate } from '../test/simulation/simulation';
+import { simulate } from '../test/simulation/simulation';
 import { readCommand, refuse } from './command-line';
 
 const usage = `Usage: npm run schedules -- [options]
 
   --seed <number>      seed of the first schedule (default 1)
   --runs <number>      number of schedules (default 1); a failing schedule is shrunk and described
-  --failures <number>  number of failures after which to stop (default 1)
   --trace              print all events of one schedule
   --store <store>      use only this store: ${allStores.join(', ')}; can be repeated
   --way <way>          in (default): incoming messages; out: stored messages, deduplication keys, reply requests, reports and
@@ -32,7 +31,6 @@ const { values } = readCommand(usage, {
     runs: { type: 'string', default: '1' },
     store: { type: 'string', multiple: true, default: [...allStores] },
     way: { type: 'string', default: 'in' },
-    failures: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     mutant: { type: 'string' },
@@ -45,10 +43,9 @@ const limits = {
 };
 const seed = readNumber('seed');
 const runs = readNumber('runs');
-const maxFailures = readNumber('failures');
 const maxSchedules = readNumber('max');
 
-function readNumber(name: 'seed' | 'runs' | 'failures' | 'max'): number {
+function readNumber(name: 'seed' | 'runs' | 'max'): number {
   const text = values[name];
   if (!/^\d+$/.test(text)) refuse(usage, `--${name} must be a whole number, not "${text}".`);
   return Number(text);
@@ -72,13 +69,10 @@ async function run(): Promise<void> {
   const library = loadLibrary();
   const plans = createPlans(seed, runs, limits);
   const startedAt = performance.now();
-  const onFailed = ({ plan, violations: [violation] }: Result) =>
-    console.log(`Seed ${plan.seed}: ${violation?.rule} (${violation?.detail})`);
-  const campaign = await runCampaign(library, { plans, maxFailures, onFailed });
+  const campaign = await runCampaign(library, { plans });
   console.log(`${describeCampaign(campaign)}, in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
-  const [firstFailure] = campaign.failed;
-  if (!firstFailure) return;
-  console.log(describeFinding(await shrink(library, firstFailure)));
+  if (!campaign.failed) return;
+  console.log(describeFinding(await shrink(library, campaign.failed)));
   process.exitCode = 1;
 }
 
@@ -108,19 +102,12 @@ async function huntAll(): Promise<void> {
 function huntInChild({ name }: Mutant): Promise<Hunt> {
   const startedAt = performance.now();
   const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--max', values.max];
-  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'], timeout: maxHuntMs });
-  let output = '';
-  child.stdout.on('data', (chunk) => {
-    output += chunk;
-  });
   return new Promise((resolve) => {
-    child.on('close', (_code, signal) => {
-      const ending = signal ? 'spins' : 'could not be run';
-      resolve(
-        output
-          ? (JSON.parse(output) as Hunt)
-          : { name, isCaught: signal !== null, schedules: 1, seconds: secondsSince(startedAt), by: ending },
-      );
+    execFile(process.execPath, options, { timeout: maxHuntMs }, (error, output) => {
+      if (output) return resolve(JSON.parse(output) as Hunt);
+      const isCaught = typeof error?.signal === 'string';
+      const by = isCaught ? 'spins' : `could not be run: ${error?.message}`;
+      resolve({ name, isCaught, schedules: 1, seconds: secondsSince(startedAt), by });
     });
   });
 }

