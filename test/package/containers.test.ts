@@ -5,10 +5,10 @@ import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
-import { type Simulator, startSimulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { createLinkedUserDir, type FlowNode, startNodeRed } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { simulator, useSimulator } from '../simulator/use-simulator';
 import { until } from '../until';
 import { root } from './packed';
 
@@ -75,17 +75,10 @@ describe('docs/deploying.md', () => {
 
 describe('the containers', function () {
   this.timeout(120_000);
-  let simulator: Simulator;
   let child: ChildProcess | undefined;
+  useSimulator(() => ({}));
 
-  before(async () => {
-    simulator = await startSimulator();
-  });
-
-  after(async () => {
-    child?.kill('SIGKILL');
-    await simulator.close();
-  });
+  after(() => child?.kill('SIGKILL'));
 
   it('run a Redis server that saves its data and evicts nothing', async () => {
     const [program, ...config] = compose.services.redis.command;
@@ -109,11 +102,7 @@ describe('the containers', function () {
 
     const port = await findFreePort();
     const healthCommand = nodeRedService.healthcheck.test.slice(2).map((word) => word.replace('1880', String(port)));
-    const isHealthy = () =>
-      run(node, healthCommand).then(
-        () => true,
-        () => false,
-      );
+    const isHealthy = async () => (await run(node, healthCommand).catch(() => undefined)) !== undefined;
     assert.equal(await isHealthy(), false, 'healthy before it runs');
     const env = {
       ...process.env,

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { startSimulator } from '../../simulator';
-import { type FlowNode, startNodeRed } from '../node-red-process';
-import { codeBlocks, readPage } from './pages';
+import type { FlowNode } from '../node-red-process';
+import { simulator, useSimulator } from '../simulator/use-simulator';
+import { codeBlocks, readPage, runFlows } from './pages';
 
 const flows = codeBlocks(readPage('docs/migrating.md'), 'json').map((block) => JSON.parse(block) as FlowNode[]);
 
 describe('docs/migrating.md', () => {
+  useSimulator(() => ({ waitMs: 100 }));
+
   it('has one flow of HTTP request nodes and one of SMS nodes', () => {
     const [before = [], after = []] = flows;
     assert.equal(flows.length, 2);
@@ -18,17 +20,7 @@ describe('docs/migrating.md', () => {
   for (const [index, which] of ['before', 'after'].entries()) {
     it(`answers each message with the flow ${which} the change`, async function () {
       this.timeout(60_000);
-      const simulator = await startSimulator({ waitMs: 100 });
-      const apiKey = simulator.credentials.apiKey ?? '';
-      const nodeRed = await startNodeRed({
-        env: { SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: apiKey },
-        flows: [
-          { id: 'tab', type: 'tab' },
-          ...(flows[index] ?? []).map((node) =>
-            node.type === 'sms-account' ? { ...node, credentials: { apiKey } } : node,
-          ),
-        ],
-      });
+      const nodeRed = await runFlows([{ id: 'tab', type: 'tab' }, ...(flows[index] ?? [])]);
       try {
         for (const from of ['6421555123', '6421555124']) {
           simulator.receive({ from, to: '642100000001', body: 'hello' });
@@ -40,7 +32,6 @@ describe('docs/migrating.md', () => {
         ]);
       } finally {
         await nodeRed.stop();
-        await simulator.close();
       }
     });
   }

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Context } from 'mocha';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { simulator } from '../simulator/use-simulator';
 import { skip } from '../skip';
 import { root } from './packed';
 
@@ -16,6 +18,14 @@ export function codeBlocks(page: string, language: string): string[] {
   return [...page.matchAll(/^ *```(\w*)\n([\s\S]*?)^ *```$/gm)]
     .filter(([, name]) => name === language)
     .map(([, , code = '']) => code);
+}
+
+/** Starts Node-RED with flows of a page, whose account uses the simulator of the running test. */
+export function runFlows(flows: FlowNode[]): Promise<NodeRedProcess> {
+  const apiKey = simulator.credentials.apiKey ?? '';
+  const env = { SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: apiKey };
+  const complete = (node: FlowNode) => (node.type === 'sms-account' ? { ...node, credentials: { apiKey } } : node);
+  return startNodeRed({ env, flows: flows.map(complete) });
 }
 
 /** Runs commands of a page and returns their output. Skips the test if curl is not installed. */

@@ -36,14 +36,8 @@ describe('the regular expressions', () => {
       .map((file) => `${folder}/${file}`),
   );
 
-  it('are found by this test, which reports those that backtrack', () => {
-    assert.ok(files.length > 100);
-    assert.ok(readPatterns('src/wire/date.ts').patterns.size >= 2);
-    assert.equal(checkSync('\\/+$', '').status, 'vulnerable');
-    assert.equal(checkSync('^(a|a)+$', '').status, 'vulnerable');
-  });
-
   it('are literals, so that this test can check them', () => {
+    assert.ok(readPatterns('src/wire/date.ts').patterns.size >= 2);
     const makers = files.filter((file) => readPatterns(file).makesPatterns);
     assert.deepEqual(makers.sort(), patternMakers);
   });

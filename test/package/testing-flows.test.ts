@@ -3,16 +3,17 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { startSimulator } from '../../simulator';
-import { type FlowNode, startNodeRed } from '../node-red-process';
+import type { FlowNode } from '../node-red-process';
+import { simulator, useSimulator } from '../simulator/use-simulator';
 import { root } from './packed';
-import { codeBlocks, readPage } from './pages';
+import { codeBlocks, readPage, runFlows } from './pages';
 
 const run = promisify(execFile);
 const page = readPage('docs/testing-flows.md');
 
 describe('docs/testing-flows.md', function () {
   this.timeout(60_000);
+  useSimulator(() => ({ waitMs: 100 }));
   // This folder is inside the project, so that its files can import the package by name.
   const folder = join(root, '.cache', `testing-flows-${process.pid}`);
   const [flows = ''] = codeBlocks(page, 'json');
@@ -40,25 +41,15 @@ describe('docs/testing-flows.md', function () {
   });
 
   it('has a test of deployed flows that passes', async () => {
-    const simulator = await startSimulator({ waitMs: 100 });
-    const apiKey = simulator.credentials.apiKey ?? '';
-    const nodeRed = await startNodeRed({
-      flows: (JSON.parse(flows) as FlowNode[]).map((node) =>
-        node.type === 'sms-account' ? { ...node, credentials: { apiKey } } : node,
-      ),
-      env: { SMS_BASE_URL: simulator.baseUrl },
-    });
+    const nodeRed = await runFlows(JSON.parse(flows) as FlowNode[]);
     try {
       assert.match(await test(flows, testOfDeployedFlows, { SIMULATOR_URL: simulator.pageUrl }), /1 passing/);
     } finally {
       await nodeRed.stop();
-      await simulator.close();
     }
   });
 
-  it('names only methods of the simulator', async () => {
-    const simulator = await startSimulator();
-    await simulator.close();
+  it('names only methods of the simulator', () => {
     const named = [...page.matchAll(/\bsimulator\.(?!md)(\w+)/g)].map(([, name = '']) => name);
     assert.ok(named.length > 20);
     assert.deepEqual(

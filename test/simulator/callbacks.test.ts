@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { createManualClock, type ManualClock } from '../../simulator';
 import { CallbackReceiver } from './callback-receiver';
-import { calls, simulator, useSimulator } from './use-simulator';
+import { calls, handset, number, simulator, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
 
-const handset = '6421555123';
-const number = '642100000001';
 const start = '2026-03-01T00:00:00.000Z';
 const hourMs = 3_600_000;
 

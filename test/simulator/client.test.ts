@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import { connectSimulator, createManualClock, type Fault, type SimulatorClient } from '../../simulator';
 import { Closing } from '../src/closing';
 import { startRawService } from '../src/raw-service';
-import { calls, simulator, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
-const other = '6421555124';
-const number = '642100000001';
+import { calls, handset, number, other, simulator, useSimulator } from './use-simulator';
 
 describe('simulator: the client', () => {
   let client: SimulatorClient;
@@ -37,6 +33,8 @@ describe('simulator: the client', () => {
     const { texts } = await client.texts(handset);
     assert.equal(texts.map(({ body, statusCode }) => `${body} ${statusCode}`).join(), 'question RCV,yes undefined');
     assert.equal((await client.texts(handset, 1)).texts[0]?.body, 'yes');
+    const { incoming } = await client.state(1);
+    assert.equal(incoming.map(({ body }) => body).join(), 'hello');
     const { handsets } = await client.handsets({ search: 'hell' });
     assert.equal(handsets.map(({ msisdn }) => msisdn).join(), other);
     assert.equal((await client.log({ group: 'send' })).entries.length, 1);
@@ -92,12 +90,6 @@ describe('simulator: the client', () => {
       await client.fault('send', fault, 2);
       assert.deepEqual((await client.state()).faults, { send: { fault, left: 2 } });
     }
-  });
-
-  it('reads the state with the requested number of entries', async () => {
-    for (const body of ['one', 'two']) await calls.send({ to: handset, body });
-    const { messages } = await client.state(1);
-    assert.equal(messages.map(({ body }) => body).join(), 'two');
   });
 
   it('moves the clock forward, which changes statuses', async () => {

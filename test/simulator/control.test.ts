@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
-import { calls, simulator, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
-const number = '642100000001';
+import { calls, handset, number, simulator, useSimulator } from './use-simulator';
 
 describe('simulator: control API', () => {
   useSimulator(() => ({}));

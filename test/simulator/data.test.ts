@@ -12,11 +12,8 @@ import {
 } from '../../simulator';
 import { until } from '../until';
 import { readForm } from './service-calls';
-import { calls, simulator, start as startSimulator, useSimulator } from './use-simulator';
+import { calls, handset, number, other, simulator, start as startSimulator, useSimulator } from './use-simulator';
 
-const handset = '6421555123';
-const other = '6421555124';
-const number = '642100000001';
 const root = join(__dirname, '../..');
 
 describe('simulator: --data', () => {

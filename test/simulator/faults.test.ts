@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { readForm } from './service-calls';
-import { calls, simulator, useSimulator } from './use-simulator';
+import { calls, handset, number, simulator, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
-
-const handset = '6421555123';
-const number = '642100000001';
 
 describe('simulator: faults', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));

@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type ManualClock, type SimulatorOptions } from '../../simulator';
+import { createManualClock, type ManualClock } from '../../simulator';
 import type { Feed } from '../../src/model';
 import { parseFeed } from '../../src/wire/feed';
-import { calls, simulator, start as startSimulator, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
+import { calls, handset, simulator, start, useSimulator } from './use-simulator';
 
 describe('simulator: §2.6, §4.5 feed', () => {
   let clock: ManualClock;
-  const start = async (options: SimulatorOptions = {}): Promise<void> => {
+  useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
-    await startSimulator({ clock, balance: 50, ...options });
-  };
-  useSimulator();
+    return { clock, balance: 50 };
+  });
   const read = async (params: Record<string, string> = {}): Promise<Feed> => {
     const answer = await calls.call('/api/2/sms/list', params);
     assert.equal(answer.status, 200);
@@ -30,7 +27,6 @@ describe('simulator: §2.6, §4.5 feed', () => {
   const bodiesOf = ({ entries }: Feed) => entries.map(({ body }) => body);
 
   it('is ATOM 1.0 by default, newest first', async () => {
-    await start();
     simulator.addContact('Anna', handset);
     await converse(2);
     const { text } = await calls.call('/api/2/sms/list');
@@ -47,7 +43,6 @@ describe('simulator: §2.6, §4.5 feed', () => {
   });
 
   it('has equal entries in RSS 2.0', async () => {
-    await start();
     await converse(2);
     assert.deepEqual(await read({ format: 'RSS' }), { ...(await read()), format: 'RSS' });
     const { text } = await calls.call('/api/2/sms/list', { format: 'RSS' });
@@ -55,13 +50,11 @@ describe('simulator: §2.6, §4.5 feed', () => {
   });
 
   it('escapes the bodies of messages', async () => {
-    await start();
     simulator.receive({ from: handset, to: '642100000001', body: '<b>&amp; ]]> "\u0000' });
     for (const format of ['ATOM', 'RSS']) assert.deepEqual(bodiesOf(await read({ format })), ['<b>&amp; ]]> "\ufffd']);
   });
 
   it('returns 8 messages by default, at most 300, of the requested type (§8)', async () => {
-    await start();
     await converse(10);
     assert.deepEqual(bodiesOf(await read({ type: 'out', size: '2' })), ['sent-9', 'sent-8']);
     assert.deepEqual(bodiesOf(await read({ type: 'reply', size: '1' })), ['got-9']);

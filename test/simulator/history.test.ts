@@ -2,14 +2,10 @@ import assert from 'node:assert/strict';
 import { request } from 'undici';
 import { createManualClock, startSimulator } from '../../simulator';
 import { readForm } from './service-calls';
-import { calls, simulator, start, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
-const other = '6421555124';
-const number = '642100000001';
+import { calls, handset, number, other, simulator, start, useSimulator } from './use-simulator';
 
 describe('simulator: history', () => {
-  useSimulator();
+  useSimulator(() => ({}));
 
   it('drops unread, due and pending items at a reset', async () => {
     const clock = createManualClock();
@@ -55,7 +51,6 @@ describe('simulator: history', () => {
   });
 
   it('answers 400 to an invalid query', async () => {
-    await start();
     for (const query of [
       'texts',
       'texts?msisdn=021',

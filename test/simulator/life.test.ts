@@ -3,10 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { type Change, createManualClock, createRealClock, startSimulator } from '../../simulator';
-import { calls, simulator, start, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
-const number = '642100000001';
+import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
 describe('simulator: start, clock and stop', () => {
   useSimulator();

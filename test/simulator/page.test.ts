@@ -10,10 +10,7 @@ import {
   type ShownMessage,
 } from '../../simulator';
 import { readEvents } from './event-reader';
-import { calls, simulator, start, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
-const number = '642100000001';
+import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
 interface Snapshot {
   handsets: HandsetSummary[];

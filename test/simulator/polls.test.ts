@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type SimulatorOptions } from '../../simulator';
+import { createManualClock } from '../../simulator';
 import { readForm } from './service-calls';
-import { calls, simulator, start as startSimulator, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
-const number = '642100000001';
+import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
 describe('simulator: polls', () => {
-  const start = (options: SimulatorOptions = {}) =>
-    startSimulator({ statusDelayMs: Number.POSITIVE_INFINITY, ...options });
-  useSimulator();
+  useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
 
   describe('the endpoint of incoming messages (§2.3, §4.2)', () => {
     it('returns a reply with inReplyToId, but without the parameter to', async () => {
@@ -29,7 +24,6 @@ describe('simulator: polls', () => {
     });
 
     it('returns the id of the named or last message, default, or none (§9)', async () => {
-      await start();
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });
@@ -44,7 +38,6 @@ describe('simulator: polls', () => {
     });
 
     it('returns one message per call, in order, by POST and GET (§3)', async () => {
-      await start();
       for (const body of ['1', '2']) simulator.receive({ from: handset, to: number, body });
       assert.equal(readForm(await calls.pollIncoming()).body, '1');
       assert.equal(simulator.incoming.map(({ read }) => read).join(), 'true,false');
@@ -81,7 +74,6 @@ describe('simulator: polls', () => {
 
   describe('the endpoint of statuses (§2.5, §4.4)', () => {
     it('returns one update with its fields', async () => {
-      await start();
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
       const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
       const answer = await calls.pollStatus();

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { request } from 'undici';
-import { simulator, useSimulator } from './use-simulator';
-
-const handset = '6421555123';
+import { handset, simulator, useSimulator } from './use-simulator';
 
 describe('simulator: encodings of requests', () => {
   useSimulator(() => ({}));

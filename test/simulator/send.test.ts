@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { createManualClock, type ManualClock } from '../../simulator';
 import type { ReadAnswer } from './service-calls';
-import { calls, simulator, useSimulator } from './use-simulator';
+import { calls, handset, simulator, useSimulator } from './use-simulator';
 import { readXml } from './xml-element';
-
-const handset = '6421555123';
 
 describe('simulator: send', () => {
   let clock: ManualClock;

@@ -1,6 +1,13 @@
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import { ServiceCalls } from './service-calls';
 
+/** Number of the handset that sends and receives in most tests. */
+export const handset = '6421555123';
+/** Number of a second handset. */
+export const other = '6421555124';
+/** Number of the organisation, to which handsets send. */
+export const number = '642100000001';
+
 /** The simulator of the running test. */
 export let simulator: Simulator;
 /** Calls the endpoints of {@link simulator}. */
