@@ -24,16 +24,10 @@ async function main(): Promise<void> {
     startBrowser(),
     startNodeRed({ env: { SMS_SIMULATOR_URL: simulator.baseUrl }, flows: readDemo(simulator) }),
   ]);
-  try {
-    const editor = await Editor.create(browser, { deviceScaleFactor: 1.5 });
-    await editor.open(nodeRed);
-    await drawFlow(editor, nodeRed.url);
-    await drawForms(editor);
-  } finally {
-    await browser.close();
-    await nodeRed.stop();
-    await simulator.close();
-  }
+  const editor = await Editor.create(browser, { deviceScaleFactor: 1.5 });
+  await editor.open(nodeRed);
+  await drawFlow(editor, nodeRed.url);
+  await drawForms(editor);
 }
 
 /** Returns the demo flow of `npm start` with the credentials of the simulator. */
@@ -83,4 +77,5 @@ async function drawTray(editor: Editor, name: string): Promise<void> {
   await tray.screenshot({ path: join(folder, name) });
 }
 
-void main();
+// The browser and Node-RED end with this process.
+void main().then(() => process.exit());

@@ -50,29 +50,7 @@ export interface NodeRedExit {
   signal: NodeJS.Signals | null;
 }
 
-export interface NodeRedProcess {
-  /** Root URL of the nodes' HTTP routes, and of the admin API unless `httpAdminRoot` moves it. No trailing slash. */
-  readonly url: string;
-  /** Address of the editor and of the admin API, without a trailing slash. */
-  readonly editorUrl: string;
-  readonly port: number;
-  readonly userDir: string;
-  readonly pid: number;
-  /** Everything written so far to stdout and stderr. */
-  readonly log: string;
-  /** Resolves when the process has ended for any reason. */
-  readonly exited: Promise<NodeRedExit>;
-  /** Deploys and waits until the flows run. Rejects if they do not start, for example because of an unknown type. */
-  deploy(flows: FlowNode[], type?: DeploymentType): Promise<void>;
-  /** Returns the flows of the runtime, without secrets. */
-  readFlows(): Promise<FlowNode[]>;
-  /** Waits until the log matches. Resolves immediately if it already does. */
-  waitForLog(pattern: RegExp, limitMs?: number): Promise<void>;
-  /** Ends the process as Ctrl-C does, and waits for its end. */
-  stop(): Promise<void>;
-  /** Kills the process (`kill -9`), and waits for its end. */
-  kill(): Promise<void>;
-}
+export type NodeRedProcess = Awaited<ReturnType<typeof startNodeRed>>;
 
 const running = new Set<ChildProcess>();
 const madeFolders = new Set<string>();
@@ -105,7 +83,7 @@ export function createLinkedUserDir(folder = root): string {
  * Starts Node-RED in a separate process on loopback, and waits until its flows run. By default, it uses this Node.js
  * and the Node-RED of the development dependencies. `NR_NODE` and `NR_RED_JS` select others.
  */
-export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRedProcess> {
+export async function startNodeRed(options: NodeRedOptions = {}) {
   const userDir = options.userDir ?? createLinkedUserDir();
   const port = options.port ?? (await findFreePort());
   const url = `http://127.0.0.1:${port}`;
@@ -166,17 +144,22 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
     }
   }
 
-  const nodeRed: NodeRedProcess = {
+  const nodeRed = {
+    /** Root URL of the nodes' HTTP routes, and of the admin API unless `httpAdminRoot` moves it. No trailing slash. */
     url,
+    /** Address of the editor and of the admin API, without a trailing slash. */
     editorUrl,
     port,
     userDir,
     pid: child.pid ?? 0,
-    get log() {
+    /** Everything written so far to stdout and stderr. */
+    get log(): string {
       return log;
     },
+    /** Resolves when the process has ended for any reason. */
     exited,
-    async deploy(flows, type = 'full') {
+    /** Deploys and waits until the flows run. Rejects if they do not start, for example because of an unknown type. */
+    async deploy(flows: FlowNode[], type: DeploymentType = 'full'): Promise<void> {
       const from = log.length;
       const response = await fetch(`${editorUrl}/flows`, {
         method: 'POST',
@@ -187,21 +170,25 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
       if (!response.ok) throw new Error(`The deployment was refused with ${response.status}: ${answer}`);
       await flowsRun(from, deployLimitMs);
     },
-    async readFlows() {
+    /** Returns the flows of the runtime, without secrets. */
+    async readFlows(): Promise<FlowNode[]> {
       const response = await fetch(`${editorUrl}/flows`);
       return (await response.json()) as FlowNode[];
     },
-    async waitForLog(pattern, limitMs = startLimitMs) {
+    /** Waits until the log matches. Resolves immediately if it already does. */
+    async waitForLog(pattern: RegExp, limitMs = startLimitMs): Promise<void> {
       await logged(pattern, 0, limitMs);
     },
-    async stop() {
+    /** Ends the process as Ctrl-C does, and waits for its end. */
+    async stop(): Promise<void> {
       if (!ended) child.kill('SIGTERM');
       const late = setTimeout(() => child.kill('SIGKILL'), stopLimitMs);
       const { signal } = await exited;
       clearTimeout(late);
       if (signal === 'SIGKILL' && !killed) throw new Error(`Node-RED did not stop in ${stopLimitMs} ms:\n${log}`);
     },
-    async kill() {
+    /** Kills the process (`kill -9`), and waits for its end. */
+    async kill(): Promise<void> {
       killed = true;
       child.kill('SIGKILL');
       await exited;

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type Simulator, startSimulator } from '../../simulator';
 import { linkNodePackages } from '../examples/packages';
 import { createLinkedUserDir, type FlowNode } from '../node-red-process';
 import { unresolvedText } from './editor';
-import { editor, nodeRed, useEditor } from './use-editor';
+import { editor, nodeRed, simulator, useFormEditor } from './form-editor';
 
 const root = join(__dirname, '..', '..');
 const packageName = '@messaging-service/node-red-sms';
@@ -26,19 +25,11 @@ function identify(nodes: FlowNode[]): string[] {
 
 describe('The editor with the examples', function () {
   this.timeout(90_000);
-  let simulator: Simulator;
-
-  useEditor(() => {
+  useFormEditor(() => {
     const userDir = createLinkedUserDir();
     linkNodePackages(userDir);
     return { userDir, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } };
   });
-
-  before(async () => {
-    simulator = await startSimulator({ waitMs: 100 });
-  });
-
-  after(() => simulator?.close());
 
   it('lists all examples in order, and imports, completes and deploys one', async () => {
     await nodeRed.deploy([{ id: 'start', type: 'tab', label: 'Start' }]);

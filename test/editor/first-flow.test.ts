@@ -1,23 +1,18 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
-import { type Simulator, startSimulator } from '../../simulator';
-import { editor, nodeRed, useEditor } from './use-editor';
+import { editor, nodeRed, simulator, useFormEditor } from './form-editor';
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 
 describe('The first flow of the README', function () {
   this.timeout(120_000);
-  let simulator: Simulator;
-  useEditor(undefined, { deviceScaleFactor: 1.5 });
+  useFormEditor(undefined, { deviceScaleFactor: 1.5 });
 
   before(async () => {
-    simulator = await startSimulator();
     await nodeRed.deploy([{ id: 'tab', type: 'tab', label: 'Flow 1' }]);
     await editor.open(nodeRed);
   });
-
-  after(() => simulator?.close());
 
   /** Draws a wire from the first output of a node to the input of another. */
   async function wire(from: string, to: string): Promise<void> {

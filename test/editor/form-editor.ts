@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Locator } from 'playwright-core';
+import type { BrowserContextOptions, Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
-import type { FlowNode } from '../node-red-process';
+import type { FlowNode, NodeRedOptions } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { unfold } from './form-texts';
 import { editor, nodeRed, tab, useEditor } from './use-editor';
@@ -11,12 +11,15 @@ export { editor, nodeRed, tab };
 /** The simulator of the running suite that called {@link useFormEditor}. */
 export let simulator: Simulator;
 
-/** Starts a simulator and the editor for the tests of a suite. */
-export function useFormEditor(): void {
+/** Starts a simulator and the editor for the tests of a suite. The options can use the simulator. */
+export function useFormEditor(
+  options: () => NodeRedOptions = () => ({ env: { SMS_TEST_KEY: 'demo-api-key' } }),
+  page: BrowserContextOptions = {},
+): void {
   before(async () => {
     simulator = await startSimulator({ waitMs: 100 });
   });
-  useEditor(() => ({ env: { SMS_TEST_KEY: 'demo-api-key' } }));
+  useEditor(options, page);
   after(() => simulator?.close());
 }
 

@@ -186,7 +186,7 @@ describe('the lists of the sidebar tab SMS', function () {
     receive('STOP');
     await shelf('optOuts', 2).waitFor();
     await says(rows.first(), /^64215550000.*by a message/);
-    const lines = Array.from({ length: 250 }, (_, index) => `"+6421666${1000 + index}",2026-01-01,person`);
+    const lines = ['"+64216661000",2026-01-01,person', '"+64216661001",2026-01-01,person'];
     await card()
       .locator('input[type="file"]')
       .setInputFiles({
@@ -194,12 +194,9 @@ describe('the lists of the sidebar tab SMS', function () {
         mimeType: 'text/csv',
         buffer: Buffer.from(['\uFEFFmsisdn,at,via', ...lines, '0800 STOP', '64215551234', ''].join('\r\n')),
       });
-    await says(said, 'Added: 250, already on the list: 1. Not in international format');
+    await says(said, 'Added: 2, already on the list: 1. Not in international format');
     await says(said, ': 0800 STOP');
-    await says(card(), '1–200 of 252');
-    assert.equal(await rows.count(), 200);
-    await card().getByRole('button', { name: 'More' }).click();
-    await says(card(), '201–252 of 252');
+    await shelf('optOuts', 4).waitFor();
     await field.fill('+64 (21) 555-0000');
     await editor.page.waitForFunction(() => document.querySelectorAll('.sms-opt-out').length === 1);
     await rows.getByRole('button', { name: 'Remove' }).click();
@@ -208,15 +205,15 @@ describe('the lists of the sidebar tab SMS', function () {
     await rows.locator('[data-sure]').click();
     await says(said, 'Removed from the list: 64215550000.');
     await says(card(), 'The list has no such number.');
-    await shelf('optOuts', 251).waitFor();
+    await shelf('optOuts', 3).waitFor();
     const saving = editor.page.waitForEvent('download');
     await card().getByRole('button', { name: 'Save as CSV' }).click();
     const saved = readFileSync(await (await saving).path(), 'utf8');
-    assert.match(saved, /^msisdn,at,via\r\n64216661249,2\d{3}-.*Z,person\r\n/);
-    assert.equal(saved.split('\r\n').length, 253);
+    assert.match(saved, /^msisdn,at,via\r\n64216661001,2\d{3}-.*Z,person\r\n/);
+    assert.equal(saved.split('\r\n').length, 5);
     await nodeRed.deploy([tab, account(), ...sending()]);
     await warning.waitFor({ state: 'hidden' });
-    await says(shelf('optOuts', 251), 'Opt-out is off in this account: messages are sent to these numbers.');
+    await says(shelf('optOuts', 3), 'Opt-out is off in this account: messages are sent to these numbers.');
   });
 
   it('explains why a message that is being sent cannot be sent now', async () => {

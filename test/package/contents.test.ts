@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { languages } from '../languages';
-import { installPackage, type PackedPackage, packPackage, readJson, root, runtimeDependencies } from './packed';
+import { installOnce, type PackedPackage, packPackage, readJson, root, runtimeDependencies } from './packed';
 
 const allowedFiles = [
   /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
@@ -108,12 +107,7 @@ describe('the library of the package, installed alone', () => {
   let folder: string;
 
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-library-'));
-    installPackage(folder);
-  });
-
-  after(() => {
-    rmSync(folder, { recursive: true, force: true });
+    folder = installOnce();
   });
 
   it('loads without Node-RED, and without the nodes', () => {

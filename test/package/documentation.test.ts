@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse as parseYaml } from 'yaml';
 import { badgeWords } from '../../nodes/badge-words';
 import { startSimulator } from '../../simulator';
 import { reasons } from '../../src';
-import { installPackage, listFiles, type PackageJson, readJson, root } from './packed';
+import { installOnce, listFiles, type PackageJson, readJson, root } from './packed';
 import { codeBlocks, readPage as read } from './pages';
 
 const folders = ['', 'docs', ...listFolders('docs'), 'test', 'bench', '.github'];
@@ -222,16 +221,13 @@ describe('the documentation', () => {
   it('shows a program with the library that sends a message', async () => {
     const program = codeBlocks(read('docs/library.md'), 'js').find((code) => code.includes('require('));
     assert.ok(program);
-    const folder = mkdtempSync(join(tmpdir(), 'sms-program-'));
     const simulator = await startSimulator();
     try {
-      installPackage(folder);
       const env = { ...process.env, SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: simulator.credentials.apiKey };
-      const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: folder, env });
+      const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: installOnce(), env });
       assert.match(stdout, /^[\da-f-]{36} \[ '6421555123' \] \[\]\n$/);
     } finally {
       await simulator.close();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });

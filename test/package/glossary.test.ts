@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readTexts } from '../catalogs';
 import { languages } from '../languages';
+import { root } from './packed';
 
-const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const [words = '', places = '', others = ''] = readFileSync(join(locales, 'GLOSSARY.md'), 'utf8').split(/^## /m);
 

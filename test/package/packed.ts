@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 
@@ -30,10 +30,8 @@ export interface PackageLock {
 interface LockedPackage {
   version?: string;
   resolved?: string;
-  license?: string;
   dependencies?: Record<string, string>;
   optionalDependencies?: Record<string, string>;
-  peerDependencies?: Record<string, string>;
 }
 
 /** The package as npm would publish it. */
@@ -52,8 +50,7 @@ let packed: PackedPackage | undefined;
 export function packPackage(): PackedPackage {
   if (packed) return packed;
   if (!existsSync(join(root, 'dist'))) throw new Error('There is nothing to pack. Run `npm run build` first.');
-  const folder = mkdtempSync(join(tmpdir(), 'sms-packed-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const folder = createFolder('sms-packed-');
   execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], {
     cwd: root,
     shell: process.platform === 'win32',
@@ -71,20 +68,33 @@ export function packPackage(): PackedPackage {
 /**
  * Installs the packed package into `folder` as npm would, with the versions of the lock file.
  * Copies the dependencies from this checkout, so that it needs no registry.
- *
- * @returns the folder of the installed package
  */
-export function installPackage(folder: string): string {
+export function installPackage(folder: string): void {
   const { folder: unpacked, json } = packPackage();
-  const installed = join(folder, 'node_modules', json.name);
-  mkdirSync(installed, { recursive: true });
-  cpSync(unpacked, installed, { recursive: true });
+  cpSync(unpacked, join(folder, 'node_modules', json.name), { recursive: true });
   for (const path of runtimeDependencies()) cpSync(join(root, path), join(folder, path), { recursive: true });
   writeFileSync(
     join(folder, 'package.json'),
     JSON.stringify({ name: 'node-red-project', private: true, dependencies: { [json.name]: json.version } }),
   );
-  return installed;
+}
+
+let folderOfInstalled: string | undefined;
+
+/** Installs the packed package into a new folder, once per run of the tests, and returns this folder. */
+export function installOnce(): string {
+  if (folderOfInstalled) return folderOfInstalled;
+  const folder = createFolder('sms-installed-');
+  installPackage(folder);
+  folderOfInstalled = folder;
+  return folder;
+}
+
+/** Creates a folder that exists until the test process ends. */
+function createFolder(prefix: string): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 /** Folders of all run-time dependencies in the lock file, relative to the root. */

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { type Node, parse } from 'acorn';
 import { transformSync } from 'esbuild';
 import { checkSync } from 'recheck';
+import { root } from './packed';
 
 // Uses the checker in JavaScript, because its other backends start a native program or Java.
 process.env.RECHECK_BACKEND = 'pure';
 
-const root = join(__dirname, '..', '..');
 /** Files that build patterns at run time. */
 const patternMakers = ['nodes/badge-words.ts', 'src/http/redact.ts'];
 

@@ -1,36 +1,29 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { installPackage, packPackage } from './packed';
+import { installOnce, packPackage } from './packed';
 
 describe('the simulator as the command of the packed package', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sms-command-'));
   let child: ChildProcess | undefined;
 
-  after(() => {
-    child?.kill('SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => child?.kill('SIGKILL'));
 
   it('serves its page and polls on loopback, and stops on an interrupt', async () => {
-    const installed = installPackage(folder);
-    const commands = packPackage().json.bin ?? {};
-    assert.deepEqual(Object.keys(commands), ['sms-simulator'], 'npx runs the only command by the package name');
-    const started = spawn(
-      process.execPath,
-      [join(installed, commands['sms-simulator'] ?? ''), '--port', '0', '--wait-ms', '0'],
-      { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] },
-    );
+    const { name, bin = {} } = packPackage().json;
+    assert.deepEqual(Object.keys(bin), ['sms-simulator'], 'npx runs the only command by the package name');
+    const program = join('node_modules', name, bin['sms-simulator'] ?? '');
+    const started = spawn(process.execPath, [program, '--port', '0', '--wait-ms', '0'], {
+      cwd: installOnce(),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     child = started;
     let output = '';
     for await (const chunk of started.stdout.setEncoding('utf8')) {
       output += chunk;
       if (output.includes('Stop with')) break;
     }
-    const read = (name: string): string => new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
+    const read = (label: string): string => new RegExp(`^${label} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
     assert.match(read('Base URL'), /^http:\/\/127\.0\.0\.1:\d+$/);
 
     const text = await (await fetch(read('Page'))).text();
