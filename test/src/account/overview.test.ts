@@ -119,6 +119,17 @@ describe('the state of an account', () => {
       assert.deepEqual([unhandled, redelivered], [1, 1]);
     });
 
+    it('is listed with its code and description if it is a status', async () => {
+      const membership = enter();
+      const node = Object.assign(new Listener('node'), { acknowledge: 'flow', ackTimeoutMs: 20, maxAttempts: 1 } as const);
+      const body = 'messageId=1&from=6421555001&statusCode=RCV';
+      joining.simulator.fault('status', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
+      closing.add(membership.subscribe('status', node), (it) => it.close());
+      await until(() => membership.state().inbox.unhandled === 1);
+      const [entry] = membership.entries('unhandled', { limit: 1 }).entries;
+      assert.deepEqual([entry?.from, entry?.body], ['6421555001', 'RCV (received by the handset)']);
+    });
+
     it('can be delivered again, as redelivered', async () => {
       const { membership, deliveries, id } = await giveUp();
       assert.equal(await membership.act(id, 'deliver'), 'done');
