@@ -60,6 +60,10 @@ describe('parseStatuses (§2.5)', () => {
       ['2', undefined, 'b', 'x'],
       ['3', '7', 'c', undefined],
     ]);
+    assert.deepEqual(valuesIn('to=5&messageId=1&from=a&messageId=2&from=b&error=x', ['messageId', 'to', 'error']), [
+      ['1', '5', undefined],
+      ['2', undefined, 'x'],
+    ]);
   });
 
   it('builds record n from the n-th value of each block', () => {
