@@ -90,6 +90,26 @@ describe('an account whose service is unreachable', () => {
     assert.ok(tookMs >= 7_000 && tookMs < 7_100, `${tookMs} ms`);
   });
 
+  for (const [seconds, origin] of [
+    [59, { body: 'x' }],
+    [61, undefined],
+  ] as const) {
+    it(`${origin ? 'keeps' : 'forgets'} the input of a stored message if its node returns after ${seconds} s`, async () => {
+      const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
+      const { membership } = enterAlone(clock, changes, process);
+      const { node } = attachSender(membership);
+      sendText({ node }, 'x', { keep: { expireMs: 5 * minuteMs } });
+      await clock.advance(1_000);
+      await Promise.all([node.close(), membership.leave(), clock.advance(100)]);
+      await clock.advance(seconds * 1_000);
+      const next = enterAlone(clock, changes, process);
+      const back = attachSender(next.membership);
+      await clock.advance(5 * minuteMs);
+      assert.deepEqual([back.ends, back.outcomes[0]?.origin], [['SMS_EXPIRED'], origin]);
+      await next.leave();
+    });
+  }
+
   describe('an account with a stored message whose node was removed', () => {
     /** Leaves a message in a store, and closes its node and the account. */
     async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
