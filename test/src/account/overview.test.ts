@@ -89,6 +89,18 @@ describe('the state of an account', () => {
     );
   });
 
+  it('keeps the counts of a login after its last member has left', async () => {
+    const countRefused = async () => {
+      const membership = enter({ authentication: { type: 'bearer', apiKey: 'counted' } });
+      const { node } = attachSender(membership);
+      node.countRefused();
+      const { refused } = membership.state().counts;
+      await Promise.all([node.close(), membership.leave()]);
+      return refused;
+    };
+    assert.deepEqual([await countRefused(), await countRefused()], [1, 2]);
+  });
+
   describe('an unhandled message', () => {
     async function giveUp() {
       const membership = enter();
@@ -121,7 +133,11 @@ describe('the state of an account', () => {
 
     it('is listed with its code and description if it is a status', async () => {
       const membership = enter();
-      const node = Object.assign(new Listener('node'), { acknowledge: 'flow', ackTimeoutMs: 20, maxAttempts: 1 } as const);
+      const node = Object.assign(new Listener('node'), {
+        acknowledge: 'flow',
+        ackTimeoutMs: 20,
+        maxAttempts: 1,
+      } as const);
       const body = 'messageId=1&from=6421555001&statusCode=RCV';
       joining.simulator.fault('status', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
       closing.add(membership.subscribe('status', node), (it) => it.close());
