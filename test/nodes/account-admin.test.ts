@@ -15,7 +15,7 @@ import smsAccount from '../../nodes/sms-account';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { account, catcher, coreNode, RunningFlow, sink, smsNode, stopLater, useService } from './running-flow';
 
 // The Express of Node-RED.
 const express = createRequire(process.env.NR ?? require.resolve('node-red'))('express') as {
@@ -112,7 +112,7 @@ async function serve(...nodes: AccountNode[]) {
 }
 
 describe('the admin routes of accounts', () => {
-  afterEach(stopEverything);
+  const sim = useService();
 
   it('answer the state with ISO 8601 times and a plain error', async () => {
     const ask = await serve(createNode('a', 'login'));
@@ -295,20 +295,22 @@ describe('the admin routes of accounts', () => {
   });
 
   it('accept only JSON, which protects against other sites', async () => {
-    const sim = await startService();
     await RunningFlow.start([account(sim)]);
-    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
-      const request = helper.request().post('/sms-account/account/entries/none').set('content-type', type);
-      await request.set('origin', 'https://elsewhere.example').send('action=discard').expect(415, 'Send JSON.');
+    const paths = ['entries/none', 'entries', 'optouts', 'former'].map((path) => `account/${path}`);
+    for (const path of ['test', 'same', ...paths]) {
+      for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
+        const request = helper.request().post(`/sms-account/${path}`).set('content-type', type);
+        await request.set('origin', 'https://elsewhere.example').send('action=discard').expect(415, 'Send JSON.');
+      }
+      await helper.request().post(`/sms-account/${path}`).expect(415);
     }
-    await helper.request().post('/sms-account/account/entries/none').expect(415);
+    assert.deepEqual(sim.requests, []);
   });
 
   it('need sms-account.read for the state, and sms-account.write otherwise', async function () {
     this.timeout(60_000);
     const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
     assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
-    const sim = await startService();
     const flows = [account(sim), { id: 'tab', type: 'tab', label: 'Test' }];
     for (const [permissions, mayRead, mayWrite] of [
       [['flows.write', 'inject.write'], false, false],
@@ -337,7 +339,6 @@ describe('the admin routes of accounts', () => {
   });
 
   it('name the node whose proxy applies to a login', async () => {
-    const sim = await startService();
     const proxy = (id: string) => ({ id, type: 'http proxy', url: `http://127.0.0.1:1/${id}`, noproxy: ['127.0.0.1'] });
     const flow = await RunningFlow.start(
       [proxy('p1'), account(sim, { name: 'First' }), account(sim, { id: 'second', name: 'Second', proxy: 'p1' })],
@@ -354,19 +355,9 @@ describe('the admin routes of accounts', () => {
   });
 
   it('continue to work over a redeploy', async () => {
-    const sim = await startService();
     const flow = await RunningFlow.start([
       account(sim, { name: 'Main' }),
-      {
-        id: 'in',
-        type: 'sms-in',
-        account: 'account',
-        acknowledge: 'flow',
-        inputs: 1,
-        ackTimeout: '0.05',
-        maxAttempts: '1',
-        wires: [['got']],
-      },
+      smsNode('in', { acknowledge: 'flow', inputs: 1, ackTimeout: '0.05', maxAttempts: '1' }),
       sink('got'),
       ...catcher(),
     ]);
@@ -393,7 +384,6 @@ describe('the admin routes of accounts', () => {
   };
 
   it('answer the states of all account nodes by id', async () => {
-    const sim = await startService();
     const broken = { id: 'broken', type: 'sms-account', baseUrl: 'nonsense', credentials: { apiKey: 'key' } };
     await RunningFlow.start([account(sim), account(sim, { id: 'copy' }), broken]);
     const { body } = await helper.request().get('/sms-account/state').expect(200);
@@ -404,7 +394,6 @@ describe('the admin routes of accounts', () => {
   });
 
   it('keep the first node of an account over its redeploy', async () => {
-    const sim = await startService();
     const second = account(sim, { id: 'second' });
     const flow = await RunningFlow.start([account(sim, { id: 'first' }), second]);
     await flow.deploy([account(sim, { id: 'first', name: 'Renamed' }), second], 'nodes');
@@ -415,7 +404,6 @@ describe('the admin routes of accounts', () => {
   });
 
   it('work after the package was removed and installed again', async () => {
-    const sim = await startService();
     const flow = await RunningFlow.start([account(sim)]);
     const { nodes } = flow.red;
     const registerType = (type: string, ...rest: [never, never]) => nodes.registerType(`${type}-again`, ...rest);

@@ -73,14 +73,6 @@ describe('AccountPlaces', () => {
     assert.deepEqual(enter(places, 'node', onDisk(c)), [onDisk(b), onDisk(a)]);
   });
 
-  it('remembers memory stores within the process only', () => {
-    const places = new AccountPlaces();
-    enter(places, 'node', onDisk(a));
-    assert.deepEqual(enter(places, 'node', `${a} memory`), [onDisk(a)]);
-    assert.deepEqual(enter(places, 'node', onDisk(b)), [onDisk(a), `${a} memory`]);
-    assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(c)), [onDisk(a), onDisk(b)]);
-  });
-
   it('remembers stores in the process if it cannot write the file', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file instead of the folder');
     for (const at of [undefined, file]) {

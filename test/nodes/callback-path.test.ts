@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { encodePath, joinCallbackUrl, normalisePath, parsePath } from '../../nodes/runtime/callback-path';
+import { encodePath, normalisePath, parsePath } from '../../nodes/runtime/callback-path';
 
 describe('callback path', () => {
   it('has one leading slash for any number of slashes', () => {
@@ -21,16 +21,5 @@ describe('callback path', () => {
     assert.equal(normalisePath(`${slashes}x`), `${slashes}x`);
     assert.equal(normalisePath(slashes), '/');
     assert.equal(encodePath(`${slashes}%`), `${slashes}%25`);
-  });
-});
-
-describe('public URL of a callback', () => {
-  it('is joined with root and path by single slashes', () => {
-    for (const publicUrl of ['https://a.example', 'https://a.example/', ' https://a.example// ']) {
-      for (const root of ['red', '/red', '/red/', '//red//']) {
-        assert.equal(joinCallbackUrl(publicUrl, root, '/sms cb'), 'https://a.example/red/sms%20cb');
-      }
-      for (const root of ['', '/']) assert.equal(joinCallbackUrl(publicUrl, root, '/x'), 'https://a.example/x');
-    }
   });
 });

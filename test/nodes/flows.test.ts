@@ -55,34 +55,21 @@ describe('the start of the flows', () => {
 });
 
 describe('a node that waits for the start of the flows', () => {
-  let events: EventEmitter;
-  let starts: number;
-  let cancel: () => void;
+  afterEach(() => mock.timers.reset());
 
-  beforeEach(() => {
+  it('starts once, when the flows start or after a time limit', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    events = new EventEmitter();
-    starts = 0;
-    cancel = startWithFlows({ events } as unknown as NodeAPI, {} as Node, () => starts++);
-  });
-
-  afterEach(() => {
-    cancel();
-    mock.timers.reset();
-  });
-
-  it('starts once, when the flows start', () => {
-    assert.equal(starts, 0);
-    events.emit('flows:started');
-    events.emit('flows:started');
-    mock.timers.tick(startedTimeoutMs);
-    assert.equal(starts, 1);
-  });
-
-  it('starts once after a time limit without an event', () => {
-    mock.timers.tick(startedTimeoutMs);
-    assert.equal(starts, 1);
-    events.emit('flows:started');
-    assert.equal(starts, 1);
+    for (const isTimeUp of [false, true]) {
+      const events = new EventEmitter();
+      let starts = 0;
+      startWithFlows({ events } as unknown as NodeAPI, {} as Node, () => starts++);
+      assert.equal(starts, 0);
+      if (isTimeUp) mock.timers.tick(startedTimeoutMs);
+      else events.emit('flows:started');
+      assert.equal(starts, 1);
+      events.emit('flows:started');
+      mock.timers.tick(startedTimeoutMs);
+      assert.equal(starts, 1);
+    }
   });
 });

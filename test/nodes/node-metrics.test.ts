@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { account, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 /** A metric in the log of Node-RED. */
 interface Metric {
@@ -24,6 +24,7 @@ const { log } = createRequire(nodeRed)('@node-red/util') as { log: Log };
 const { metric: isOn } = log;
 
 describe('metrics in the log of Node-RED', () => {
+  const sim = useService();
   let metrics: Metric[];
   const handler = {
     emit: (_: string, line: Metric) => {
@@ -37,22 +38,19 @@ describe('metrics in the log of Node-RED', () => {
     log.metric = () => true;
   });
 
-  afterEach(async () => {
+  afterEach(() => {
     log.metric = isOn;
     log.removeHandler(handler);
-    await stopEverything();
   });
 
   async function start(): Promise<RunningFlow> {
-    const sim = await startService();
-    sim.receive({ from: '64215551234', to: '64215559999', body: 'a reply' });
-    const wires = { account: 'account', wires: [['got']] };
-    const nodes = ['send', 'feed', 'outbox'].map((id) => ({ id, type: `sms-${id}`, interval: '0', ...wires }));
+    sim.receive({ from: handset, to: '64215559999', body: 'a reply' });
+    const nodes = ['send', 'feed', 'outbox'].map((type) => smsNode(type, { interval: '0' }));
     return RunningFlow.start([account(sim), ...nodes, sink('got')]);
   }
 
   const run = (flow: RunningFlow, id: string) =>
-    flow.give(id, { _msgid: `input of ${id}`, topic: '64215551234', payload: 'hello' });
+    flow.give(id, { _msgid: `input of ${id}`, topic: handset, payload: 'hello' });
 
   const names = () => metrics.map(({ event, nodeid, msgid }) => [event, nodeid, msgid]);
   const findValue = (event: string) => metrics.find((metric) => metric.event === event)?.value;

@@ -124,6 +124,14 @@ export function useService(options: SimulatorOptions = {}): Simulator {
   });
 }
 
+/** Sends a message through the service without an account, like another client. */
+export async function sendWithoutAccount(sim: Simulator, params: Record<string, string>): Promise<void> {
+  const headers = { authorization: `Bearer ${sim.credentials.apiKey}` };
+  const body = new URLSearchParams(params);
+  const response = await fetch(`${sim.baseUrl}/api/3/sms/out`, { method: 'POST', headers, body });
+  if (response.status !== 200) throw new Error(`The service answered ${response.status}.`);
+}
+
 /** Returns the bodies of all messages that a service accepted, in order. */
 export function bodiesOf(sim: Pick<Simulator, 'messages'>): string[] {
   return sim.messages.map(({ body }) => body);
@@ -395,8 +403,7 @@ export function askNode(
   properties: Record<string, unknown> = {},
   of: Record<string, unknown> = {},
 ): FlowNode[] {
-  const wires = [['answer'], ['noAnswer']];
-  return [account(sim, of), smsNode('ask', { wires, ...properties }), ...wires.flat().map(sink), ...catcher()];
+  return sendNode(sim, properties, of, [['answer'], ['noAnswer']], 'ask');
 }
 
 /** Creates an `sms-send` node with a sink at the end of each wire. */
@@ -405,6 +412,7 @@ export function sendNode(
   properties: Record<string, unknown> = {},
   of: Record<string, unknown> = {},
   wires: readonly string[][] = [['sent'], ['failed']],
+  type = 'send',
 ): FlowNode[] {
-  return [account(sim, of), smsNode('send', { wires, ...properties }), ...wires.flat().map(sink), ...catcher()];
+  return [account(sim, of), smsNode(type, { wires, ...properties }), ...wires.flat().map(sink), ...catcher()];
 }

@@ -84,55 +84,6 @@ describe('sms-callback-in', () => {
     return { flow, url: `${await flow.serve()}/sms/callback` };
   }
 
-  describe('a POST of a reply or a status', () => {
-    // The content type says nothing about the format.
-    for (const [what, body, type, output, payload] of [
-      ['an XMLv3 reply', xmlReply(), formType, 'replies', 'yes <&> "ok"'],
-      ['a FORMv1 reply', formReply(), 'text/xml', 'replies', 'yes <&> "ok"'],
-      ['an XMLv3 status', xmlStatus, 'text/xml', 'statuses', 'NUR'],
-      ['a FORMv1 status', formStatus, formType, 'statuses', 'NUR'],
-    ] as const) {
-      it(`gets 200 and leaves by output ${output}: ${what} as ${type}`, async () => {
-        const { flow, url } = await start();
-        const { status, text } = await post(url, body, { 'content-type': type });
-        assert.deepEqual([status, text], [200, 'OK']);
-        const [message] = await flow.messages(output, 1);
-        assert.deepEqual([message?.payload, message?.topic, message?.sms?.via], [payload, handset, 'callback']);
-        assert.equal(flow.received('replies').length + flow.received('statuses').length, 1);
-      });
-    }
-  });
-
-  describe('a repeated callback', () => {
-    for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-      it(`is not delivered if the message is also polled, with ${callbackFormat}`, async () => {
-        const { flow, url } = await start({}, [
-          smsNode('in', { wires: [['polled']] }),
-          smsNode('status', { wires: [['polled']] }),
-          sink('polled'),
-        ]);
-        sim.setOrganisation({ callbackUrl: url, callbackStatusUrl: url, callbackFormat });
-        for (let index = 0; index < 10; index++) {
-          sim.reply({ from: handset, body: `text ${index}` });
-          sim.status({ messageId: 'm', msisdn: handset, statusCode: `S${index}` });
-        }
-        await sim.until(() => sim.callbackLog.length >= 20);
-        await until(() => sim.incoming.every(({ read }) => read) && sim.statuses.every(({ read }) => read));
-        sim.reply({ from: handset, body: 'last' });
-        sim.status({ messageId: 'm', msisdn: handset, statusCode: 'LAST' });
-        const all = () => ['polled', 'replies', 'statuses'].flatMap((id) => flow.received(id));
-        await until(() => all().length >= 22 && sim.callbackLog.length >= 22);
-        assert.deepEqual(
-          sim.callbackLog.map(({ status }) => status),
-          sim.callbackLog.map(() => 200),
-        );
-        const payloads = all().map(({ payload }) => payload);
-        assert.equal(new Set(payloads).size, 22);
-        assert.equal(payloads.length, 22);
-      });
-    }
-  });
-
   describe('token', () => {
     const token = 'a secret+/=&ä';
     const withToken = { credentials: { token } };
@@ -206,13 +157,9 @@ describe('sms-callback-in', () => {
       assert.equal(status, 400, text);
       assert.match(text, /^[^\r\n<>]+$/);
     }
+    const compressed = { 'content-type': formType, 'content-encoding': 'gzip' };
+    assert.equal((await post(url, gzipSync(formReply()), compressed)).status, 400);
     assert.equal(flow.received('replies').length + flow.received('statuses').length, 0);
-  });
-
-  it('answers 400 to a compressed body', async () => {
-    const { flow, url } = await start();
-    const headers = { 'content-type': formType, 'content-encoding': 'gzip' };
-    assert.equal((await post(url, gzipSync(formReply()), headers)).status, 400);
     assert.equal((await post(url, xmlReply(), { 'content-encoding': 'identity' })).status, 200);
     await flow.messages('replies', 1);
   });
@@ -352,24 +299,13 @@ describe('sms-callback-in', () => {
     });
 
     it('raises SMS_CONFIG if the variable of its token is an object', async () => {
-      const flow = await RunningFlow.start([
-        {
-          id: 'sub',
-          type: 'subflow',
-          name: 'receiver',
-          in: [],
-          out: [],
-          env: [{ name: 'VALUE', type: 'json', value: '{"hidden":"never-shown"}' }],
-        },
-        callbackNode({ z: 'sub', wires: [[], []], credentials: { token: variable('VALUE') } }),
-        { id: 'instance', type: 'subflow:sub', name: '', wires: [] },
-        account(sim),
-        ...catcher(),
-      ]);
+      const env = [{ name: 'VALUE', type: 'json', value: '{"hidden":"never-shown"}' }];
+      const tab = { id: 'tab', type: 'tab', label: '', env };
+      const { flow, url } = await start({ credentials: { token: variable('VALUE') } }, [tab]);
       const [caught] = await flow.messages('caught', 1);
       assert.equal(caught?.error?.code, 'SMS_CONFIG');
       assert.match(String(caught?.error?.message), /"Token" is not text/);
-      assert.equal((await post(`${await flow.serve()}/sms/callback`, formReply())).status, 503);
+      assert.equal((await post(url, formReply())).status, 503);
       assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes('never-shown'), false);
     });
 
@@ -425,14 +361,8 @@ describe('sms-callback-in', () => {
       await flow.messages('caught', 1);
       flow.send('send', { topic: handset, payload: 'hello' });
       const { error } = (await flow.messages('caught', 2))[1]?.sms ?? {};
-      assert.deepEqual(
-        [error?.code, error?.field, error?.message],
-        [
-          'SMS_CONFIG',
-          'callbackUrl',
-          'Another sms callback node already has the path /sms/callback. Change one of the two paths.',
-        ],
-      );
+      assert.deepEqual([error?.code, error?.field], ['SMS_CONFIG', 'callbackUrl']);
+      assert.match(String(error?.message), /^Another sms callback node already has the path \/sms\/callback\./);
       assert.equal(sim.messages.length, 0);
     });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { account, catcher, handset, RunningFlow, sendWithoutAccount, sink, smsNode, useService } from './running-flow';
 
 const accountDetails = { balance: 1_000_000, type: 'Prepaid', currency: 'EUR' };
 
@@ -15,12 +15,7 @@ describe('sms-feed', () => {
   }
 
   async function fill(): Promise<void> {
-    const response = await fetch(`${sim.baseUrl}/api/3/sms/out`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${sim.credentials.apiKey}` },
-      body: new URLSearchParams({ to: handset, body: 'out <b> & "more"', messageId: 'm1' }),
-    });
-    assert.equal(response.status, 200);
+    await sendWithoutAccount(sim, { to: handset, body: 'out <b> & "more"', messageId: 'm1' });
     sim.reply({ from: handset, body: 'in ]]> € 😀' });
   }
 
@@ -133,31 +128,20 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('sms-feed with the property messages (§4.5 type)', () => {
-    for (const [messages, params] of [
-      ['all', {}],
-      ['out', { type: 'out' }],
-      ['reply', { type: 'reply' }],
-    ] as const) {
-      it(`requests ${JSON.stringify(params)} with ${messages}`, async () => {
-        const flow = await start({ messages });
-        await trigger(flow);
-        assert.deepEqual(requestedParams(), [{ format: 'ATOM', ...params, size: '8' }]);
-      });
-    }
-  });
-
-  describe('sms-feed with the property size (§4.5, §8)', () => {
-    for (const [size, sizeType, expected] of [
-      ['1', 'num', '1'],
-      ['', 'num', '8'],
-      ['wanted', 'msg', '17'],
-      ['20', undefined, '20'],
-    ] as const) {
-      it(`requests ${expected} entries with size ${size || 'blank'} of type ${sizeType}`, async () => {
-        const flow = await start({ size, ...(sizeType && { sizeType }) });
+  describe('sms-feed with the properties messages and size (§4.5, §8)', () => {
+    for (const [properties, params] of [
+      [{ messages: 'all' }, { size: '8' }],
+      [{ messages: 'out' }, { size: '8', type: 'out' }],
+      [{ messages: 'reply' }, { size: '8', type: 'reply' }],
+      [{ size: '1', sizeType: 'num' }, { size: '1' }],
+      [{ size: '', sizeType: 'num' }, { size: '8' }],
+      [{ size: 'wanted', sizeType: 'msg' }, { size: '17' }],
+      [{ size: '20' }, { size: '20' }],
+    ]) {
+      it(`requests ${JSON.stringify(params)} with ${JSON.stringify(properties)}`, async () => {
+        const flow = await start(properties);
         await trigger(flow, { wanted: 17 });
-        assert.equal(requestedParams()[0]?.size, expected);
+        assert.deepEqual(requestedParams(), [{ format: 'ATOM', ...params }]);
       });
     }
 

@@ -15,32 +15,20 @@ describe('an incoming message that no node receives', () => {
 
   const flow = (...more: FlowNode[]) => [...askNode(sim), sink('received'), ...more];
 
-  /** Starts a flow with an open reply request. */
-  async function ask(): Promise<RunningFlow> {
-    const running = await RunningFlow.start(flow());
-    await running.give('ask', { topic: asked, payload: 'Come?' });
-    return running;
-  }
-
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
   const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
   const list = async (): Promise<EntriesReport> =>
     (await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200)).body;
-  async function untilUnhandled(count: number): Promise<void> {
-    await until(async () => (await state()).inbox.unhandled === count, `${count} unhandled`);
-  }
-
-  const warnings = (running: RunningFlow) =>
-    running.log.filter(({ id, level }) => id === 'account' && level === warning).map(({ msg }) => String(msg));
-
-  it('is listed and counted, with one warning', async () => {
-    const running = await ask();
+  it('is listed with one warning, and goes to the first node deployed for it', async () => {
+    const running = await RunningFlow.start(flow());
+    await running.give('ask', { topic: asked, payload: 'Come?' });
     write('first');
     write('second');
     write('yes', asked);
     await running.messages('answer', 1);
-    await untilUnhandled(2);
-    const { entries, total } = await list();
+    await until(async () => (await state()).inbox.unhandled === 2, '2 unhandled');
+    const { body } = await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200);
+    const { entries, total } = body as EntriesReport;
     assert.equal(total, 2);
     assert.deepEqual(
       entries.map(({ node, from, body, error }) => [node, from, body, error]),
@@ -51,14 +39,9 @@ describe('an incoming message that no node receives', () => {
     );
     const { inbox, counts } = await state();
     assert.deepEqual([inbox, counts.unhandled], [{ undelivered: 0, unhandled: 2 }, 2]);
-    assert.deepEqual(warnings(running).length, 1);
-    assert.match(warnings(running)[0] ?? '', /7 days.*sms in/);
-  });
-
-  it('goes to the first node of a deployment that receives it', async () => {
-    const running = await ask();
-    for (const body of ['first', 'second']) write(body);
-    await untilUnhandled(2);
+    const warnings = running.log.filter(({ id, level }) => id === 'account' && level === warning);
+    assert.equal(warnings.length, 1);
+    assert.match(String(warnings[0]?.msg), /7 days.*sms in/);
     await running.deploy(flow(receiver), 'nodes');
     const received = await running.messages('received', 2);
     assert.deepEqual(
