@@ -252,7 +252,7 @@ describe('an account with opt-out and prefixes', () => {
     it('apply to all nodes if one node enables them, with the words of all', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sender({ account: 'second' })),
-        second({ optOut: true, optOutWords: 'weg' }),
+        second({ optOut: true, optOutWords: 'weg', optInWords: 'zurück' }),
         second({ id: 'third', optOut: true }),
       ]);
       await say(flow, 'weg', one);
@@ -261,6 +261,7 @@ describe('an account with opt-out and prefixes', () => {
       await send(flow, two, 'hello', 'other');
       const codes = (await flow.messages('caught', 2)).map(({ sms }) => sms?.error?.code);
       assert.deepEqual(codes, ['SMS_OPTED_OUT', 'SMS_OPTED_OUT']);
+      assert.equal((await say(flow, 'zurück', one))?.sms?.optOut, 'in');
     });
 
     it('allow each message only the prefixes of the account of its sender', async () => {

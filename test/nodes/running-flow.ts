@@ -132,6 +132,15 @@ export async function sendWithoutAccount(sim: Simulator, params: Record<string, 
   if (response.status !== 200) throw new Error(`The service answered ${response.status}.`);
 }
 
+/** Returns a function that returns the maximum number of requests in flight at an endpoint so far. */
+export function countMost(sim: Simulator, endpoint: Parameters<Simulator['polling']>[0]): () => number {
+  let most = 0;
+  sim.on('change', () => {
+    most = Math.max(most, sim.polling(endpoint));
+  });
+  return () => most;
+}
+
 /** Returns the bodies of all messages that a service accepted, in order. */
 export function bodiesOf(sim: Pick<Simulator, 'messages'>): string[] {
   return sim.messages.map(({ body }) => body);

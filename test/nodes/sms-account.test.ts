@@ -11,6 +11,7 @@ import {
   account,
   catcher,
   coreNode,
+  countMost,
   handset,
   payloadsOf,
   RunningFlow,
@@ -46,15 +47,6 @@ async function outcome(flow: RunningFlow): Promise<Record<string, unknown> | und
 
 describe('sms-account', () => {
   const sim = useService();
-
-  /** Returns a function that returns the maximum number of requests in flight at an endpoint. */
-  function countMost(endpoint: 'incoming' | 'send'): () => number {
-    let most = 0;
-    sim.on('change', () => {
-      most = Math.max(most, sim.polling(endpoint));
-    });
-    return () => most;
-  }
 
   it('tells the form which deployed nodes share its login', async () => {
     setVariables({ SMS_TEST_URL: sim.baseUrl });
@@ -558,7 +550,7 @@ describe('sms-account', () => {
 
   describe('sms-account with two nodes of one login', () => {
     it('polls once for two account nodes, and delivers messages to both', async () => {
-      const most = countMost('incoming');
+      const most = countMost(sim, 'incoming');
       const flow = await RunningFlow.start([
         account(sim),
         account(sim, { id: 'copy', baseUrl: `${sim.baseUrl}/` }),
@@ -574,7 +566,7 @@ describe('sms-account', () => {
 
     it('shares the concurrency of two account nodes', async () => {
       sim.fault('send', { delayMs: 30 });
-      const most = countMost('send');
+      const most = countMost(sim, 'send');
       const flow = await RunningFlow.start([
         ...sendNode(sim, {}, { concurrency: '2' }),
         account(sim, { id: 'copy', concurrency: '2' }),
@@ -593,7 +585,7 @@ describe('sms-account', () => {
       it(`has at most ${parallelPolls} polls in flight with parallelPolls ${parallelPolls}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
-        const most = countMost('incoming');
+        const most = countMost(sim, 'incoming');
         const flow = await RunningFlow.start([
           account(sim, { parallelPolls: String(parallelPolls) }),
           smsNode('in'),

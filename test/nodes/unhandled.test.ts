@@ -17,8 +17,7 @@ describe('an incoming message that no node receives', () => {
 
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
   const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
-  const list = async (): Promise<EntriesReport> =>
-    (await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200)).body;
+
   it('is listed with one warning, and goes to the first node deployed for it', async () => {
     const running = await RunningFlow.start(flow());
     await running.give('ask', { topic: asked, payload: 'Come?' });
