@@ -202,19 +202,6 @@ describe('sms-callback-in', () => {
       await flow.done('callback', 1);
       assert.equal(inbox(flow).undelivered, 0);
     });
-
-    it('redelivers after msg.error, and raises SMS_UNDELIVERED after maxAttempts', async () => {
-      const { flow, url } = await start({ ...byFlow, maxAttempts: '2' });
-      assert.equal((await post(url, xmlStatus)).status, 200);
-      for (let attempt = 1; attempt <= 2; attempt++) {
-        const message = (await flow.messages('statuses', attempt))[attempt - 1];
-        assert.equal(message?.sms?.redelivered, attempt === 1 ? undefined : true);
-        flow.send('callback', { ...message, error: { message: 'no' } });
-      }
-      const [caught] = await flow.messages('caught', 1);
-      assert.deepEqual([caught?.error?.code, caught?.payload], ['SMS_UNDELIVERED', 'NUR']);
-      assert.deepEqual(inbox(flow), { undelivered: 0, unhandled: 1 });
-    });
   });
 
   describe('a callback that the store must save', () => {
