@@ -34,10 +34,6 @@ const maxBytes = 256 * 1024;
 const xmlReply = (body = 'yes <&> "ok"') =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<inbound-message messageId="order-7" receivedDate="${date}">` +
   `<recipient displayName="Anna" msisdn="${handset}"><body><![CDATA[${body}]]></body></recipient></inbound-message>`;
-const xmlStatus =
-  '<status-update><messageId>order-7</messageId><to>642100</to>' +
-  `<from>${handset}</from><statusCode>NUR</statusCode><statusDate>${date}</statusDate>` +
-  '<statusId>s1</statusId><error>Unreachable</error></status-update>';
 const form = (fields: Record<string, string>) =>
   new URLSearchParams({ to: '642100', from: handset, inReplyToId: 'order-7', ...fields }).toString();
 const formReply = (messageId = 'in1', body = 'yes <&> "ok"') => form({ messageId, body });

@@ -93,6 +93,22 @@ describe('sms-in', () => {
       await flow.badge('in', listening);
       assert.deepEqual(flow.statuses('in')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
     });
+
+    it('stops polling when the last node is removed', async () => {
+      const flow = await start();
+      await flow.badge('in', listening);
+      await flow.deploy([account(sim)], 'nodes');
+      assert.deepEqual(flow.status('in'), {});
+      await sim.until(() => sim.polling('incoming') === 0);
+      const { length } = sim.requests;
+      receive('unread');
+      await flow.testConnection({ id: 'account', baseUrl: sim.baseUrl });
+      assert.deepEqual(
+        sim.requests.slice(length).map(({ endpoint }) => endpoint),
+        ['feed'],
+      );
+      assert.equal(sim.incoming[0]?.read, false);
+    });
   });
 
   describe('a failing poll loop', () => {
