@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AccountNode } from '../../nodes/runtime/account-node';
-import type { Membership } from '../../src';
+import type { UsableAccount } from '../../nodes/runtime/account-node';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { account, catcher, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
@@ -219,39 +218,22 @@ describe('sms-in', () => {
       assert.equal(flow.payloads('got').filter((payload) => payload === 'a').length, 3);
     });
 
-    describe('a message that sms-send answers', () => {
-      const answering = (properties: Record<string, unknown>) => {
-        const wires = ['sent', 'failed'].map((id) => ['in', id]);
-        const send = smsNode('send', { wires, ...properties });
-        return start({ ...byFlow, wires: [['got', 'send']] }, [send, sink('sent'), sink('failed')]);
-      };
-      /** Waits until the flow has received all messages. */
-      async function delivered(flow: RunningFlow): Promise<void> {
-        const { membership } = flow.node('account') as AccountNode;
-        const inbox = () => (membership as Membership).state().inbox;
-        await until(() => sim.incoming.every(({ read }) => read) && inbox().undelivered === 0, 'all is acknowledged');
-        assert.equal(inbox().unhandled, 0);
-      }
-
-      it('is delivered once when the outcome returns its ackId', async () => {
-        const flow = await answering({ keep: true });
-        receive('a');
-        const [sent] = await flow.messages('sent', 1);
-        assert.equal(sent?.sms?.ackId, flow.received('got')[0]?.sms?.ackId);
-        await delivered(flow);
-        assert.deepEqual([sim.messages.length, flow.received('got').length], [1, 1]);
-      });
-
-      it('is redelivered if the flow returns the error', async () => {
-        const flow = await answering({ to: '12', toType: 'str' });
-        receive('a');
-        const [caught] = await flow.messages('caught', 1);
-        const { ackId, error } = caught?.sms ?? {};
-        assert.deepEqual([ackId, error?.code], [flow.received('got')[0]?.sms?.ackId, 'SMS_INPUT']);
-        flow.send('in', caught as Record<string, unknown>);
-        const [, again] = await flow.messages('got', 2);
-        assert.equal(again?.sms?.redelivered, true);
-      });
+    it('ends a message by an outcome of sms-send, and redelivers after its error', async () => {
+      const send = smsNode('send', { keep: true, wires: [['in', 'sent'], []] });
+      const flow = await start({ ...byFlow, wires: [['got', 'send']] }, [send, sink('sent')]);
+      receive('a');
+      const [sent] = await flow.messages('sent', 1);
+      assert.equal(sent?.sms?.ackId, flow.received('got')[0]?.sms?.ackId);
+      const { membership } = flow.node('account') as UsableAccount;
+      await until(() => membership.state().inbox.undelivered === 0, 'the message is acknowledged');
+      assert.equal(membership.state().inbox.unhandled, 0);
+      assert.deepEqual([sim.messages.length, flow.received('got').length], [1, 1]);
+      receive('x'.repeat(481));
+      const [caught] = await flow.messages('caught', 1);
+      const { ackId, error } = caught?.sms ?? {};
+      assert.deepEqual([ackId, error?.code], [flow.received('got')[1]?.sms?.ackId, 'SMS_INPUT']);
+      flow.send('in', caught as Record<string, unknown>);
+      assert.equal((await flow.messages('got', 3))[2]?.sms?.redelivered, true);
     });
 
     it('pauses polling at 100 unacknowledged messages, and continues later', async () => {
