@@ -94,7 +94,7 @@ export class AccountData {
   }
 
   /**
-   * Whether the process can drop this data without loss. It cannot, for example, if the opted-out numbers are only in
+   * Whether the process can drop this data without loss. `false`, for example, if the opted-out numbers are only in
    * memory.
    */
   get isSettled(): boolean {
@@ -115,7 +115,8 @@ export class AccountData {
   async #export(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     await this.imports.stop();
     await this.journal.flush();
-    // Writes the steps that were not written while the store failed, and removes the messages that the store refused.
+    // Writes the steps that were not written while the store failed, and removes messages that the store has although
+    // their commit failed.
     if (!this.journal.isWritten || this.outbox.hasRefused) await this.journal.ready();
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
@@ -152,7 +153,7 @@ function withTimeOf(store: Store, clock: Clock): Clock {
 }
 
 /**
- * Merges two values of one key. Joins opted-out numbers, counts of limits, statuses, reply requests, and the messages of
+ * Merges two values of one key. Joins opted-out numbers, counts of limits, statuses, reply requests and the messages of
  * a handset. For any other key, keeps the later value.
  */
 const merge: Merge = (key, ownValue, formerValue) => {

@@ -84,10 +84,7 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #connections: Pick<Connections, 'dispatch'> = {
     dispatch: (...exchange) => this.#currentConnections?.dispatch(...exchange) ?? false,
   };
-  /**
-   * Settings of a current member or, without members, of the last one. They also apply to polls that are still in
-   * flight.
-   */
+  /** Settings of a current member or, without members, of the last member, because polls might still be in flight. */
   settings: AccountSettings | undefined;
   /** Settings whose limits apply, by id: the settings of the members, and of members that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
@@ -95,7 +92,7 @@ export class Account implements EndpointHost, MembershipHost {
   #perSecond: number | undefined;
   /** Number of running tasks that need the account even if it has no members. */
   #runningTaskCount = 0;
-  /** One promise for each former login. It resolves when the polls in flight of that login have ended. */
+  /** One promise for each former login. The promise resolves when the polls in flight of that login have ended. */
   readonly #arrivals = new Set<Promise<void>>();
   #forgetTimer: Timer | undefined;
   /** Timer that starts when the first member joins. When it ends, all sending nodes of the deployment are attached. */
@@ -185,7 +182,7 @@ export class Account implements EndpointHost, MembershipHost {
       allSettings.flatMap(({ quietHours: hours }) => (hours ? [[JSON.stringify(hours), hours] as const] : [])),
     );
     const earlier = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
-    // Runs only after a change, because checking 100,000 scheduled messages takes seconds.
+    // Updates quiet hours only if they changed, because checking 100,000 scheduled messages takes seconds.
     if ([...quietHours.keys()].join() !== earlier.join()) {
       this.#rules.quietHours = [...quietHours.values()].map((hours) => new QuietHours(hours));
       this.data?.outbox.quietHoursChanged();
@@ -200,7 +197,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#queue.nudge();
   }
 
-  /** Polls incoming messages for opt-outs while any attached node can send. */
+  /** If any node uses opt-outs, polls incoming messages while a sending node is attached. */
   #listen(): void {
     const nodes = this.#readConsentChange && this.data?.outbox.registrations.nodes;
     this.#replyPolls.incoming.listen(new Set(nodes));
@@ -321,7 +318,7 @@ export class Account implements EndpointHost, MembershipHost {
     return activeMember;
   }
 
-  /** Returns the data in the member's store. The first member that calls this chooses the store. */
+  /** Returns the data of the account. The first member that calls this function chooses the store for all members. */
   dataOf(member: Member): AccountData {
     const earlier = this.data;
     if (earlier && (this.#isChosen || !this.members.has(member))) return earlier;
@@ -365,7 +362,7 @@ export class Account implements EndpointHost, MembershipHost {
     );
   }
 
-  /** Keeps this account until it has received the answers of polls that a former login still has in flight. */
+  /** Keeps this account open until the polls that the former account still has in flight have ended. */
   #keepFor(formerAccount: Account): void {
     const arrivals = formerAccount.lastArrivals();
     this.#arrivals.add(arrivals);
@@ -400,7 +397,8 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   /**
-   * Runs when the deployment has ended. Messages of nodes that have not attached by now stay stored until they expire.
+   * Called when the deployment has ended. Opens the outbox even without sending nodes, so that messages of removed
+   * nodes expire.
    */
   #endDeployment(): void {
     const [firstMember] = this.members;
@@ -437,7 +435,7 @@ export class Account implements EndpointHost, MembershipHost {
     if (firstMember) return;
     this.#deploymentTimer?.cancel();
     const { clock } = this;
-    // Keeps the account open until this stop ends: no other stop may close the store, because outcomes still need it.
+    // Keeps the account open until this stop ends. No other stop may close the store before, because outcomes need it.
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));

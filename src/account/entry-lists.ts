@@ -16,11 +16,11 @@ export interface WaitingEntry {
   id: string;
   /** Time at which the record arrived, or at which the wait began, in ms. Absent: the wait has not begun. */
   at?: number;
-  /** The node that has to receive it. Blank: no node yet. */
+  /** Id of the node that must receive the record, or that sent the message. Blank: no node yet. */
   node: string;
   to?: readonly string[];
   from?: string;
-  /** Body of the record or, for a reply request, of the question. At most 1,000 characters. */
+  /** Body of the record or, for a reply request, of the sent message. At most 1,000 characters. */
   body: string;
   /** Time at which the wait of a reply request ends, in ms. */
   endsAt?: number;
@@ -45,7 +45,7 @@ export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<U
 /**
  * Returns a page of the entries that wait.
  *
- * @throws SmsError `SMS_STORE` if the store fails, because only the store has the questions of reply requests
+ * @throws SmsError `SMS_STORE` if the store fails, because the sent bodies of reply requests are only in the store
  */
 export async function listWaiting(
   data: AccountData,
@@ -57,7 +57,7 @@ export async function listWaiting(
   return { items: items.map(createUndeliveredEntry), ...pageInfo };
 }
 
-/** Searches the recipients of requests, not their questions, which are only in the store. */
+/** Searches the recipients and messageIds of requests, but not the sent bodies, which are only in the store. */
 async function listRequests({ outbox, journal }: AccountData, query: EntryQuery): Promise<Page<WaitingEntry>> {
   const search = searchIn(query, ({ recipient, messageId }: ReplyRequest) => [recipient, messageId]);
   const { items, ...pageInfo } = pageOf(outbox.admin.openRequests, ({ id }) => id, search);

@@ -49,8 +49,8 @@ const pageKey = ({ id }: Head, index: number) => `${pagePrefix}${id}:${index}`;
 /** Start of the key under which the former store notes that an import has emptied it. The id of the import follows. */
 const markPrefix = 'imported:';
 /**
- * Time for which the former store notes that it was emptied, in ms. A process killed during an import must restart
- * within this time.
+ * Time for which the former store notes that it was emptied, in ms. If a process is killed during an import, it must
+ * restart within this time. Otherwise, the staged items are lost.
  */
 const markedMs = 30 * 24 * 3_600_000;
 
@@ -204,7 +204,7 @@ export interface ImportSource {
   id: string;
   kind: string;
   /**
-   * Resolves when all nodes of the deployment have started. Only then can the import see other users of the former
+   * Resolves when all nodes of the deployment have started. Only then is it known whether other nodes use the former
    * place.
    */
   whenStarted: Promise<void>;
@@ -267,7 +267,10 @@ export class Imports {
     return this.#sources.length > 0;
   }
 
-  /** Continues with the imports when an account node begins to use the data, because the store might be open. */
+  /**
+   * Called when an account node begins to use the data. If imports are pending, opens the store again, because it might
+   * have been opened without them.
+   */
   begin(): void {
     if (this.arePending) this.#options.reopen();
   }

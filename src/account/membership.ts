@@ -141,9 +141,9 @@ export interface Membership {
   /** Lists entries of a state, the oldest first. Entries show private bodies. */
   entries(state: EntryState, query: EntryQuery): EntryList;
   /**
-   * Lists received records that wait for a flow, or open reply requests. Both show private bodies.
+   * Lists received records that wait for a flow, or open reply requests. Both lists show private bodies.
    *
-   * @throws SmsError `SMS_STORE` if the store fails, because only the store has the questions of reply requests
+   * @throws SmsError `SMS_STORE` if the store fails, because the sent bodies of reply requests are only in the store
    */
   waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>>;
   /**

@@ -39,7 +39,7 @@ export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
 export interface UnhandledEntry {
   id: string;
   state: 'unhandled';
-  /** Time at which the record became unhandled. */
+  /** Time at which the record became unhandled, in ms. */
   at: number;
   /** The node whose flow did not acknowledge the entry. Blank: no node receives it. */
   node: string;
@@ -79,7 +79,7 @@ export interface EntryList extends Omit<MessageEntryList, 'entries'> {
   entries: AccountEntry[];
 }
 
-/** Counters and outages of an account. They stay when the account ends with its last member. */
+/** Counters and outages of an account. They remain when the account closes after its last member has left. */
 export class Stats {
   readonly sends = new SendCounts();
   readonly outage: Outage;

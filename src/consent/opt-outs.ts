@@ -51,8 +51,8 @@ const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOu
 const digitsOfTime = 15;
 
 /**
- * End of a line with the digest of a number whose handset has opted in again. Because of this line, an import of an
- * older list does not opt the number out.
+ * Suffix of the line of a number whose handset has opted in again. The line contains a digest of the number. It
+ * prevents an import of an older list from opting the number out again.
  */
 const optInEnd = '-in';
 
@@ -74,7 +74,7 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
   let changeCount = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(readKey(key));
-    // Compares the value even if the step changes nothing, because another instance might change the value.
+    // Runs the step again if another instance changes the value before the commit, even if this step changes nothing.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
     if (concerned.length === 0) continue;
@@ -123,7 +123,7 @@ export function listOptOuts(readKey: ReadKey, { search = '', after, limit = 200 
   return { optouts: lines.map(parse), total: matches.length, ...(next && { next }) };
 }
 
-/** Merges two lists. If both have a line for a number, the later line counts. */
+/** Merges two lists. If both have a line for a number, keeps the later line. */
 export function mergeOptOuts(ownValue: Remembered, formerValue: Remembered): Remembered {
   const lines = new Map<string, string>();
   for (const line of [...linesOf(formerValue), ...linesOf(ownValue)]) {

@@ -17,10 +17,11 @@ import { stale } from './transitions';
 
 /** Counts of outgoing messages, for users. */
 export interface SendState {
-  /** Messages that are being sent, or whose evidence the account searches for. */
+  /** Messages that are being sent, or for which the account searches for evidence. */
   inFlight: number;
   /** Messages that wait for their turn or for the service, including stored messages. */
   waiting: number;
+  /** Stored messages that wait or are being sent. */
   kept: number;
   /** Stored messages that cannot be sent yet, because of their scheduled time or quiet hours. */
   scheduled: number;
@@ -32,7 +33,7 @@ export interface SendState {
   awaitingReply: number;
   /** Open reports. */
   awaitingReport: number;
-  /** The outage that stored messages wait for. */
+  /** The current outage, if stored messages wait for its end. */
   failing?: SendFailure;
 }
 
@@ -52,7 +53,7 @@ export interface MessageEntry extends MessageEntryPlace {
   id: string;
   /** Time at which a scheduled message can be sent, in ms since 1970. */
   dueAt?: number;
-  /** Time at which the message was sent, in ms. Set only if its outcome is unknown. */
+  /** Time at which the message was last sent, in ms. Absent if the message waits. */
   leftAt?: number;
   node: string;
   to: readonly string[];
@@ -60,11 +61,11 @@ export interface MessageEntry extends MessageEntryPlace {
   body: string;
   /** The `replace` key of the message. */
   key?: string;
-  /** Why its outcome is unknown. */
+  /** Why the outcome is unknown. */
   error?: SmsError;
 }
 
-/** Decisions of a user. `markSent` means that a message with an unknown outcome has arrived. */
+/** Decisions of a user. `markSent` means that a message with an unknown outcome was sent. */
 export type MessageAction = 'send' | 'markSent' | 'discard';
 
 /** A page of entries, oldest first, with the total number of entries. */
@@ -75,7 +76,7 @@ export interface MessageEntryList {
   next?: string;
 }
 
-/** The components that the admin class uses. */
+/** Components that {@link Admin} uses. */
 export interface AdminOptions {
   clock: Clock;
   counts: SendCounts;
@@ -139,7 +140,7 @@ export class Admin {
    * a stored message immediately, if its node is deployed. `discard` removes either kind of message. `markSent` marks a
    * message with an unknown outcome as sent.
    *
-   * @returns `gone` if the entry no longer exists, `unfit` if the action does not fit its state
+   * @returns `gone` if the entry no longer exists, `unfit` if the action does not fit the state of the entry
    * @throws SmsError `SMS_STORE` if the store cannot write the decision now: the entry stays
    */
   async act(id: string, action: MessageAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {

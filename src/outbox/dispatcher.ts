@@ -13,7 +13,7 @@ import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
 import { stale } from './transitions';
 
-/** The components that a dispatcher uses. */
+/** Components that {@link Dispatcher} uses. */
 interface DispatcherOptions {
   clock: Clock;
   queue: SendQueue;
@@ -39,7 +39,7 @@ const urgent = '!';
  * expire.
  */
 export class Dispatcher implements TurnSource {
-  /** Number of messages that the outbox is accepting now: messages that will be scheduled, and messages that can be sent now. */
+  /** Numbers of messages that the outbox is accepting. `scheduled`: messages that cannot be sent yet. */
   readonly arriving = { scheduled: 0, unscheduled: 0 };
   readonly #options: DispatcherOptions;
   /** Messages that wait only for the service and their turn, keyed by turn. */
@@ -53,7 +53,7 @@ export class Dispatcher implements TurnSource {
     this.open();
   }
 
-  /** See {@link TurnSource}. Scheduled messages do not count. */
+  /** See {@link TurnSource}. The queue limit does not apply to scheduled messages. */
   get waiting(): number {
     const { queued, paused } = this.#options.repository.messages.counts;
     return this.arriving.unscheduled + queued + paused;
@@ -151,12 +151,15 @@ export class Dispatcher implements TurnSource {
     message.abort = undefined;
   }
 
-  /** Stops a message. Returns `false` if the message cannot be stopped because it is being sent or has an outcome. */
+  /**
+   * Removes a message from the queue. Returns `false` if it is too late, because the message is being sent or has an
+   * outcome.
+   */
   remove(id: string): boolean {
     const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
-    // While the outbox is closed, the queue is empty.
+    // While the outbox is closed, no message has a place, so a waiting message is already removed.
     if (message?.place === undefined) return isClosed && message !== undefined;
     this.release(id);
     return true;
@@ -188,7 +191,10 @@ export class Dispatcher implements TurnSource {
     outage.open(() => queue.nudge());
   }
 
-  /** See {@link TurnSource}. During an outage, returns the one message that tries, once its try is due. */
+  /**
+   * See {@link TurnSource}. During an outage, only one message at a time is tried. No message can start before its try
+   * is due, unless a user sends the message.
+   */
   get first(): string | undefined {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
@@ -239,7 +245,7 @@ export class Dispatcher implements TurnSource {
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
       // The message was released in the meantime, or the account was closed.
       if (message.abort !== abort || message.place === undefined) return !isKeptBack;
-      // Quiet hours began between the choice of this message and its try.
+      // Schedules the message, because quiet hours began just before its try.
       if (error?.code === 'SMS_QUIET') this.#schedule(message);
       else if (error && (error.code === 'SMS_CLOSED' || isOutage(error))) await this.#continueWaiting(message, error);
       else {
@@ -335,7 +341,7 @@ export class Dispatcher implements TurnSource {
     const { phase, place, abort, item } = message;
     const isFree = !repository.isClosed && !abort && phase === 'queued';
     if (isFree && place !== undefined && registrations.handlerOf(item.node)) {
-      // Keeps an urgent turn urgent.
+      // If the message already has an urgent turn, the turn stays urgent.
       const turn = isUrgent ? urgent + place : (message.turn ?? place);
       this.#unready(message);
       message.turn = turn;

@@ -26,7 +26,7 @@ interface Due {
 export class DueTimes {
   readonly #clock: Clock;
   readonly #byId = new Map<string, Due>();
-  /** The due times of each kind, sorted by time and then by id. */
+  /** The due times by {@link Clock.elapsed} and by {@link Clock.now}, each sorted by time and then by id. */
   readonly #inOrder: Readonly<Record<Time, BTree<string, Due>>> = { elapsed: new BTree(), now: new BTree() };
   #timer: Timer | undefined;
 
@@ -35,9 +35,9 @@ export class DueTimes {
   }
 
   /**
-   * Sets the due time of an id, instead of an earlier one. An infinite time is never due.
+   * Sets the due time of an id, and removes an earlier one. With an infinite time, the id has no due time.
    *
-   * @param onDue called at that time, after the id was removed
+   * @param onDue called with the id at that time, when its due time has already been removed
    * @param time the clock method whose time `at` refers to
    */
   set(id: string, at: number, onDue: Due['onDue'], time: Time = 'elapsed'): void {
@@ -51,7 +51,7 @@ export class DueTimes {
 
   delete(id: string): void {
     this.#remove(id);
-    // If ids remain, the timer runs and finds the next due time.
+    // If other ids remain, the timer keeps running, and finds the next due time when it ends.
     if (this.#byId.size === 0) this.#timer?.cancel();
   }
 

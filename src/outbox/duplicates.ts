@@ -4,22 +4,22 @@ import { keysOfOnce } from './once';
 import type { Acceptance } from './transitions';
 
 /**
- * Interval at which a duplicate reads the store again if another instance has the first message, or if the first
- * message has just ended, in ms.
+ * Interval at which a waiting duplicate reads the store again, in ms. Used if another instance has the first message,
+ * or if the first message has just ended.
  */
 const otherInstanceMs = 1_000;
 /**
- * Interval if this process has the first message, in ms. It is longer, because the end of the first message wakes the
- * duplicate.
+ * The same interval if this process has the first message, in ms. It can be longer, because the end of the first
+ * message wakes the duplicate.
  */
 const maxSilenceMs = 60_000;
 
-/** How a duplicate waits. */
+/** The wait of a duplicate for the first message with its deduplication key. */
 interface Waiting {
-  /** Id of the message that has the key. */
+  /** Id of the first message. */
   firstId: string;
   signal: AbortSignal;
-  /** Accepts the duplicate, unless the first message still has no outcome. */
+  /** Tries to accept the duplicate. The verdict is `underway` while the first message has no outcome. */
   accept(firstId: string): Promise<Acceptance>;
 }
 
@@ -27,18 +27,19 @@ interface Waiting {
 interface Line {
   size: number;
   /**
-   * Settles when the last duplicate has its result. Duplicates read the store one at a time, in the order of arrival.
+   * Settles when the duplicate that arrived last has its result. Each duplicate waits for the one before, so that they
+   * read the store one at a time.
    */
   last: Promise<unknown>;
-  /** The awaited message, if it was replaced or withdrawn: its duplicates end with the same outcome. */
+  /** The first message, if it was replaced or withdrawn. Its duplicates end with the same outcome. */
   superseded?: { id: string; outcome: StoredOutcome };
   /** Wakes the duplicate whose turn it is to read the store. */
   wake(): void;
 }
 
 /**
- * Inputs whose deduplication key belongs to a message without an outcome. These duplicates wait in memory only, so that
- * a restart drops them without an outcome.
+ * Duplicates: inputs whose deduplication key belongs to an earlier message without an outcome. They wait only in
+ * memory, so a restart drops them without an outcome.
  */
 export class Duplicates {
   readonly #clock: Clock;
@@ -53,7 +54,7 @@ export class Duplicates {
   }
 
   /**
-   * Waits until the message with the key has an outcome, or no message has the key. Then accepts the duplicate.
+   * Waits until the first message has an outcome, or no message has the deduplication key. Then accepts the duplicate.
    *
    * @throws the reason of `signal`, if the wait is aborted; the error of `accept`
    */

@@ -10,9 +10,9 @@ export interface EvidenceRecord {
   from?: string;
 }
 
-/** Time for which evidence stays in the store, in ms, so that a later process can resume the search. */
+/** Time for which evidence stays in the store, in ms. A process that starts in this time can still use the evidence. */
 const storedMs = 7 * 24 * 3_600_000;
-/** Maximum number of stored records per message, because more evidence proves nothing new. */
+/** Maximum number of records stored as evidence for one message. Limits the size of the value. */
 const maxRecords = 100;
 
 /** Returns the messageId to which a record refers, if any. */
@@ -25,7 +25,10 @@ export function evidenceOf({ kind, record }: RecordOfKind): EvidenceRecord {
   return kind === 'outbox' ? { kind } : { kind, from: String(record.from) };
 }
 
-/** Stores evidence in the same commit as the record, so that it survives a crash during the search. */
+/**
+ * Stores a received record as evidence that the service accepted a message. The caller commits this with the record, so
+ * that a search that resumes after a crash finds the evidence.
+ */
 export function storeEvidence(passing: RecordOfKind, now: number, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(messageIdOf(passing) ?? '');
   const records = parseRememberedValue(readKey(key), isEvidence) ?? [];

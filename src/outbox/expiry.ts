@@ -4,18 +4,18 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { MessageItem } from './message-item';
 import { mayLeaveAt, type RuleSettings } from './rules';
 
-/** Times at which a waiting message ends, by {@link Clock.elapsed}. */
+/** Times until which a message or its outcome waits, by {@link Clock.elapsed}. */
 export interface End {
-  /** Time at which the item expires. Infinite if the item never expires. */
+  /** Time at which the wait ends even if the node is deployed. Infinite: never. */
   endsAt: number;
-  /** Time at which the message expires if its node has not been deployed in this process. */
+  /** Time at which the wait ends if the node has not been deployed in this process. */
   unclaimedAt: number;
 }
 
 /** Maximum time for which a message waits for a node that is not deployed, in ms. */
 export const maxAbsenceMs = 7 * 24 * 3_600_000;
 
-/** Returns when a message ends. Its expiry period begins when it can first be sent. */
+/** Returns until when a message waits. Both periods begin at the time from which the message can be sent. */
 export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { sendNowAt, ...item } = waiting;
   const skew = ClockSkew.of(clock);
@@ -26,7 +26,7 @@ export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<R
   const at = mayLeaveAt(item, arrivedAt, quietHours);
   const dueAt = sendNowAt === undefined ? at : Math.min(skew.timeOf(sendNowAt), at);
   const endAfter = (ms: number) => {
-    // Caps the remaining time at the whole period, because the clock might have been set.
+    // Caps the remaining time at the whole wait. Otherwise, a message would wait too long after the clock was set back.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
     return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
   };

@@ -22,11 +22,11 @@ export interface Limited {
   until: number;
 }
 
-/** A message that is counted. */
+/** A message to count against the limits of the account. */
 export interface Counting {
   /** Recipients in the order in which they use up a limit. An address-book item counts as one number. */
   recipients: readonly string[];
-  /** All of these limits apply. */
+  /** The limits of all account nodes. All of them apply. */
   rules: { limits: readonly LimitSettings[] };
   time: CountTime;
   /** With `unlimited`, the message counts, but no limit withholds its recipients. */
@@ -34,15 +34,15 @@ export interface Counting {
 }
 
 /**
- * A time by the wall clock, with the state of that clock. Counts therefore stay right if the clock is set while the
+ * A time by the wall clock, with the state of that clock, so that counts can be corrected if the clock is set while the
  * process runs.
  */
 export interface CountTime {
   /** Milliseconds since 1970. */
   now: number;
   /**
-   * Name of the clock, and how far it is ahead of the elapsed time, in ms. The second part changes only if the clock is
-   * set. If the processes share the clock of a server, the clock has a name only.
+   * Name of the clock and, after a slash, how far the clock is ahead of the elapsed time, in ms. The number changes
+   * only if the clock is set. If the processes share the clock of a server, there is no number.
    */
   clock: string;
 }
@@ -52,12 +52,12 @@ const dayMs = 24 * 3_600_000;
 export const limitPrefix = 'limit:';
 const dayKey = `${limitPrefix}day`;
 
-/** Smaller differences between two clocks, in ms, do not mean that the clock was set. */
+/** Minimum clock change that is corrected, in ms. Smaller changes do not mean that the clock was set. */
 const minSetMs = 1_000;
 
 /**
- * Clocks of different machines differ by less than this, in ms. A count further ahead dates from before the clock was
- * set back.
+ * Maximum difference between the clocks of different machines, in ms. A count further in the future dates from before
+ * the clock was set back.
  */
 const maxAheadMs = 60_000;
 
@@ -86,8 +86,8 @@ export function applyLimits(counting: Counting, readKey: ReadKey, changes: Chang
 }
 
 /**
- * Removes the counts of recipients that were not sent to. Accepted recipients, and recipients with an unknown outcome,
- * stay counted.
+ * Removes the counts of recipients to which the message was not sent. The caller leaves out accepted recipients and
+ * recipients with an unknown outcome, so that these stay counted.
  *
  * @param countedAt the time at which the recipients were counted
  */
@@ -143,7 +143,7 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string,
   return limitsByKey;
 }
 
-/** Returns the windows that a step reads and writes, each loaded only once. */
+/** Returns the {@link CountWindow}s that a step reads and writes, each loaded only once. */
 function openWindows({ rules, time }: Counting, readKey: ReadKey) {
   const windows = new Map<string, CountWindow>();
   const windowOf = ([key, limits]: [string, LimitOn[]]) => {
@@ -160,8 +160,8 @@ function openWindows({ rules, time }: Counting, readKey: ReadKey) {
 /**
  * The messages that the store has counted under a key for one or more limits, over the longest window of these limits.
  *
- * If the clock is set while the process runs, the counts stay right. Counts of another process use the wall clock. If
- * they are ahead of it, they last for one window from the time at which this process first reads them.
+ * If the clock is set while the process runs, the window corrects the times of its counts. It cannot correct counts of
+ * other processes. If such a count lies in the future, it lasts for one window after this process first reads it.
  */
 class CountWindow {
   /** Number of messages that this step adds, or removes if it is negative. */
@@ -186,7 +186,10 @@ class CountWindow {
     this.#isCorrected = stored.some(([at]) => byMs !== 0 || at > latest);
   }
 
-  /** Returns the limits that one more message would exceed, each with the time at which it ends, in ms since 1970. */
+  /**
+   * Returns the limits that one more message would exceed, each with the time at which the limit ends, in ms since
+   * 1970.
+   */
   reached(): Omit<Limited, 'msisdn'>[] {
     const { now } = this.#time;
     const counted: Counted[] = [...this.#counted, [now, this.added]];
@@ -204,7 +207,9 @@ class CountWindow {
     });
   }
 
-  /** Writes the times by the current clock. Wrong counts would otherwise last until the clock catches up. */
+  /**
+   * Writes the corrected times of the counts. Otherwise, counts in the future would last until the clock catches up.
+   */
   writeCorrection(changes: Changes): void {
     if (!this.#isCorrected) return;
     const { now, clock } = this.#time;
@@ -222,7 +227,8 @@ class CountWindow {
   }
 
   /**
-   * Removes the added messages from the count of `countedAt`. Messages older than the window no longer count anyway.
+   * Removes messages that were counted at `countedAt`. Does nothing if that time is before the window, because such
+   * messages are no longer counted.
    */
   writeRemoved(changes: Changes, countedAt: CountTime): void {
     const at = countedAt.now + changeBetween(countedAt.clock, this.#time.clock);

@@ -24,7 +24,7 @@ export type MessageState =
 /** Source of the evidence that the service accepted a message with an unknown outcome. */
 export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
 
-/** The outcome of a message that the service accepted, although it might have refused every recipient. */
+/** The outcome of a message that the service accepted. The service might still have refused some or all recipients. */
 export interface Sent extends Omit<Delivery, 'statusCode'> {
   /** HTTP status. Absent if only evidence shows that the service accepted the message. */
   statusCode?: number;
@@ -55,17 +55,17 @@ export interface SendOptions extends TimeOptions {
   remember?: { value: unknown };
   /** How long to wait for a reply from each recipient, in ms. */
   waitMs?: number;
-  /** The answers that count; absent or empty: every reply is an answer. */
+  /** The possible answers. Absent or empty: every reply is an answer. */
   answers?: readonly AnswerChoice[];
-  /** The message to send after an unclear reply. Its recipient and messageId are set for each handset. */
+  /** The second message, to send after an unclear reply. Its recipient and messageId are set for each handset. */
   again?: CheckedDraft & Pick<SendOptions, 'keep'>;
   /** How long to wait for the final statuses of all recipients, in ms. */
   reportMs?: number;
 }
 
 /**
- * The reply request to which a clarifying message (`again`) belongs. A reply to that message also belongs to the
- * request.
+ * The reply request to which a second message (option `again`) belongs. A reply to the second message also belongs to
+ * the request.
  */
 export interface AgainLink {
   /** Id of the reply request. */
@@ -87,7 +87,7 @@ export interface MessageItem extends Item, CheckedDraft {
   flowMessage?: string;
   /** Set if the flow message is stored under a separate key, because it is too long to be written at each step. */
   isFlowMessageApart?: true;
-  /** Time at which the outbox accepted it, in ms. */
+  /** Time at which the outbox accepted the message, in ms. */
   arrivedAt: number;
   /** Time at which the message was last sent, in ms. */
   leftAt?: number;
@@ -96,7 +96,7 @@ export interface MessageItem extends Item, CheckedDraft {
   /** The time at which the recipients that are not withheld were counted for limits. Absent: they are not counted. */
   countedAt?: CountTime;
   outcome?: StoredOutcome;
-  /** Time at which its outcome was written, or at which the flow learned that it is unknown, in ms. */
+  /** Time at which the outcome was written, or at which the flow received an unknown outcome, in ms. */
   settledAt?: number;
   /** Number of times that the message was sent again after an unknown outcome. */
   repeats?: number;
@@ -109,9 +109,11 @@ export interface MessageItem extends Item, CheckedDraft {
   repliedRecipients?: readonly string[];
   /** The wait that the service requested (`Retry-After`), if the message waits again because of it. */
   retryAfter?: StoredRetryAfter | undefined;
-  /** Time at which a user sent it before its scheduled time, in ms. The message then waits only for its turn. */
+  /**
+   * Time at which a user chose to send the message before its scheduled time, in ms. It then waits only for its turn.
+   */
   sendNowAt?: number;
-  /** Set for a clarifying message, which follows an unclear reply. Its outcome does not enter the flow. */
+  /** Set for a second message (option `again`), which follows an unclear reply. Its outcome does not enter the flow. */
   again?: AgainLink;
   /** Set if a user sent the message again. Its earlier outcome has already entered the flow. */
   isManuallyResent?: true;
@@ -191,8 +193,8 @@ export function uncountedBy(item: MessageItem, outcome: Outcome): string[] {
 }
 
 /**
- * Adds the withheld recipients to the failed recipients of an outcome. The outcome becomes unknown if only an earlier
- * try might have reached a recipient.
+ * Adds the withheld recipients to the failed recipients of an outcome. If this try reached no recipient, but an earlier
+ * try might have, returns the unknown outcome of the earlier try.
  */
 export function withWithheld(outcome: Sent, item: MessageItem): Outcome {
   const { withheld = [], previousAttempt } = item;
@@ -271,7 +273,7 @@ export function isOutage(error: unknown): error is SmsError {
   return code === 'SMS_UNREACHABLE' || code === 'SMS_UNAUTHORIZED' || code === 'SMS_STORE';
 }
 
-/** Creates the outcome of a message that evidence or a user resolved. */
+/** Creates the outcome of a message whose unknown outcome was resolved by evidence or by a user. */
 export function createResolved(
   messageId: string | undefined,
   accepted: string[],

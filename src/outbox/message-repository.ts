@@ -36,7 +36,7 @@ import {
   withdraw,
 } from './transitions';
 
-/** The settings of a repository, and what it uses. */
+/** Options of {@link MessageRepository}. */
 type MessageRepositoryOptions = Pick<OutboxOptions, 'journal' | 'clock' | 'settings'>;
 
 /** Events of a repository. */
@@ -47,7 +47,7 @@ interface MessageRepositoryEvents {
   openRequests: [node: string, kind: FollowUp['kind']];
 }
 
-/** Maximum number of messages checked in one step. */
+/** Maximum number of messages that one step checks for a replacement or a reset at another instance. */
 const maxPerStep = 1_000;
 
 /** Time for which a user can decide about a message with an unknown outcome, in ms. */
@@ -60,8 +60,9 @@ const undecidedMs = 7 * 24 * 3_600_000;
 const watchMs = 1_000;
 
 /**
- * Keeps the messages, reply requests and reports of this process, in memory and in the store. Each method takes one
- * step of `transitions.ts`. It resolves when the step is written, or if the store cannot write the step for now.
+ * Keeps the messages, reply requests and reports of this process, in memory and in the store. A method that changes a
+ * message runs one step of `transitions.ts`. The method resolves when the step is written or, while the store fails,
+ * when the step is applied in memory.
  */
 export class MessageRepository {
   readonly events = new EventEmitter<MessageRepositoryEvents>();
@@ -80,7 +81,7 @@ export class MessageRepository {
   isClosed = false;
   /** Aborts when the outbox closes. A new one replaces it when the outbox opens. */
   closing = new AbortController();
-  /** Ids of messages that the store refused, although it might have written them. */
+  /** Ids of messages whose commit failed, although the store might contain them. */
   readonly #refused = new Set<string>();
   readonly duplicates: Duplicates;
   #watching: Timer | undefined;
@@ -100,20 +101,26 @@ export class MessageRepository {
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
-  /** Whether the store might have messages that it refused. The next opening of the store removes them. */
+  /**
+   * Whether the store might contain messages although their commit failed. They are removed when the store is opened
+   * next.
+   */
   get hasRefused(): boolean {
     return this.#refused.size > 0;
   }
 
-  /** Whether the account can be forgotten without losing anything. A durable store can be read again. */
+  /**
+   * Whether this object can be dropped without loss, because memory has no messages or follow-ups. The items of a
+   * durable store can be read again.
+   */
   get isSettled(): boolean {
     return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
   /** Adds the messages that were found in the store. Returns the added messages, and the follow-ups to add. */
   addFound(items: readonly Item[], isOpening: boolean): { messages: MessageItem[]; followUps: FollowUp[] } {
-    // Discards a message that the store has written although it reported a failure. The node knows that the message was
-    // not sent.
+    // Discards a message that the store wrote although it reported a failure. The node was notified that the message
+    // was not sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
     const wanted = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
@@ -123,8 +130,8 @@ export class MessageRepository {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const current = this.followUps.get(item.id);
-        // Replaces a follow-up without a result if the store has its result. The commit of the result had seemed to
-        // fail.
+        // Replaces a follow-up without a result if the store has its result. This happens if the commit of the result
+        // seemed to fail.
         return !current || (item.result !== undefined && current.result === undefined);
       });
     for (const item of messages) this.messages.put(item);
@@ -139,7 +146,7 @@ export class MessageRepository {
    * send the message then, because the repository does not have it
    */
   async accept(item: MessageItem, arrival: Arrival = {}): Promise<Acceptance> {
-    // Nothing is written before the step decides, and no step decides while the store fails.
+    // Stays `false` while the store fails, because `decide` is then not called and nothing is written.
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;
@@ -219,8 +226,8 @@ export class MessageRepository {
   }
 
   /**
-   * Stores the state `leaving` of a message, and counts its recipients. Results in `undefined` if the caller must judge
-   * the message again.
+   * Stores the state `leaving` of a message, and counts its recipients. Resolves with `undefined` if the caller must
+   * judge the message again.
    *
    * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message: the caller must not send it
    * then
@@ -356,7 +363,7 @@ const examples: Readonly<Record<FollowUp['kind'] | 'message', object>> = {
 };
 
 /**
- * Whether an item in the store is usable. Damaged items are not. Accepts items of unknown kinds, which other versions
+ * Returns whether an item in the store is usable, and not damaged. Accepts items of unknown kinds, which other versions
  * might have written.
  */
 export function isReadableItem(item: Item): boolean {

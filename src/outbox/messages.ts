@@ -48,17 +48,17 @@ export interface OutgoingMessage {
   isKept: boolean;
   /** The counts and lists that include the message. Only {@link Messages} changes this. */
   listing: Listing;
-  /** A caller is processing the message, and continues even if the store is opened again in the meantime. */
+  /** Whether a function is processing the message. If so, the outbox neither resumes nor forgets it. */
   isOwned: boolean;
   /** Place of the message in the queue. See `placeOf`. */
   place?: string | undefined;
-  /** The key under which it waits for its turn. Absent if it does not wait. */
+  /** The key under which the message waits for its turn. Absent if it does not wait. */
   turn?: string | undefined;
   /** Time at which a scheduled message can be sent, in ms since 1970. */
   dueAt?: number | undefined;
   /** Time by {@link Clock.elapsed} until which a paused message waits, in ms. */
   pausedUntil?: number | undefined;
-  /** Time at which the message expires. */
+  /** Times until which the message waits. */
   end?: End;
   /** Aborts a request that was not sent yet. */
   abort?: AbortController | undefined;
@@ -77,11 +77,14 @@ export interface MessageEntryPlace {
 
 /** The counts and lists that include a message. */
 interface Listing {
-  /** The phase in which it is counted, if it is stored until it is sent, or if the account searches for evidence. */
+  /**
+   * The phase in which the message is counted, if it is counted at all. Only messages that are stored until they are
+   * sent, and messages during a search for evidence, are counted.
+   */
   counted?: Phase | undefined;
-  /** The list on which users see it. */
+  /** The list on which users see the message. */
   entry?: MessageEntryPlace | undefined;
-  /** Its time among the scheduled messages of its node, in ms since 1970. */
+  /** Time at which the message can be sent, if it is one of the scheduled messages of its node, in ms since 1970. */
   scheduledAt?: number | undefined;
 }
 
@@ -96,7 +99,7 @@ export class Messages {
   /** Ids of messages that wait and have a `replace` key. */
   readonly replaceable = new Set<string>();
   readonly #messages = new Map<string, OutgoingMessage>();
-  /** Number of stored or searched messages in each phase, updated whenever a message changes. */
+  /** Number of messages in each phase, as far as {@link Listing.counted} includes them. */
   readonly counts: PhaseCounts = { ...noMessages };
   readonly #byNode = new Map<string, MessagesOfNode>();
   /** Messages that a user can decide about, by time and id. */
@@ -162,8 +165,8 @@ export class Messages {
   }
 
   /**
-   * Puts a message into a phase while `write` runs. Afterwards restores the earlier phase, unless it no longer fits the
-   * state.
+   * Puts a message into a phase while `write` runs. Afterwards restores the earlier phase, unless that phase no longer
+   * fits the state of the message.
    */
   async during<T>(id: string, phase: Phase, write: () => Promise<T>): Promise<T> {
     const message = this.#messages.get(id);
@@ -250,7 +253,8 @@ export class Messages {
       if (before.scheduledAt !== undefined) scheduled?.delete(orderOf(before.scheduledAt, id));
       if (scheduledAt !== undefined) scheduled?.set(orderOf(scheduledAt, id), message);
     }
-    // Excludes a duplicate that waits for its first message. It is not stored, so nothing replaces it.
+    // Excludes a duplicate that waits for the first message with its deduplication key. The duplicate is not stored, so
+    // nothing replaces it.
     const isStored = phase !== 'accepting' && item.state === 'waiting';
     if (isStored && !isGone && item.options.replaceKey !== undefined) this.replaceable.add(id);
     else this.replaceable.delete(id);

@@ -17,31 +17,37 @@ export type OnceVerdict =
   | { type: 'taken' }
   /** The message `id` has the key, but no outcome yet. */
   | { type: 'underway'; id: string }
-  /** The first message was accepted for a recipient, or its outcome is unknown. */
+  /** The message with the key was accepted for a recipient, replaced or withdrawn, or its outcome is unknown. */
   | { type: 'ended'; outcome: StoredOutcome };
 
 interface Guard {
   fingerprint: string;
   id: string;
   outcome?: StoredOutcome;
-  /** The message ended without being accepted, so that another message can have the key. */
+  /** Set if the message ended without being accepted. Another message can then use the key. */
   isFree?: true;
-  /** A former login or store might still have a reservation of the key. */
+  /** Set if a former store, or the store of a former login, might still have a reservation of the key. */
   inFormerStore?: true;
 }
 
-/** The current time, and the time for which a key is remembered after the outcome, in ms. */
+/** The time and the settings of a step that changes deduplication keys. */
 export interface KeyMemory {
   now: number;
+  /** Returns for how long a key is remembered after the outcome, in ms. */
   dedupeMs(): number;
-  /** Higher than the id of each message that was found in the store. Such a message might have been imported. */
+  /**
+   * Id that is higher than the ids of all messages found in the store. Messages with lower ids might have been
+   * imported.
+   */
   maxFoundId: string;
 }
 
 /**
- * Maximum time from the last wait of a message to its outcome, in ms. If the outcome is lost, the key becomes free
- * after this time. If a former store might have a reservation, a free key is remembered for the same time: if a user
- * changes the login back within this time, the import replaces the outdated reservation.
+ * Time for which a key stays reserved after the message has stopped waiting, in ms. If the outcome is lost, the key
+ * then becomes free.
+ *
+ * A free key that might still be reserved in a former store is remembered for the same time. If a user changes the
+ * login back within this time, the import replaces the outdated reservation.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
 
@@ -59,8 +65,8 @@ export function keysOfOnce({ node, options }: Pick<MessageItem, 'node' | 'option
 }
 
 /**
- * Checks whether a message can be sent under its deduplication key. If the node allows it, a message with an unknown
- * outcome can be sent again.
+ * Checks whether a message can be sent under its deduplication key. If the node allows it (`retryUncertain`), the
+ * message can be sent although the earlier message with the key has an unknown outcome.
  */
 export function judgeOnce(
   item: MessageItem,
@@ -87,7 +93,7 @@ export function guard(item: MessageItem, readKey: ReadKey, changes: Changes, { n
   write(item, value, changes, { at, forMs });
 }
 
-/** Reserves the key again for a message that is sent again, unless another message has the key by now. */
+/** Extends the reservation of the key for a message that is sent again, unless the message no longer has the key. */
 export function guardAgain(item: MessageItem, readKey: ReadKey, changes: Changes, memory: KeyMemory): void {
   const current = read(item, readKey, memory.now);
   if (current?.id === item.id && !current.isFree) guard(item, readKey, changes, memory);
@@ -143,7 +149,7 @@ function isGuard(value: unknown): value is Guard {
   return typeof fingerprint === 'string' && typeof id === 'string' && isOutcome;
 }
 
-/** Returns a digest that is equal for the same body and recipients, in any order. */
+/** Returns a digest of the body and the recipients. The order of the recipients makes no difference. */
 function fingerprintOf({ message, originalBody = message.body }: MessageItem): string {
   return digest(originalBody, [...message.to].sort());
 }

@@ -9,25 +9,24 @@ import type { SendQueue } from './queue';
 import type { RuleSettings } from './rules';
 import type { SendCounts } from './send-counts';
 
-/** The surroundings of an outbox. */
+/** Dependencies of an outbox. */
 export interface OutboxOptions {
   journal: Journal;
   clock: Clock;
   queue: SendQueue;
-  /** Counts outcomes. */
   counts: SendCounts;
-  /** The outage that stored messages wait for. */
+  /** Tracks outages of the service, during which stored messages wait. */
   outage: Outage;
   /**
-   * Ids of nodes that know about the store failure. The set outlives the outbox, because a redeploy does not repair the
-   * store.
+   * Ids of nodes that were notified of the current store failure. The set outlives the outbox, so that a redeploy does
+   * not notify the nodes again.
    */
   storeNotices: Notices;
   settings: OutboxSettings;
   account: OutboxAccount;
 }
 
-/** Settings of an account for its outgoing messages. They change when nodes are deployed or removed. */
+/** Settings of an account for outgoing messages. The values change when nodes are deployed or removed. */
 export interface OutboxSettings {
   rules: RuleSettings;
   /** Returns for how long a deduplication key is remembered, in ms. */
@@ -38,17 +37,17 @@ export interface OutboxSettings {
 
 /** The account, as its outbox sees it. */
 export interface OutboxAccount {
-  /** Returns the kinds of records, apart from the feed, that the account receives now and can use as evidence. */
+  /** Returns the sources of evidence that the account polls now. Excludes the feed, which only searches read. */
   sources(): readonly Evidence[];
-  /** Returns the client to use while no sending node is deployed, or `undefined` if there is no such client. */
+  /** Returns the client of any member, for use while no sending node is deployed. `undefined`: there are no members. */
   client(): Client | undefined;
   /** Called when a message expired because its node is no longer deployed. */
   onAbandoned(node: string): void;
   /** Called when a user discarded a message of a node. */
   onDiscarded(node: string): void;
   /**
-   * Called when a node begins or stops having open reply requests or reports. While it has some, the account must poll
-   * replies (`incoming`) or statuses (`status`).
+   * Called when the number of open reply requests (`incoming`) or reports (`status`) of a node changes. If `areOpen`,
+   * the account must poll records of this kind.
    */
   onOpenRequests(node: string, kind: AwaitedKind, areOpen: boolean): void;
   /** Called when a node throws or background work fails. */

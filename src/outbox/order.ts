@@ -1,4 +1,7 @@
-/** Formats a non-negative number, rounded down, so that its text sorts like the number. */
+/**
+ * Rounds a number down, and formats it as text of fixed length. The texts sort like the numbers. Negative numbers
+ * become 0.
+ */
 export function formatOrder(number: number): string {
   return Math.max(0, Math.floor(number)).toString(36).padStart(9, '0');
 }

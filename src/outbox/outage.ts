@@ -4,27 +4,31 @@ import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, type MessageItem, parseOutcome, type StoredRetryAfter } from './message-item';
 
-/** An outage, with the facts that users see. */
+/** An outage, as users see it. */
 export interface SendFailure {
   error: SmsError;
   /** Time at which the outage began, in ms. */
   since: number;
-  /** Time of the next try, in ms. Absent: a message tries now. */
+  /** Time of the next try, in ms. Absent: a message is being tried now. */
   nextTryAt?: number;
 }
 
-/** Time in ms after the end of an outage. If an older message fails within this time, the same outage continues. */
+/**
+ * Time after the end of an outage, in ms. If a message that arrived before the end fails within this time, nodes are
+ * not notified again, because the outage seems to continue.
+ */
 const relapseMs = 60_000;
 
 /**
- * Tracks an outage, which begins when a stored message cannot reach the service. The outage ends when a message gets
- * through, or when no message waits. Also keeps the time until which the service wants no requests (`Retry-After`), and
- * the nodes that know about the outage. It outlives the account object, because a redeploy does not end an outage.
+ * Tracks an outage, which begins when a stored message cannot reach the service. The outage ends when the service
+ * answers a message, or when no message waits. Also keeps the time until which the service wants no requests
+ * (`Retry-After`), and the nodes that were notified of the outage. This object outlives the account, because a redeploy
+ * does not end an outage.
  */
 export class Outage {
-  /** Ids of nodes that know about the outage. */
+  /** Ids of nodes that were notified of the outage. */
   readonly notices = new Notices();
-  /** Id of the message that is trying. */
+  /** Id of the message that is being tried during the outage. */
   probe: string | undefined;
   /** The error that caused the outage. `undefined`: there is no outage. */
   error: SmsError | undefined;
@@ -33,9 +37,9 @@ export class Outage {
   /** Time at which the outage began, by {@link Clock.elapsed} like all times below. */
   #begunAt = 0;
   #failures = 0;
-  /** Earliest time of the next try, by the growing delay. */
+  /** Earliest time of the next try because of the growing delay between tries. */
   #dueAt = 0;
-  /** Earliest time of the next try, by the `Retry-After` of the service. */
+  /** Earliest time of the next try because of the `Retry-After` of the service. */
   #retryAfterAt = 0;
   /** Time at which the last outage ended, or the account closed. */
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -52,14 +56,14 @@ export class Outage {
     return this.probe === undefined ? { ...failure, nextTryAt: now + this.delayMs } : failure;
   }
 
-  /** Time until a message can try, in ms. */
+  /** Time until a message can be tried, in ms. */
   get delayMs(): number {
     return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#retryAfterMs);
   }
 
   /**
-   * The `Retry-After` wait to store for a later process. Not stored after refused credentials, because a later process
-   * can have new ones.
+   * The `Retry-After` wait to store for a later process. `undefined` after refused credentials, because a later process
+   * can have new credentials.
    */
   get stored(): StoredRetryAfter | undefined {
     const { error } = this;
@@ -72,10 +76,10 @@ export class Outage {
   }
 
   /**
-   * Allows messages to be sent again. The first message tries when the `Retry-After` wait is over. If the service had
-   * refused the credentials, the message tries immediately, because they might have changed.
+   * Allows messages to be sent again, after the rest of the `Retry-After` wait. If the service had refused the
+   * credentials, messages do not wait, because the credentials might have changed.
    *
-   * @param onDue called when a message can try
+   * @param onDue called when a message can be tried
    */
   open(onDue: () => void): void {
     this.#onDue = onDue;
@@ -84,8 +88,8 @@ export class Outage {
   }
 
   /**
-   * Notes that the account closes. After refused credentials the outage does not continue, because the account can
-   * return with new ones.
+   * Notes when the account closes. If an older message fails soon after the account opens again, the outage continues.
+   * After refused credentials, notes nothing, because the account can return with new credentials.
    */
   close(): void {
     if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.elapsed();
@@ -125,8 +129,8 @@ export class Outage {
   }
 
   /**
-   * Notes that the service answered a message. Returns whether this ends the outage. It does not if the message was
-   * sent before the outage began, or if a user sent it during the `Retry-After` wait.
+   * Notes that the service answered a message. Returns whether this ends the outage. The outage continues if the
+   * message was sent before the outage began, or if a user sent it during the `Retry-After` wait.
    */
   answered(id: string): boolean {
     if (this.probe !== id || this.#retryAfterMs > 0) return false;
@@ -135,7 +139,7 @@ export class Outage {
     return true;
   }
 
-  /** Ends the outage, because the service seems to be reachable. */
+  /** Ends the outage, so that messages are sent again without delay. */
   end(): void {
     this.#timer?.cancel();
     this.error = undefined;

@@ -63,7 +63,7 @@ export class Outbox implements Participant {
   readonly #reconciliations: Reconciliations;
   readonly #settlement: Settlement;
   readonly #dispatcher: Dispatcher;
-  /** Handsets to which the outbox is sending a clarifying message (`again`), with their reply request. */
+  /** Handsets to which the outbox is sending a second message (option `again`), each with its reply request. */
   readonly #againUnderWay = new Set<string>();
   /**
    * For each node that might still be running: messages that are being accepted, or sent without being stored. A closed
@@ -175,13 +175,13 @@ export class Outbox implements Participant {
     this.#repository.closing.abort();
     this.#repository.dueTimes.clear();
     for (const part of [this.#settlement.redelivery, this.replies]) part.close();
-    // Does not wait for nodes that attach while it is closing.
+    // Does not wait for nodes that attach while the outbox is closing.
     const running = [...this.#running].map((one) => one.idle());
     await Promise.all([this.#dispatcher.close(graceMs), ...running]);
     this.#repository.inTransit.clear();
   }
 
-  /** Copies the inputs from another outbox whose messages were imported, because the store keeps only JSON. */
+  /** Moves the inputs of imported messages here from their former outbox, because the store keeps only JSON. */
   importInputs(source: Outbox): void {
     for (const [id, input] of source.#repository.inputs) this.#repository.inputs.set(id, input);
     source.#repository.inputs.clear();
@@ -278,14 +278,14 @@ export class Outbox implements Participant {
     else if (item.state === 'uncertain' && !repository.isClosed) repository.awaitDecision(item);
   }
 
-  /** Notes that a node was deployed, so that its messages can be sent, or was removed, so that they wait for it. */
+  /** Notes that a node was deployed or removed. Its messages can now be sent, or wait for the node. */
   #nodeChanged(node: string): void {
     this.#settlement.redelivery.nodeChanged(node);
     this.replies.redelivery.nodeChanged(node);
     this.#dispatcher.nodeChanged(node);
   }
 
-  /** Sends the clarifying message (`again`) of a reply request to the remaining handsets, if the node is deployed. */
+  /** Sends the second message (option `again`) of a request to the remaining handsets, if its node is deployed. */
   async #sendAgain(request: ReplyRequest): Promise<void> {
     const from = this.registrations.registrationOf(request.node);
     const template = from && (await this.replies.againOf(request));
@@ -342,8 +342,8 @@ export class Outbox implements Participant {
     const arriving = isScheduled ? 'scheduled' : 'unscheduled';
     const { once, replaceKey } = item.options;
     const busy = this.#whyBusy(isScheduled);
-    // Refuses a message before it is stored, except a duplicate, which needs no queue place, and a replacement, which
-    // uses the place of the older message.
+    // Refuses a message before it is stored. A duplicate is not refused here, because it needs no queue place. Nor is a
+    // replacement, because it uses the place of the older message.
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const accept = async () => {
@@ -376,7 +376,7 @@ export class Outbox implements Participant {
    * first, and doubles up to 30 s.
    *
    * A try after an unknown outcome takes a new turn. While it waits, it uses no queue place, and a full queue does not
-   * refuse it. If the node closes during a request, the account still waits some seconds for the outcome.
+   * refuse it. If the node closes during a request, the account still waits up to 7 s for the outcome.
    *
    * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
    * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
@@ -433,7 +433,7 @@ export class Outbox implements Participant {
         if (!retryUncertain || further >= retries) return void (await end(uncertain));
         await waitForNext();
       } catch {
-        // The flow stopped during the wait, so that there is no further try.
+        // The flow stopped during the wait, so there is no further try.
         return void (await end(uncertain));
       }
       const requeued = await this.#repository.sendAgain(current, formatOutcome(outcome), {});
@@ -448,8 +448,8 @@ export class Outbox implements Participant {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
-    // Does not report the store failure again, because the error of this message already reports it, unless stored
-    // messages wait.
+    // Marks the node as notified of the store failure, because the error of this message reports it. If stored messages
+    // wait, the node still receives an error with their number.
     const { waiting } = this.registrations.stateOf(item.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#options.storeNotices.add(item.node);
     this.#options.counts.add(outcome, item.message.to.length);
@@ -490,8 +490,8 @@ function createUuid(clock: Clock): string {
 }
 
 /**
- * Replaces the error of the store, which is about polling, with the error of an unsent message. An error that names a
- * remedy stays.
+ * Replaces the error `storeUnavailable`, whose text is about polling, with the error of an unsent message. Store errors
+ * that name a remedy stay.
  */
 function asUnsent<End extends Outcome>(item: MessageItem, outcome: End): End | SmsError {
   if (!isTracked(item) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;

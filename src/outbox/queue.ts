@@ -16,7 +16,7 @@ export interface QueueSettings {
 /** Settings and callbacks for a queue. */
 export interface SendQueueOptions {
   clock: Clock;
-  /** Read at each use, because the settings can change. See {@link SendQueue.nudge}. */
+  /** Called at each use, because the settings can change. After a change, call {@link SendQueue.nudge}. */
   settings(): QueueSettings;
   /**
    * Reasons of the errors: `busy` if too many tasks wait, `closed` if the signal ends a wait. Default: the reasons for
@@ -46,13 +46,13 @@ export interface TurnSource {
   readonly waiting: number;
   /** Place of the first task of the source that can start now. `undefined`: no task can start. See {@link placeOf}. */
   readonly first: string | undefined;
-  /** Starts the task at a place. Never rejects. See {@link SendQueue.run}. */
+  /** Starts the task at a place. Never rejects. See {@link SendQueue.run} for `refund`. */
   take(first: string, refund: () => void): Promise<void>;
 }
 
 /**
- * Usual lateness of timers, in ms. A start within this time is treated as punctual, so that the pace does not fall
- * behind.
+ * Usual lateness of timers, in ms. A start that is late by at most this time is treated as punctual, so that the pace
+ * does not fall behind.
  */
 const latenessMs = 2;
 
@@ -156,7 +156,7 @@ export class SendQueue {
   /**
    * Returns `SMS_BUSY` if the queue has no place for another waiting task.
    *
-   * @param places number of waiting tasks that can start
+   * @param places number of waiting tasks that can start now, so that they no longer need a place
    */
   busy(places = 0): SmsError | undefined {
     const { queueLimit: limit } = this.#options.settings();
@@ -213,7 +213,7 @@ export class SendQueue {
     let isGivenBack = false;
     const refund = () => {
       isGivenBack = true;
-      // Only the last start can be undone.
+      // Only the last start can be undone, because later starts keep their distance from earlier ones.
       if (this.#last !== start) return;
       this.#last = before;
       this.nudge();
@@ -234,8 +234,8 @@ export class SendQueue {
 }
 
 /**
- * Counts running work, and reports when none is left. It does not use a set of promises, because a large set keeps
- * removed members, and everything they refer to, alive until the next full garbage collection.
+ * Counts running work, and reports when no work is running. A large set of promises would keep removed promises, and
+ * everything they refer to, in memory until the next full garbage collection.
  */
 export class UnderWay {
   size = 0;

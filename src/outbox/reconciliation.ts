@@ -28,7 +28,7 @@ const wordCharacter = /[\p{L}\p{N}_-]/u;
  */
 const minSearchLength = 8;
 
-/** Settings and callbacks for the searches. */
+/** Options of {@link Reconciliations}. */
 interface ReconciliationsOptions extends Pick<OutboxOptions, 'clock' | 'account'> {
   /** Provides a client, because a redeploy closes the client that sent the message. */
   registrations: SenderRegistrations;
@@ -37,7 +37,6 @@ interface ReconciliationsOptions extends Pick<OutboxOptions, 'clock' | 'account'
 /**
  * Collects evidence that the service has accepted messages with an unknown outcome. Evidence comes from records that
  * the account receives after the message was sent, and from the feed during a search. Missing evidence proves nothing.
- * Reconciliations are stored by the id of the message.
  */
 export class Reconciliations {
   readonly #opened = new Map<string, Reconciliation>();
@@ -55,8 +54,8 @@ export class Reconciliations {
   }
 
   /**
-   * Starts to collect evidence for a message, or returns the collection that was already started. `undefined` if the
-   * message needs no search, or if there is no client.
+   * Starts to collect evidence for a message, unless this was done before. Returns `undefined` if the message needs no
+   * search, or if there is no client that can read the feed.
    */
   open(item: MessageItem, client = this.#options.registrations.clientFor(item.node)): Reconciliation | undefined {
     const opened = this.get(item.id) ?? (client && isReconciled(item) ? this.#create(item, client) : undefined);
@@ -73,12 +72,12 @@ export class Reconciliations {
     if (this.#opened.size === 0) this.#reading = undefined;
   }
 
-  /** Returns whether a record is evidence for an open message. */
+  /** Returns whether a record is evidence for a message whose evidence is being collected. */
   wants(passing: RecordOfKind): boolean {
     return this.#openFor(passing).length > 0;
   }
 
-  /** Notes a record that the account received. */
+  /** Adds a received record to the evidence of the message to which the record refers. */
   observe(passing: RecordOfKind): void {
     for (const opened of this.#openFor(passing)) opened.observe(evidenceOf(passing));
   }
@@ -104,18 +103,18 @@ export class Reconciliations {
 
 interface ReconciliationOptions extends ReconciliationsOptions {
   searches: UnderWay;
-  /** Reads the feed (§4.5), which marks nothing as read. */
+  /** Reads the feed (§4.5). Unlike a poll, this marks nothing as read. */
   readFeed(): Promise<Feed>;
 }
 
 /** The evidence of one message. */
 export class Reconciliation {
   readonly messageId: string;
-  /** The unknown outcome of the message, if its search was interrupted and must be repeated. */
+  /** The unknown outcome of the message, if the search for evidence was interrupted and must be repeated. */
   interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  /** Recipients to which the message might have been sent, without recipients that a rule withheld. */
+  /** Recipients to which this try or an earlier try might have sent the message. */
   to: readonly string[] = [];
   #by: Evidence | undefined;
   /** Aborts when there is evidence for all recipients. */
@@ -131,15 +130,15 @@ export class Reconciliation {
     if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // If the handset is not a submitted number, it belongs to an address-book item.
+      // A handset that is not among the recipients can belong to any address-book item.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
   }
 
   /**
-   * Searches until the time is over, or until there is evidence for all recipients. Resolves with the outcome that the
-   * evidence shows, or with the error and the searched sources.
+   * Searches for `forMs`, or until there is evidence for all recipients. Resolves with the outcome that the evidence
+   * shows. If there is no evidence, resolves with `error`, which then lists the searched sources.
    *
    * @throws the reason of `signal` if it aborts first
    */
@@ -170,7 +169,7 @@ export class Reconciliation {
       const due = startedAt + (feedReadsAfterMs[time] ?? 10_000 + feedIntervalMs * (time - 1));
       const next = Math.min(due, until);
       await wait(clock, Math.max(0, next - clock.elapsed()), signal);
-      // A failed read of the feed proves nothing, and the next read might succeed.
+      // Ignores a failed read of the feed, because the next read might succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
       if (isSearchable && entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
         this.#resolveBy('feed', this.to);
@@ -178,7 +177,10 @@ export class Reconciliation {
     }
   }
 
-  /** Notes evidence. Evidence for all recipients takes precedence over evidence for some of them. */
+  /**
+   * Notes evidence for recipients. The outcome names the latest source that proves all recipients, or else the first
+   * source.
+   */
   #resolveBy(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;
     this.#by ??= by;

@@ -3,22 +3,22 @@ import type { MessageItem } from './message-item';
 import type { MessageRepository } from './message-repository';
 import type { SendHandler } from './sender-registrations';
 
-/** An outcome, or a follow-up that has ended, that still has to enter the flow. */
+/** An item that must still enter the flow: an outcome or an ended follow-up. */
 type Ended = Pick<MessageItem, 'id' | 'node'>;
 
 /** Settings and callbacks for delivering items of one kind into the flow. */
 export interface RedeliveryOptions<Item extends Ended> {
   clock: Clock;
-  /** Looks up the items of the kind. */
+  /** The items, by id. */
   items: { get(id: string): Item | undefined };
   /**
-   * While the repository is closed, no item enters the flow. If the store is shared, other instances can deliver the
-   * items.
+   * While the repository is closed, no item enters the flow. If the store is also shared, new items are not kept in
+   * memory, because another instance can deliver them.
    */
   repository: Pick<MessageRepository, 'dueTimes' | 'isClosed' | 'journal'>;
-  /** Returns the node that can receive an item now. */
+  /** Returns the handler of the node that can receive an item now. `undefined`: no node can. */
   handlerOf(item: Item): SendHandler | undefined;
-  /** Returns how long an item still waits for its node, in ms. Infinite: as long as its node is deployed. */
+  /** Returns how long an item still waits for its node, in ms. Infinite: without limit. */
   patienceMs(item: Item): number;
   /** Sends an item into the flow. Resolves with whether the item entered the flow. */
   report(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
@@ -30,12 +30,15 @@ export interface RedeliveryOptions<Item extends Ended> {
   onFault(error: unknown): void;
 }
 
-/** Delivers ended items into the flow, each through its own node, now or when the node returns. */
+/**
+ * Delivers outcomes and ended follow-ups into the flow, each through the node that sent the message. If the node is not
+ * deployed, the item waits for the node.
+ */
 export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;
   /**
-   * Items that no node has received yet, by id. The value says whether an earlier process might have sent the item into
-   * the flow.
+   * Ids of items that no node has received yet, each with whether an earlier process might have sent the item into the
+   * flow.
    */
   readonly #waiting = new Map<string, boolean>();
   /** Ids of items that are being handed to a node now. */
@@ -46,7 +49,7 @@ export class Redelivery<Item extends Ended> {
   }
 
   /**
-   * Delivers an item, now or when its node returns. Never rejects: if a node throws, the item waits for the next
+   * Delivers an item now, or when its node is deployed. Never rejects: if the node throws, the item waits for the next
    * deployment.
    *
    * @param mayBeKnown whether an earlier process might have sent the item into the flow
@@ -74,14 +77,12 @@ export class Redelivery<Item extends Ended> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || repository.isClosed) return;
-    // Delivers again if a node was deployed or removed in the meantime.
+    // Starts again if the node was deployed or removed during the delivery.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
   }
 
-  /**
-   * Updates deliveries when a node was deployed, and can receive its items, or was removed, so that they wait for it.
-   */
+  /** Called when a node was deployed or removed. Its items enter the flow, or wait for the node. */
   nodeChanged(node: string): void {
     for (const [id, mayBeKnown] of [...this.#waiting]) {
       const item = this.#options.items.get(id);
@@ -90,7 +91,8 @@ export class Redelivery<Item extends Ended> {
   }
 
   /**
-   * Stops deliveries. Items that have not entered the flow stay in the store. Items that are not stored stay in memory.
+   * Called when the repository closes. Forgets the items of a shared store, because another instance can deliver them.
+   * Keeps the other items for the time when the repository opens again.
    */
   close(): void {
     const { items, repository } = this.#options;

@@ -2,16 +2,16 @@ import { SmsError } from '../errors';
 import { type Changes, digest, foreverMs, parseRememberedValue, type ReadKey } from '../store/store';
 import { type MessageItem, type Outcome, parseOutcome, withMessageId } from './message-item';
 
-/** The latest message with a `replace` key. It waits, or is being sent. */
+/** The latest message with a `replace` key. Stored under the key. */
 interface Holder {
   id: string;
-  /** True if the message is being sent. It cannot be replaced or withdrawn unless it waits again. */
+  /** True while the message is being sent. Until it waits again, it cannot be replaced or withdrawn. */
   isLeaving?: true;
-  /** True after a reset, or after the message has ended. */
+  /** True after a reset (`msg.reset`), or after the message has ended. */
   isWithdrawn?: true;
   /**
-   * True if the message replaced an older message that might wait again, because that message was being sent or belongs
-   * to another instance. The older message then ends as replaced, even after the end of this message.
+   * True if the message replaced an older message that was being sent, or that another instance has. If the older
+   * message waits again, it ends as replaced, even if this message has ended by then.
    */
   hasOvertaken?: true;
 }
@@ -19,7 +19,10 @@ interface Holder {
 /** Why a message is not sent: a newer input has the same key, or a reset withdrew it. */
 export type Superseding = 'replaced' | 'withdrawn';
 
-/** Time for which the key remembers an overtaken message, in ms. The tries of that message end within this time. */
+/**
+ * Time for which the key is remembered after the end of a message that has overtaken an older one, in ms. The tries of
+ * the older message end within this time.
+ */
 const overtakenMs = 7 * 24 * 3_600_000;
 
 /** Returns the store key for a `replace` key of a node. */
@@ -28,10 +31,10 @@ export function replaceKeyOf(node: string, key: string): string {
 }
 
 /**
- * Stores a new message as the holder of its `replace` key. Returns the id of the older message, and why it must end.
- * The older message might belong to another instance.
+ * Stores a new message under its `replace` key. Returns the id of the older message that had the key, and why that
+ * message must end. `undefined`: no message must end. The older message might belong to another instance.
  *
- * @param isHere returns whether this process has a message, so that the same commit ends it
+ * @param isHere returns whether this process has a message, so that the same commit can end that message
  */
 export function takeKey(
   item: MessageItem,
@@ -59,28 +62,28 @@ export function readSuperseding(item: MessageItem, readKey: ReadKey): Supersedin
   return holder.isWithdrawn ? 'withdrawn' : undefined;
 }
 
-/** Notes that a message is being sent, or waits again. */
+/** Notes under the `replace` key that the message is being sent, or that it waits again. */
 export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(item);
   if (key === undefined) return;
   const current = readHolder(key, readKey);
-  // While the store fails, the key cannot be read. The key then still says that the message is being sent, which is
-  // safe.
+  // Does nothing if a newer message has the key, or if the store fails and the key cannot be read. The key then still
+  // says that the message is being sent. This is safe, because a newer message can still replace it.
   if (!isLeaving && current?.id !== item.id) return;
   const { hasOvertaken } = current ?? {};
   const holder = { id: item.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
   write(key, holder, item.arrivedAt, changes);
 }
 
-/** Notes a reset for a message that another instance has, or that is being sent. */
+/** Notes a reset under the key of a message that another instance has, or that is being sent. */
 export function noteWithdrawn(key: string, now: number, readKey: ReadKey, changes: Changes): void {
   const holder = readHolder(key, readKey);
   if (holder) write(key, { ...holder, isWithdrawn: true }, now, changes);
 }
 
 /**
- * Frees the key of a message that has ended. The key stays if a newer message has it, or if an older message must still
- * learn that it was replaced.
+ * Frees the `replace` key of a message that has ended. Does not free the key if a newer message has it, or if the
+ * message has overtaken an older message, which must still end as replaced.
  */
 export function releaseKey(item: MessageItem, now: number, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(item);

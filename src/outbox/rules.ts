@@ -8,12 +8,12 @@ import { applyLimits, type Counting, type Limited, type LimitSettings } from './
 /** Options of a node that decide when a message can be sent. */
 export interface TimeOptions {
   /**
-   * Stores the message until it is sent, or for `expireMs`. If `expireMs` is `undefined`, the message is stored without
-   * limit.
+   * Stores the message until it is sent, for at most `expireMs`. If `expireMs` is `undefined`, there is no time limit.
    */
   keep?: { expireMs: number | undefined } | undefined;
   /**
-   * Earliest time at which the message can be sent, in ms since 1970. Until then, the message is stored as `keep` says.
+   * Earliest time at which the message can be sent, in ms since 1970. Until then, the message is stored as `at.keep`
+   * says.
    */
   at?: { time: number; keep: { expireMs: number | undefined } };
   /** Exempts the message from consent and quiet hours. */
@@ -22,13 +22,16 @@ export interface TimeOptions {
   replaceKey?: string;
 }
 
-/** Settings of the rules, combined from all deployed account nodes. They change when nodes are deployed or removed. */
+/**
+ * Settings of the rules, combined from all deployed account nodes. The values change when nodes are deployed or
+ * removed.
+ */
 export interface RuleSettings {
   /** Limits of all account nodes. A message must satisfy each of them. */
   limits: readonly LimitSettings[];
   /** Quiet hours of all account nodes. A message must satisfy each of them. */
   quietHours: readonly QuietHours[];
-  /** Whether any of these account nodes has `optOut`. */
+  /** Whether any deployed account node has `optOut`. */
   optOut: boolean;
   /** Allowed prefixes of numbers, by id of the sending node. A node without an entry can send to all numbers. */
   prefixes: ReadonlyMap<string, ReadonlySet<string>>;
@@ -45,9 +48,9 @@ export interface Withheld {
   msisdn: string;
   reason: SmsErrorReason;
   params: Readonly<Record<string, string | number>>;
-  /** Time from which messages can be sent to it again, in ms since 1970, if known. */
+  /** Time from which messages can be sent to the recipient again, in ms since 1970, if known. */
   until?: number;
-  /** An earlier try with an unknown outcome might have reached it. */
+  /** Set if an earlier try with an unknown outcome might have reached the recipient. */
   mayBeSent?: true;
 }
 
@@ -62,7 +65,8 @@ export interface Verdict {
  * Decides which recipients must not receive the message, and whether the message must wait. A rule sees only recipients
  * that no earlier rule withheld.
  *
- * @param isLeaving true if the message is sent after this step, false if the rule is asked before the request
+ * @param isLeaving true if the message is sent as soon as the step is written, false if the rules are asked before the
+ * request
  */
 type Rule = (leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving: boolean) => Verdict;
 
@@ -71,7 +75,7 @@ export const maxScheduled = 100_000;
 
 /** The properties of a message that decide when it can be sent. */
 interface Timed {
-  /** Time at which a user sent it before its scheduled time, in ms. */
+  /** Time at which a user chose to send the message before its scheduled time, in ms. */
   sendNowAt?: number;
   isManuallyResent?: true;
   options: Pick<TimeOptions, 'at' | 'essential'>;
@@ -89,8 +93,8 @@ export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietH
 }
 
 /**
- * Returns the options of a new message. Sets `keep` for a message with `at` that cannot be sent yet. Also sets it if
- * quiet hours might begin while the message waits for its turn, or if the message can be replaced.
+ * Returns the options of a new message. Sets `keep` for a message with `at` if it might have to wait for its time or
+ * for the end of quiet hours, or if it can be replaced.
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
@@ -99,7 +103,7 @@ export function keepUntilDue<Options extends TimeOptions>(options: Options, now:
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 
-/** Withholds numbers outside the allowed prefixes of the account node, even from essential messages. */
+/** Withholds numbers outside the allowed prefixes of the account node, even if the message is essential. */
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 /** Returns the recipients outside the allowed prefixes of the account node. Needs no store. */
@@ -109,10 +113,10 @@ function outsideOf({ recipients, rules, item }: Omit<Leaving, 'time'>): Withheld
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }
 
-/** Withholds opted-out numbers, except from essential messages. */
+/** Withholds opted-out numbers, unless the message is essential. */
 const consentRule: Rule = (leaving, readKey, changes, isLeaving) => {
   const numbers = askedForConsent(leaving);
-  // Compares the keys with the store, because another instance might be adding a number to the list now.
+  // Lets the commit compare the keys with the store, because another instance might be adding a number to the list now.
   if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
   const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, readKey));
   return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
@@ -125,7 +129,10 @@ export function askedForConsent({ recipients, rules, item }: Leaving): string[] 
   return rules.optOut && !item.options.essential ? recipients.filter(isNumber) : [];
 }
 
-/** Delays a stored message until its time, and refuses a message that is not stored. */
+/**
+ * Makes a message wait for its scheduled time or for the end of quiet hours. The outbox refuses a message that cannot
+ * wait.
+ */
 const timeRule: Rule = ({ item, time: { now }, rules }) => {
   const at = mayLeaveAt(item, now, rules.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
@@ -147,7 +154,10 @@ function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withh
 /** All rules, in the order in which they decide. A rule does not see recipients that an earlier rule withholds. */
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
-/** Returns whether any rule applies now. If so, each message is marked before it is sent. */
+/**
+ * Returns whether the settings have any rule. If so, `markLeaving` applies the rules again just before a message is
+ * sent.
+ */
 export function hasRules({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
@@ -162,7 +172,7 @@ export function assertAnyAllowed(leaving: Omit<Leaving, 'time'>): void {
 /**
  * Applies all rules. Returns the recipients that cannot receive a message now, and whether the message must wait.
  *
- * @param isLeaving true to count the other recipients; absent: counts nothing
+ * @param isLeaving true to count the recipients that are not withheld; absent: counts nothing
  */
 export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving = false): Verdict {
   const withheld: Withheld[] = [];
@@ -181,11 +191,11 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
 
 /**
  * Returns whether a message can be sent to all its recipients, and counts them if so. The caller later removes the
- * counts of recipients that were not sent to. If the message cannot be sent, nothing changes.
+ * counts of recipients to which the message was not sent. If the message cannot be sent, nothing changes.
  */
 export function passRules(leaving: Leaving, readKey: ReadKey, changes: Changes): boolean {
-  // Without rules, the message can be sent because its scheduled time was reached, even if the clock was set back
-  // since.
+  // Without rules, does not check the scheduled time again. It was reached before, but the clock might have been set
+  // back since then.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, readKey, counted, true);
@@ -212,7 +222,10 @@ export function createTooEarly(at: number): SmsError {
   return new SmsError('quiet', { params: { until }, until });
 }
 
-/** Returns whether nothing was sent because rules withheld all recipients, or because the message must wait. */
+/**
+ * Returns whether the error says that rules withheld all recipients or that the message must wait, so that nothing was
+ * sent.
+ */
 export function isWithheldError(error: unknown): error is SmsError {
   return isSmsError(error, 'SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT', 'SMS_QUIET');
 }

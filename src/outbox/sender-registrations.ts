@@ -21,7 +21,7 @@ export interface OutcomeEvent extends CheckedDraft {
   redelivered: boolean;
   /** Whether the outcome is that of an earlier message with the same deduplication key. If so, nothing was sent. */
   duplicate: boolean;
-  /** Whether the message was stored, which can happen even if the node did not ask for it. */
+  /** Whether the message was stored until it was sent. Also true without `keep` if a user sent it again. */
   isKept: boolean;
 }
 
@@ -116,15 +116,15 @@ export interface SendingNode {
   close(): Promise<void>;
 }
 
-/** What the registrations use, with the messages whose states they report. */
+/** Dependencies of {@link SenderRegistrations}. */
 interface SenderRegistrationsOptions
   extends Pick<OutboxOptions, 'journal' | 'clock' | 'outage' | 'storeNotices' | 'account'> {
   repository: MessageRepository;
 }
 
 /**
- * Minimum wait for a node that this process has never seen, in ms. The node might have been deployed until the process
- * began.
+ * Minimum time for which messages wait for a node that this process has never seen, in ms. Even the node of an old
+ * message might have been deployed until this process began.
  */
 const minAbsenceMs = 3_600_000;
 
@@ -175,8 +175,8 @@ export class SenderRegistrations {
   }
 
   /**
-   * Returns how long a message still waits for its node, in ms: 0 if its time is over, infinite if it never expires. If
-   * this process has never seen the node, the age of the message counts as the absence of the node.
+   * Returns how long a message can still wait for its node, in ms: 0 if it has expired, infinite if it never expires.
+   * If this process has never seen the node, the age of the message counts as the absence of the node.
    */
   leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock } = this.#options;
@@ -189,7 +189,7 @@ export class SenderRegistrations {
     return Math.max(0, end - clock.elapsed());
   }
 
-  /** Returns the activity of a node, except for messages that its registration counts. */
+  /** Returns the activity of a node, without the messages in {@link SenderRegistration.running}. */
   stateOf(node: string): SendHandlerState {
     const { repository, outage } = this.#options;
     const { followUps, messages } = repository;
@@ -221,8 +221,8 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports to a new node the state of its messages. Also reports a store failure once to each node that needs the
-   * store. If no message can wait, the error of the first refused message reports the failure instead: see
+   * Reports to a node the state of its messages and, if the node needs the store and was not notified yet, a store
+   * failure. If the store cannot have messages, the error of the first refused message reports the failure instead: see
    * `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
@@ -247,8 +247,8 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports to a node that its replies cannot be polled. Does not repeat an outage that the node knows about. Does not
-   * report store failures, which are reported to each node that needs the store.
+   * Reports to a node that its replies cannot be polled. Does not repeat an outage that was already reported to the
+   * node. Does not report store failures, which are reported to each node that needs the store.
    *
    * @returns whether the outage was reported
    */

@@ -29,7 +29,7 @@ import type { SendCounts } from './send-counts';
 import type { OutcomeEvent, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import { type Ending, type Stale, stale } from './transitions';
 
-/** The components that a settlement uses. */
+/** Components that {@link Settlement} uses. */
 interface SettlementOptions {
   clock: Clock;
   counts: SendCounts;
@@ -48,7 +48,7 @@ export interface MessageSource {
 }
 
 /**
- * Makes the requests of messages, and brings each message to its outcome. Counts messages for limits, searches for
+ * Sends messages to the service, and ends each message with an outcome. Counts messages for limits, searches for
  * evidence if necessary, and sends each outcome into the flow once.
  */
 export class Settlement {
@@ -85,7 +85,7 @@ export class Settlement {
       ended: async (item, isMissed) => {
         await repository.delivered(item);
         this.#delivered(item);
-        // A message with an unknown outcome stays on the list, so that a user can decide.
+        // Does not report a message with an unknown outcome, because a user can still decide about it.
         if (isMissed && !repository.messages.has(item.id)) account.onAbandoned(item.node);
       },
     });
@@ -100,10 +100,10 @@ export class Settlement {
   }
 
   /**
-   * Makes one try. Asks the rules before the request and again just before the message is sent, so that the message
-   * goes only to recipients that no rule withholds by then. If the message must survive the process, stores its state
-   * `leaving` first. Never rejects. The outcome is that of `Client.send`. If no recipient is left, or the message
-   * cannot be sent yet, the outcome is the error of the first rule.
+   * Makes one try to send a message. Asks the rules before the request and again just before the message is sent, so
+   * that the message goes only to recipients that no rule withholds by then. If the message must survive the process,
+   * stores its state `leaving` first. Never rejects. The outcome is that of `Client.send`. If no recipient is left, or
+   * the message cannot be sent yet, the outcome is the error of the first rule.
    *
    * @param signal aborts a request that was not sent yet
    * @returns the outcome and the current message, which might have been sent; `stale` if another step has moved the
@@ -143,7 +143,8 @@ export class Settlement {
           const outcome = await client.send({ ...judged.message, to }, options);
           return { item: current, outcome };
         } catch (error) {
-          // The request might have been aborted while the state `leaving` was being written.
+          // Waits for the step, because the request might have been aborted while the state `leaving` was being
+          // written.
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
@@ -204,8 +205,8 @@ export class Settlement {
   }
 
   /**
-   * Resumes a message that was being sent when its process ended, so that its outcome is unknown. If there is no client
-   * for the search, the message waits.
+   * Resumes a message that was being sent when its process ended. Its outcome is therefore unknown. If no client can
+   * search for evidence, the message waits.
    */
   async resume(item: MessageItem): Promise<MessageItem | undefined> {
     const { repository, reconciliations, registrations } = this.#options;
@@ -236,7 +237,7 @@ export class Settlement {
       try {
         outcome = await evidence.search(error, resolveMs, repository.closing.signal);
       } catch {
-        // Notes the outcome, so that the account repeats the search when it opens again.
+        // Notes the outcome, so that the search is repeated when the account opens again.
         evidence.interruptedWith = error;
         return undefined;
       } finally {

@@ -108,7 +108,7 @@ export interface Moved {
  * Creates a step of a message. The step of a stored message starts only from the states in {@link startsFrom}. A step
  * of a message that is not stored always starts, because only one caller handles it.
  *
- * @param move returns the effect, or the message after the step
+ * @param move returns the result of the step, or an effect that returns the result
  */
 function createMove<Result>(
   name: keyof typeof startsFrom,
@@ -135,7 +135,7 @@ function supersede(item: MessageItem, why: Superseding, context: StepContext, co
 /** The result of accepting a new message into the outbox. */
 export interface Acceptance {
   verdict: OnceVerdict;
-  /** The message as stored, if the store has it. */
+  /** The message as it is stored, or unchanged if it is not stored. */
   item: MessageItem;
   /** The outcome of the replaced message, if that message belongs to this process. */
   replaced?: Moved;
@@ -162,11 +162,11 @@ export function accept(
   return (readKey, changes) => {
     const verdict = judgeOnce(item, { readKey, now: context.now, firstId });
     const isNew = verdict.type === 'new';
-    // A replacement uses the queue place of the older message.
+    // If the message replaces an older message, it uses the queue place of that message, so that `busy` does not apply.
     const mayReplace = isNew && item.options.replaceKey !== undefined;
     const older = mayReplace ? takeKey(item, readKey, changes, (id) => context.current.messages.has(id)) : undefined;
     if (busy && older?.why !== 'replaced' && (isNew ? item.options.keep : verdict.type === 'underway')) {
-      // The step is rejected as a whole, so that nothing changes.
+      // Rejects the whole step, so that nothing is written.
       throw busy;
     }
     const waiting = older && startFrom('replace', older.id, context, changes);
@@ -269,7 +269,7 @@ export function requeue(item: MessageItem, change: Partial<MessageItem>, context
 
 /**
  * leaving or uncertain → waiting: the message is sent again, although the service might have accepted the last try, as
- * `outcome` says. Its recipients stay counted for limits.
+ * `outcome` says. The recipients of the last try stay counted for limits.
  */
 export function sendAgain(
   item: MessageItem,
@@ -336,8 +336,8 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
   const { repliedRecipients, ...followUps } = noteEnded({ item, outcome }, context, readKey, changes);
   const ended: MessageItem = { ...item, state: 'settled', outcome: formatOutcome(outcome), settledAt: now };
   if (repliedRecipients.length > 0) ended.repliedRecipients = repliedRecipients;
-  // Does not flush the outcome of a message in state `leaving`: if a power cut undoes the change, the outcome is
-  // unknown.
+  // Does not flush the outcome of a message in state `leaving`: if a power cut undoes the change, the message is
+  // resumed with an unknown outcome.
   const settled = keepMessage(ended, now, changes, item.state === 'leaving');
   releaseKey(item, now, readKey, changes);
   forgetEvidence(item, readKey, changes);
@@ -358,7 +358,10 @@ export function sendNow(item: MessageItem, context: StepContext): Step<Moved | S
   }));
 }
 
-/** Does the same as {@link startFrom}. A message that is not stored is its own state, because it has one owner. */
+/**
+ * Does the same as {@link startFrom} for a stored message. Otherwise returns `item`, which is always current, because
+ * only one caller handles a message that is not stored.
+ */
 function startFromOwn(
   step: keyof typeof startsFrom,
   item: MessageItem,
@@ -381,8 +384,8 @@ function startFrom(
 }
 
 /**
- * Returns the message after its outcome has entered the flow. If the outcome is unknown, a user can decide.
- * `undefined`: the message is finished.
+ * Returns the message in the state `uncertain`, if the outcome that has entered the flow is unknown. A user can then
+ * decide about it. `undefined`: the message is finished.
  */
 export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): MessageItem | undefined {
   const { outcome } = item;
@@ -391,13 +394,14 @@ export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): Mess
 }
 
 /**
- * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. For the
- * second state, see {@link undecided}.
+ * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. The message
+ * becomes uncertain if {@link undecided} has returned `uncertain`.
  */
 export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
   // Changes only the store, because the process already knows the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  // Includes follow-ups that a later commit might remove, because the process might be killed before that commit.
+  // Keeps the flow message for follow-ups that exist now, even if a later commit removes them. The process might be
+  // killed before that commit.
   const wasAsking = followUps.hasOf(item.id);
   const isAsking = () => wasAsking || followUps.hasOf(item.id);
   return createChange((changes) => dropMessage(item, isAsking, changes));
@@ -423,7 +427,7 @@ export function discard(
       const current = startFromOwn('discard', item, context, changes);
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {
-        // Only an earlier try can have reached a recipient.
+        // Only an earlier try can have reached a recipient, because the message is waiting.
         const outcome = item.previousAttempt ? parseOutcome(item.previousAttempt.outcome) : new SmsError('closed');
         noteOutcome(item, outcome, { readKey, changes }, context);
       }

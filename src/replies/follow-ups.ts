@@ -12,7 +12,7 @@ export interface NoReply {
   /** Error of the service or of a rule of the account (`failed`). */
   errorCode?: number | string;
   errorMessage?: string;
-  /** The rule that refused the recipient. With it, a node can translate the error message. */
+  /** Why a rule of the account withheld the recipient. The node uses this to translate the error message. */
   withheld?: Withheld;
 }
 
@@ -53,7 +53,7 @@ export interface ReplyRequest extends FollowUpFields {
 /** The wait for the final statuses of a message on all its handsets. Plain data. */
 export interface Report extends FollowUpFields {
   kind: 'report';
-  /** Recipients that accepted the message. */
+  /** Recipients for which the service accepted the message. */
   recipients: readonly string[];
   askedAt: number;
   /** The statuses at the end of the wait. Present until the flow has received the report. */
@@ -120,7 +120,7 @@ export class NodeCounts {
 
 /** The follow-ups of this process that the flow has not received, by id, by message and, for reports, by reference. */
 export class FollowUpBook {
-  /** Follow-ups of each node that have no result yet. */
+  /** Numbers of follow-ups without a result, by node. */
   readonly openCounts: Readonly<Record<FollowUp['kind'], NodeCounts>> = {
     replyRequest: new NodeCounts(),
     report: new NodeCounts(),
@@ -159,7 +159,7 @@ export class FollowUpBook {
     return this.#ids.has(messageItemId);
   }
 
-  /** Adds a follow-up, or replaces an earlier state of it. */
+  /** Adds a follow-up, or replaces its earlier state. */
   set(followUp: FollowUp): void {
     const { id } = followUp;
     const earlier = this.get(id);

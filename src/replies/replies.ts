@@ -56,7 +56,7 @@ export interface RepliesOptions {
   onFault(error: unknown): void;
 }
 
-/** Maximum wait of an overdue follow-up after a start, in ms. The service might still have its replies or statuses. */
+/** Maximum wait of an overdue follow-up after a start, in ms. The service might still have a reply or status for it. */
 const maxUnreadMs = 60_000;
 const collectIntervalMs = 500;
 
@@ -78,7 +78,7 @@ export class Replies {
   /** Kinds of records that the service might still have after a start, until the account has read them all. */
   readonly #unreadKinds = new Map<Kind, { timer: Timer; since: number }>();
   #collectTimer: Timer | undefined;
-  /** Number of open follow-ups that this round has collected. */
+  /** Position in the open follow-ups at which the account next looks for results that other instances received. */
   #collectedCount = 0;
 
   constructor(options: RepliesOptions) {
@@ -116,7 +116,7 @@ export class Replies {
     if (followUps.size === 0) return;
     const messageFollowUps = followUps.of(messageItemId);
     for (const followUp of messageFollowUps) {
-      // Drops the follow-up of a message that was not accepted. It was found in a store that had seemed to fail.
+      // Drops the follow-up of a message that was not accepted. The store can have one if a commit only seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
@@ -200,7 +200,7 @@ export class Replies {
     const foundMatch = match(event.kind, event.record, keys, readKey);
     if (!foundMatch) return event;
     const { request, sent, rememberedUntil } = foundMatch;
-    // A reply request can stay open longer than its message is remembered.
+    // If the record answers no open request, matches it only as long as the message is remembered.
     if (!request && rememberedUntil <= clock.now()) return event;
     const record = { ...event.record, sent };
     if (!request) return { record };
@@ -222,7 +222,7 @@ export class Replies {
   ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
     const { clock, repository } = this.#options;
     const ownRequest = this.#ownRequest(request, changes);
-    // If the store belongs to this process alone, no other process can have the request.
+    // A request that this process does not have can be open only in another process, which needs a shared store.
     const isAwaited = ownRequest !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
     const rules = request.hasAnswers && readAnswerRules(messageOfRequest(request.id), readKey);
@@ -273,7 +273,7 @@ export class Replies {
     }
   }
 
-  /** Reads the message that follows an unclear reply to a request. */
+  /** Reads the second message (option `again`) of a request, which follows an unclear reply. */
   againOf({ messageItemId }: ReplyRequest): Promise<AgainTemplate | undefined> {
     const { journal } = this.#options.repository;
     return journal.run(createReading('postpone', (readKey) => readAgainTemplate(messageItemId, readKey)));
@@ -382,7 +382,7 @@ export class Replies {
     return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(messageItemId) && !messages.has(messageItemId)));
   }
 
-  /** Collects replies that other instances received while a follow-up is open. */
+  /** While follow-ups are open, regularly collects the replies and statuses that other instances received. */
   #collect(): void {
     const { clock, repository } = this.#options;
     if (!repository.journal.isShared || this.#collectTimer || repository.isClosed) return;
@@ -402,8 +402,8 @@ export class Replies {
 }
 
 /**
- * Returns the remaining time of a wait, in ms. At most the whole wait, because the clock might have been set back before
- * this process started.
+ * Returns the remaining time of a wait, in ms. Returns at most the whole wait, because the clock might have been set
+ * back before this process started.
  *
  * @param graceMs how long a follow-up stays after its time
  */

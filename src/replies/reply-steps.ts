@@ -55,7 +55,7 @@ export interface AgainTemplate extends CheckedDraft {
   hasOwnId: boolean;
 }
 
-/** The replies to a message that count as answers, and the second message, which follows an unclear reply. */
+/** The possible answers to a message, and the second message, which follows an unclear reply. */
 interface AnswerRules {
   answers: readonly AnswerChoice[];
   again?: AgainTemplate;
@@ -121,8 +121,8 @@ export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest
 }
 
 /**
- * Notes that a second message (option `again`) is stored or sent. The same commit stores this note, so that a crash
- * neither loses nor repeats the message. Returns the effect.
+ * Notes in the reply request that a second message (option `again`) is stored or sent. The note is in the commit of the
+ * second message, so that a crash neither loses nor repeats it. Returns the effect.
  */
 export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
   if (!again) return () => {};
@@ -268,8 +268,9 @@ export function keysOfSteps(item: MessageItem): string[] {
 }
 
 /**
- * Prepares for the replies and statuses of a message that is about to be sent, because they can come as soon as the
- * first byte is sent. If the message has no own messageId, `noteEnded` does this when the service has accepted it.
+ * Stores the reply requests of a message, and prepares for its statuses, just before the message is sent. Replies and
+ * statuses can arrive as soon as the first byte is sent. If the message has no own messageId, `noteEnded` does this
+ * when the service has accepted it.
  *
  * @param item the message before the step
  * @param marked the message in state `leaving`
@@ -290,7 +291,8 @@ export function noteLeft(
     const keys = { messageId, reference };
     const to = submittedOf(item);
     requests = createRequests(marked, keys, to, requestsOf(item, followUps, changes));
-    // Excludes requests that another instance has answered after an earlier try, because only the first reply counts.
+    // Excludes requests for which another instance received a reply to an earlier try, because only the first reply is
+    // used.
     const open = item.leftAt === undefined ? requests : findUnanswered(requests, readKey, changes);
     remember({ item: marked, keys, to, recipients: to, open, isAccepted: false }, context, readKey, changes);
     if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, durationOf(item, context), changes);
@@ -303,7 +305,7 @@ export function noteLeft(
   return { requests, effect };
 }
 
-/** Forgets a message that was not sent, and closes its open reply requests. Returns their ids. */
+/** Forgets a message that was not sent, and closes its open reply requests. Returns the ids of these requests. */
 export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey: ReadKey, changes: Changes): string[] {
   if (!isFollowed(item)) return [];
   const { messageId, to } = item.message;
@@ -391,8 +393,8 @@ export function noteEnded(
 }
 
 /**
- * Creates the reply requests that begin when the outcome of a message is known. Each recipient gets one unless it is
- * known to have failed. The request of a failed recipient ends immediately.
+ * Creates the reply requests that begin when the outcome of a message is known. Each recipient gets a request unless
+ * the recipient is known to have failed. The request of a failed recipient ends immediately.
  */
 function beginRequests(
   { item, sent }: { item: MessageItem; sent: Sent },
@@ -438,7 +440,7 @@ export function endUnaccepted(
   return { replied, closedRequests: dropRequests(silentRequests, readKey, changes, mayBeDecided) };
 }
 
-/** Drops reply requests without a result. Returns their ids. */
+/** Drops reply requests without a result. Returns the ids of these requests. */
 function dropRequests(
   requests: readonly ReplyRequest[],
   readKey: ReadKey,

@@ -22,8 +22,8 @@ const maxHandsets = 10_000;
 export const statusesPrefix = 'statuses:';
 
 /**
- * Returns the key of the final statuses of messages with this reference. The key exists as soon as statuses are
- * collected.
+ * Returns the key of the final statuses of messages with this reference. The key exists as soon as a report waits for
+ * statuses.
  */
 function statusesKey(reference: string): string {
   return statusesPrefix + reference;
@@ -45,7 +45,8 @@ export function expectStatuses(
   const earlier = readKey(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
-  // Any handset can belong to an address-book item, except the handsets that another report waits for.
+  // Drops earlier statuses of the recipients. If the message goes to an address-book item, also drops statuses of
+  // handsets that no other report waits for, because such a handset might belong to the item.
   const handsetsOfReports = new Set(
     hasItems ? followUps?.of(reference).flatMap((followUp) => (followUp as Report).recipients) : [],
   );
@@ -112,7 +113,7 @@ function resultOf(delivered: number, undelivered: number, pending: number): Deli
   return delivered === 0 ? 'undelivered' : 'partly';
 }
 
-/** Joins the statuses of two values from the same time. Otherwise, keeps the later value. */
+/** Joins the statuses of two values if their times are equal. Otherwise, keeps the later value. */
 export function mergeStatuses(ownValue: Remembered, formerValue: Remembered): Remembered {
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const statuses = new Map([...parse(formerValue), ...parse(ownValue)]);

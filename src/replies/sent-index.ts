@@ -47,7 +47,7 @@ export interface Match {
 const sentPrefix = 'sent:';
 const sentKey = (reference: string) => sentPrefix + reference;
 
-/** Returns the name of a remembered message: its messageId, or else its id. */
+/** Returns the name of a remembered message: a digest of its messageId, or else of its id. */
 export function referenceOf(messageId: string | undefined, { id }: Pick<MessageItem, 'id'>): string {
   return messageId === undefined ? digest('text', id) : digest('messageId', messageId.trim());
 }
@@ -219,7 +219,7 @@ function formatReferences(references: readonly Reference[]): Remembered | undefi
   return { at, forMs: until - at, value: JSON.stringify(remainingReferences) };
 }
 
-/** Joins the messages of a handset in two values. If both have a message, the later time counts. */
+/** Joins two lists of messages to a handset. If a message is on both lists, keeps the entry with the later time. */
 export function mergeReferences(ownValue: Remembered, formerValue: Remembered): Remembered {
   const byTime = (a: Reference, b: Reference) => a.at - b.at;
   const all = [...parseReferences(formerValue), ...parseReferences(ownValue)].sort(byTime);
@@ -256,19 +256,19 @@ export function durationOf({ options, again }: MessageItem, { now, sentMs }: Pic
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
 }
 
-/** The keys that remember a message. */
+/** The names under which a message is remembered. */
 export interface SentKeys {
   messageId: string | undefined;
   /** See {@link referenceOf}. */
   reference: string;
 }
 
-/** Returns the keys of the handsets that have received a message, or might have, by number. */
+/** Returns the key of each recipient that is a handset, by number. */
 function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, string> {
   return new Map(recipients.filter(isHandset).map((msisdn) => [msisdn, handsetKey(recipientDigest(msisdn))]));
 }
 
-/** Returns the keys that remember a message to these recipients. */
+/** Returns the keys under which a message to these recipients is remembered. */
 export function keysOfRecipients(reference: string, recipients: readonly string[]): string[] {
   const digests = recipients.map(recipientDigest);
   const ofRecipients = digests.flatMap((recipient) => [handsetKey(recipient), requestKey(reference, recipient)]);
@@ -351,7 +351,7 @@ export function acceptSent(
     rememberMessage({ item, to, keys }, memory, changes);
 }
 
-/** Stored while a reply request is open, so that the account that reads a reply finds the request. */
+/** An open reply request in the store, so that any instance that receives a reply finds the request. */
 interface OpenRequest {
   id: string;
   /** Whether only some replies are answers. */
@@ -360,7 +360,7 @@ interface OpenRequest {
   isPending?: true;
   /** The outcome stays unknown unless a user decides. Until then, a reply is also delivered as an ordinary message. */
   isUndecided?: true;
-  /** The first final status of the handset was `RCV`. Later statuses no longer count. */
+  /** The first final status of the handset was `RCV`. Later statuses do not end the request. */
   isReceived?: true;
 }
 
@@ -438,7 +438,10 @@ export function changeRequest(
   writeRequests(key, remembered, changedRequests, changes);
 }
 
-/** Keeps the requests that are open in two values from the same time. Otherwise, keeps the later value. */
+/**
+ * Keeps the requests that are open in both values, if the times of the values are equal. Otherwise, keeps the later
+ * value.
+ */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
   // Keeps equal values. This includes the values of second messages (option `again`), which are not lists.
   if (ownValue.value === formerValue.value) return ownValue;
@@ -452,15 +455,15 @@ export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Re
 }
 
 /**
- * Writes an empty list instead of removing the key. If a user changes the login back, the import then replaces the
- * outdated list in the former store.
+ * Writes the open requests. If none is open, writes an empty list instead of removing the key. If a user changes the
+ * login back, the import then replaces the outdated list in the former store.
  */
 function writeRequests(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
   changes.remember.set(key, { at, forMs, value: JSON.stringify(open) });
 }
 
 /**
- * Finds the open request of a handset: the latest whose message is known to be accepted, otherwise the latest.
+ * Finds an open request of a handset: the latest request whose message is known to be accepted, or else the latest.
  *
  * @param recipient see {@link recipientDigest}
  */
