@@ -35,8 +35,8 @@ RED.plugins.registerPlugin('sms-editor', {
   },
   onadd() {
     translateBadges();
-    // Adds the types to the code editor Monaco itself, because Node-RED has no interface for types. In Node-RED 5,
-    // Monaco offers this in another place.
+    // Adds the types to the code editor Monaco itself, because Node-RED has no interface for types. In Node-RED 5, the
+    // interface of Monaco is in another place.
     const typescript = window.monaco?.typescript ?? window.monaco?.languages.typescript;
     typescript?.javascriptDefaults.addExtraLib(functionTypes, 'file://types/sms/index.d.ts');
   },

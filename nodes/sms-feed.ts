@@ -120,7 +120,7 @@ function createList({ entries, ...facts }: Feed, message: SmsMessage): SmsMessag
   return Object.assign(message, { payload: entries, sms: withAckId(message, facts) });
 }
 
-/** @throws SmsError `SMS_INPUT` if it is not blank and not a whole number from 1 to 300 (§8) */
+/** @throws SmsError `SMS_INPUT` if the value is not blank and not a whole number from 1 to 300 (§8) */
 function parseSize(value: unknown): number {
   const { size } = limits['sms-feed'];
   if (isBlank(value)) return size.byDefault;

@@ -142,7 +142,7 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return { ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) };
 }
 
-/** @param firstParts `msg.parts` values of the first of these records */
+/** @param firstParts values for `msg.parts` of the first record */
 function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],

@@ -5,7 +5,7 @@ const unspecified = ['0.0.0.0', '[::]'];
 
 /**
  * Says whether a request comes from the simulator's own page or from a program. The control API has no credentials, so
- * requests from pages of other sites are refused, and so are other host names that point to this machine.
+ * the simulator refuses requests from pages of other sites, and requests to other host names of this machine.
  *
  * @param origin the address at which the simulator listens
  */

@@ -1,6 +1,6 @@
 import { reasons } from './reasons';
 
-/** Name of a row of {@link reasons}. */
+/** Name of a reason, see {@link reasons}. */
 export type SmsErrorReason = keyof typeof reasons;
 
 /** Code of an error, for Catch nodes and callers. */
@@ -10,7 +10,7 @@ type PlaceIn<Text extends string> = Text extends `${string}{{${infer Name}}}${in
   ? Name | PlaceIn<Rest>
   : never;
 
-/** Names of the `{{name}}` places in the messages of one or more reasons. */
+/** Names of the `{{name}}` placeholders in the messages of one or more reasons. */
 type Place<Reason extends SmsErrorReason> = PlaceIn<(typeof reasons)[Reason][1]>;
 
 /** Facts about an error. They never contain a credential or the body of a message. */
@@ -39,7 +39,7 @@ export interface SmsErrorFacts {
   cause?: unknown;
 }
 
-/** Facts of an error, with `params` for exactly the `{{name}}` places of its message. */
+/** Facts of an error, with `params` for exactly the `{{name}}` placeholders of its message. */
 export type SmsErrorDetails<Reason extends SmsErrorReason> = SmsErrorFacts &
   ([Place<Reason>] extends [never] ? { params?: never } : { params: Readonly<Record<Place<Reason>, string | number>> });
 
@@ -136,7 +136,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   }
 }
 
-/** Fills the `{{name}}` places of a text. */
+/** Fills the `{{name}}` placeholders of a text. */
 function fill(text: string, params: Readonly<Record<string, string | number>>): string {
   return text.replace(/\{\{(\w+)\}\}/g, (place, name: string) => String(params[name] ?? place));
 }

@@ -63,7 +63,7 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
-/** Path of a call to the service (§3, §4). In the address of a call, it follows the base URL. */
+/** Path of a call to the service (§3, §4). In the address of a call, the path follows the base URL. */
 const call = /\/api\/\d\/sms\//;
 
 /** Finds the base URL in the address of a call to the service, or in an address without a scheme. */
@@ -83,7 +83,7 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
 }
 
 /**
- * Checks one of the two times of quiet hours. Ignores errors of the other time, because the check of its field reports
+ * Checks one of the two times of quiet hours. Ignores errors of the other time, because the field of that time reports
  * them.
  */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {

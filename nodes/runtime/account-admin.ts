@@ -217,7 +217,10 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   }
 }
 
-/** Resolves with an HTTP status or a JSON body, or with undefined if it has already written the answer. Can reject. */
+/**
+ * Handles a request. Resolves with an HTTP status or a JSON body, or with `undefined` if it has written the answer
+ * itself. Can reject.
+ */
 type Handle = (node: UsableNode, request: Request, response: Response) => Promise<number | object | undefined>;
 
 /** Updates the counts that are read from the store. Never rejects. */

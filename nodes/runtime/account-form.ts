@@ -63,7 +63,7 @@ function findDiffering(form: AccountConnection, otherConnection: AccountConnecti
   return (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(form[name], otherConnection[name]));
 }
 
-/** Reads one entry of the feed and returns the account details. This marks nothing as read. */
+/** Reads one entry of the feed and returns the account details. The service marks nothing as read. */
 async function testConnection(settings: ConnectionSettings) {
   const connections = createConnections(settings);
   try {
@@ -103,7 +103,7 @@ function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
 }
 
 /**
- * Returns the credentials of the form. Uses the saved credential for each one that the form lacks.
+ * Returns the credentials of the form. Uses a saved credential if the form lacks it.
  *
  * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address. Otherwise, an editor user could
  * send the credential to an address of their choice.
@@ -166,7 +166,7 @@ function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): 
   return isBlank(resolvedValue) ? value : resolvedValue;
 }
 
-/** If a subflow declares a missing variable, returns an error that explains this. */
+/** Returns a clearer error if the subflow of the account declares the missing variable. Otherwise, returns `error`. */
 function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): unknown {
   if (!id || !isSmsError(error) || error.reason !== 'variableMissing') return error;
   const { variable = '' } = error.params;

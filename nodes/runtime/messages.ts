@@ -29,7 +29,7 @@ export function ackIdOf({ sms }: SmsMessage): string | undefined {
 
 /**
  * Adds the `ackId` of a flow message to the record that replaces its `msg.sms`, so that the flow can still acknowledge
- * it.
+ * the received record.
  */
 export function withAckId<Sms extends object>(message: SmsMessage, record: Sms): Sms & { ackId?: string } {
   const ackId = ackIdOf(message);

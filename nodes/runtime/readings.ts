@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * Maximum time, in ms, for which a stop waits for inputs whose properties are being read, and an input waits for earlier
+ * Maximum time in ms that a stop waits for inputs whose properties are being read. An input waits as long for earlier
  * inputs. A stop then gives requests in flight another 10 s, because Node-RED waits at most 15 s for a stop.
  */
 const maxWaitMs = 4_000;

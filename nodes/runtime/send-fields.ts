@@ -283,11 +283,11 @@ function readField(
 ): TypedInput<Field> {
   const savedValue = config[field] ?? undefined;
   const savedType = config[`${field}Type`];
-  // If a manually written flow has a value without a type, the type is the default type if the value is blank or the
-  // default, and otherwise text.
+  // A manually written flow can have a value without a type. The type is then the default type if the value is blank or
+  // the default, and otherwise text.
   const defaultType = savedValue === undefined || savedValue === '' || savedValue === value ? type : 'str';
   const chosenType = typeof savedType === 'string' && savedType !== '' ? savedType : defaultType;
-  // Uses the default value only with its own type, because it can be a property name, which must not be sent as text.
+  // Uses the default value only with its own type. The value can be a property name, which must not be sent as text.
   return { field, value: savedValue ?? (chosenType === type ? value : ''), type: chosenType };
 }
 

@@ -255,7 +255,9 @@ class Sender {
     return parseFlowMessage(flowMessage, onUnreadable) as SmsMessage;
   }
 
-  /** Shows the outcome. The badge keeps only numbers and not the flow message, because it can stay for a long time. */
+  /**
+   * Shows the outcome. The badge keeps only numbers and not the flow message, because a badge can stay for a long time.
+   */
   #showSent({ outcome, duplicate }: SentEvent): void {
     const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];
     const create = () => badges.outcome(failed, failed + accepted, duplicate);

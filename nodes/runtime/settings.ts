@@ -52,8 +52,8 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 
 /**
  * Reads text of a node's configuration or credentials. Blank: `undefined`. Numbers and flags are accepted, because a
- * variable of a flow can be one. If a variable is not set, Node-RED leaves `${NAME}`. This is refused, because it would
- * be a secret that anyone can guess.
+ * variable of a flow can be one. If a variable is not set, Node-RED leaves `${NAME}`. Refuses `${NAME}`, because it
+ * would be a secret that anyone can guess.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */

@@ -61,10 +61,10 @@ function format(message: object, limitBytes: number): string | undefined {
 }
 
 /**
- * Reads a flow message that {@link formatFlowMessage} wrote. If it cannot be read, returns an empty flow message, so
- * that the outcome still enters the flow.
+ * Reads a flow message that {@link formatFlowMessage} wrote. If the text cannot be read, returns an empty flow message,
+ * so that the outcome still enters the flow.
  *
- * @param onUnreadable called if it cannot be read
+ * @param onUnreadable called if the text cannot be read
  */
 export function parseFlowMessage(text: string | undefined, onUnreadable: () => void): NodeMessage {
   if (text === undefined) return {};

@@ -27,7 +27,7 @@ function readPage(account: string, list: ListName, query: ListQuery): Promise<An
  */
 export function listEntries(account: string, name: ListName, now: () => number): PagedList<Entries> {
   let rows = new Map<string, EntryRow>();
-  // In the list of reply requests, a search finds only recipients and not the questions they were asked.
+  // In the list of reply requests, a search finds recipients but not questions.
   const label = say(name === 'awaitingReply' ? 'optOuts.number' : 'search');
   const search = new SearchField(
     label,

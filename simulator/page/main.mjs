@@ -89,7 +89,7 @@ findElement('conversation').addEventListener('focusin', () => {
   isChosen = true;
 });
 
-/** Opens the latest conversation until the user chooses one. */
+/** Opens the latest conversation, unless the user has chosen the open conversation or is searching. */
 function openFirst() {
   const { latest, searchText } = handsets;
   if (latest === undefined || latest === conversation.msisdn) return;

@@ -1,7 +1,7 @@
 import type { Account } from '../account';
 import type { IncomingMessage, OutboundMessage, StatusUpdate } from '../model';
 
-/** Returns the form of one incoming message (§2.3). */
+/** Formats one incoming message as a form (§2.3). */
 export function formatIncoming(message: IncomingMessage): string {
   return formatForm([
     ['messageId', message.messageId],

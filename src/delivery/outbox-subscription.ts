@@ -8,10 +8,7 @@ export interface OutboxBatch {
   records: readonly OutboxRecord[];
   /** Value that the node passed when it requested the messages. `undefined`: the node requested none. */
   context: unknown;
-  /**
-   * The position of these messages among all messages that arrived together. Absent: no other messages arrived together
-   * with these.
-   */
+  /** Position of these messages among all messages that arrived together. Absent: these are all of them. */
   slice?: BatchSlice | undefined;
 }
 

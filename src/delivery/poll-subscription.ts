@@ -28,7 +28,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
   maxAttempts: number;
   /** Sends a record into the flow. Resolves with `false` if the flow stopped first. */
   send(delivery: FlowDelivery<K>): Promise<boolean>;
-  /** Called when the flow did not acknowledge a record in any of its attempts. */
+  /** Called when the flow has acknowledged a record in none of the attempts. */
   onUndelivered(event: RecordOfKind<K>, attempts: number): void;
 }
 
@@ -42,7 +42,7 @@ interface Unacknowledged extends EntryDelivery {
 
 const firstRetryDelayMs = 250;
 
-/** Maximum number of unacknowledged records. */
+/** Maximum number of unacknowledged records of a node. */
 export const maxUnacknowledged = 100;
 
 /**

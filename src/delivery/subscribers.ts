@@ -158,7 +158,7 @@ export class Subscribers {
     this.distributeAll();
   }
 
-  /** Returns whether exactly this node is on a channel. A redeployed node with the same id does not count. */
+  /** Returns whether this node object is on a channel. A redeployed node with the same id is another object. */
   isAttached(channel: Channel, subscriber: InboxSubscriber): boolean {
     return this.attachedNodes[channel].get(subscriber.id) === subscriber;
   }

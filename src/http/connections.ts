@@ -24,7 +24,7 @@ export interface Connections {
 
 /**
  * Time until an idle connection is closed, in ms. Many servers close idle connections after 5 s. If a request is sent
- * at that moment, the client cannot know whether the server has read it.
+ * at that moment, the client cannot know whether the server has read the request.
  */
 const idleTimeoutMs = 1_000;
 

@@ -171,8 +171,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Creates the request body of a try. undici starts to read it when the connection is open, and writes the headers
-   * together with its first piece.
+   * Creates the request body of a try. undici starts to read the body when the connection is open, and writes the
+   * headers together with the first piece.
    */
   async *#createBody(attempt: number): AsyncGenerator<Buffer> {
     const { call, content } = this.#exchange;

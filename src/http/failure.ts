@@ -62,7 +62,7 @@ export function createUnread(detail: string, facts: SmsErrorFacts): SmsError {
 }
 
 /**
- * Whether this status leaves the outcome of a send unknown. True for 500 and above except 503, which means that the
+ * Whether an HTTP status leaves the outcome of a send unknown. True for 500 and above except 503, which means that the
  * message was not accepted. Also true for a 2xx other than 200 and 204.
  */
 export function leavesOutcomeUnknown(statusCode: number): boolean {

@@ -66,7 +66,7 @@ export type Verdict = 'new' | 'duplicate' | 'repeated';
 /** Settings for {@link judge}. */
 export interface Memory {
   readonly clock: Pick<Clock, 'now'>;
-  /** A shared store expires keys by the clock of its server. */
+  /** A shared store expires keys by the clock of its server, so {@link judge} does not check their age. */
   readonly journal: Pick<Journal, 'isShared'>;
   /** How long an identifier is remembered, in ms. */
   dedupeMs(): number;

@@ -135,7 +135,9 @@ export class Journal {
     this.#work();
   }
 
-  /** Returns whether the participants know everything in the store. If not, opens it, unless it is surely empty. */
+  /**
+   * Returns whether the participants know everything in the store. If not, opens the store, unless it is surely empty.
+   */
   ensureRead(): boolean {
     if (this.#isRead) return true;
     if (this.isShared || this.mayHold) this.open();
@@ -293,7 +295,7 @@ export class Journal {
     await this.#passItems(items, true, isReset);
     this.#isRead = true;
     this.#isReleased = false;
-    // Replays texts of an earlier process first, because they are older than the waiting steps.
+    // Replays saved texts of an earlier process first, because they are older than the waiting steps.
     const waitingTasks = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.removePostponed(), ...waitingTasks];
@@ -405,7 +407,10 @@ export class Journal {
     this.#setMode('closed');
   }
 
-  /** Requests that a lapsed store is opened again before anything else. Returns whether this can help. */
+  /**
+   * Requests that a lapsed store is opened again before anything else. Returns false if `cause` is not a lapse, or
+   * nothing was written since the last lapse.
+   */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
     // Requests nothing more, because all calls that were running when the store lapsed report the same lapse.

@@ -11,9 +11,9 @@ export interface Step<Result> {
   /** The keys that `decide` always reads, so that the journal can read them from the store first. Absent: none. */
   readonly keys?: readonly string[];
   /**
-   * Adds the changes of the step, without any other effect. The journal calls it again after it has read a further key,
-   * or if another process has changed a key. `changes` can contain changes of earlier steps in the same commit, and
-   * `readKey` includes these.
+   * Adds the changes of the step, without any other effect. The journal calls `decide` again after it has read a
+   * further key, or if another process has changed a key. `changes` can contain changes of earlier steps in the same
+   * commit, and `readKey` includes these changes.
    *
    * Returns the effects, which run once after the commit. If the effects throw, the step is rejected, but the store
    * does not count as failed.
@@ -92,8 +92,8 @@ export interface Participant {
    */
   replay?(write: RecoveredWrite): boolean;
   /**
-   * Merges two versions of a value of its part that changed while the store failed. If the method is absent, or the key
-   * belongs to another part, the store keeps `ownVersion`.
+   * Merges two versions of a remembered value of this participant. Both changed while the store failed. If the method
+   * is absent, or the key belongs to another participant, the store keeps `ownVersion`.
    */
   merge?(key: string, versions: Versions): Remembered;
   /**

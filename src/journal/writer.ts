@@ -171,7 +171,7 @@ export class StepWriter {
     return { ...this.#unsaved, remember };
   }
 
-  /** Calls `decide` of the steps again until all keys that they look at have been read. */
+  /** Calls `decide` of the steps again until all keys that the steps look up have been read. */
   async #decideOnStoredValues(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
     const recalled = new Map<string, Remembered | undefined>();
     let keysToRead = new Set(this.#unsaved.remember.keys());

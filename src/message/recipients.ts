@@ -122,8 +122,8 @@ function parseItem(item: string, to: unknown): string {
 }
 
 /**
- * Creates the error for an invalid number. If white space has split the number into several items, the error quotes all
- * of it and explains how to write it.
+ * Creates the error for an invalid number. If white space has split the number into several items, the error quotes the
+ * whole number and explains how to write it.
  */
 function refuseNumber(item: string, to: unknown): SmsError {
   const segments = typeof to === 'string' ? to.replace(invisibleMarks, '').split(segmentSeparators) : [];

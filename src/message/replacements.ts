@@ -2,10 +2,10 @@
  * Replacements of typographic look-alikes outside GSM 03.38, for content type `gsm`.
  *
  * Source: Unicode CLDR, transform Latin-ASCII (`common/transforms/Latin-ASCII.xml`): its quotation marks, dashes,
- * spaces, punctuation, arrows and ligatures of the block U+FB00. Letters are left out, modifier letters too. Where this
- * table differs:
+ * spaces, punctuation, arrows and ligatures of the block U+FB00, but no letters and no modifier letters. This table
+ * differs from CLDR:
  *
- * - CLDR has no entry for bullets, control characters, U+00B4, U+0060, U+2034, U+2043 and most invisible marks.
+ * - Bullets, control characters, U+00B4, U+0060, U+2034, U+2043 and most invisible marks have no entry in CLDR.
  * - Low and angle quotation marks become plain quotation marks, because `,,` and `<<` are hard to read in a message.
  * - Soft hyphens are dropped, because the position of a line break is unknown.
  * - The sign × becomes the letter x, because `*` is rarely understood.

@@ -161,8 +161,8 @@ export class QuietHours {
 }
 
 /**
- * Returns the time at which the clock of a zone shows a local time. If the local time occurs twice, the first
- * occurrence. If it is skipped, the time of the clock change.
+ * Returns the time at which the clock of a zone shows a local time. If the local time occurs twice, returns the first
+ * time. If the local time is skipped, returns the time of the clock change.
  *
  * @param local local time, in ms since 1970 as if the zone were UTC
  */
@@ -181,7 +181,7 @@ function instantsOf(local: number, timeZone: string): number[] {
   const candidates = [local - offsetBefore, local - offsetAfter];
   const instants = candidates.filter((instant) => instant + offsetAt(instant, timeZone) === local);
   if (instants.length > 0) return instants.sort((a, b) => a - b);
-  // The local time is skipped: search for the time of the clock change.
+  // The local time is skipped, so the loop searches for the time of the clock change.
   let [beforeChange, afterChange] = [earliest, latest];
   while (afterChange - beforeChange > 1) {
     const middle = Math.floor((beforeChange + afterChange) / 2);

@@ -289,7 +289,7 @@ export class Polls {
   /**
    * Tracks a poll until its records are stored.
    *
-   * @param poll calls its argument when its answer begins to arrive
+   * @param poll calls its argument when the answer begins to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
     const polling = poll(() => void this.#arrivingPolls.add(whenStored));

@@ -15,7 +15,7 @@ export interface Count {
   limits: readonly { since: number; max: number }[];
 }
 
-/** Maximum number of times under a key. Beyond it, the times of each 1/360 of the window are merged. */
+/** Maximum number of times under a key. If there are more, the times of each 1/360 of the window are merged. */
 export const maxTimes = 400;
 /** Number of parts of a window, see {@link maxTimes}. */
 export const partsOfWindow = 360;

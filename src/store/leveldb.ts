@@ -68,8 +68,8 @@ function countDamaged(log: Buffer): number {
         at = next;
         continue;
       }
-      // Zeros pad a block. A record without an end was being written when the process ended, unless other records
-      // follow it.
+      // Does not count zeros, which pad a block. Does not count a last record without an end either, because the
+      // process ended while it wrote that record.
       const isFilling = log.readUInt32LE(at) === 0 && next === at + headerSize;
       const isCutOff = end === log.length && next > end && !hasRecord(log, at + 1, end);
       if (!isFilling && !isCutOff) damagedBytes += end - at;

@@ -98,9 +98,9 @@ end
 
 /**
  * Commits one step, renews the heartbeat, and returns 1. If a value that the step depends on has changed, or a limit of
- * a count is reached, it commits nothing and returns 0. It returns -1 if the heartbeat has expired, so that others might
- * have claimed items, or if the server has lost items. Keys: own items, heartbeat, all remembered values, all values
- * that are only compared, then all counts.
+ * a count is reached, it commits nothing and returns 0. It returns -1 if the heartbeat has expired, so that other
+ * instances might have claimed items, or if the server has lost items. Keys: own items, heartbeat, all remembered
+ * values, all values that are only compared, then all counts.
  *
  * If the server refuses writes, it refuses the first command. If it refuses a later command, nothing is lost, because
  * the script stores a message before its identifier, and drops the message after storing its outcome.

@@ -5,7 +5,10 @@ import { addCount, type Count, isWithinLimits, joinCounts } from './counts';
 /** The part of the library that an item belongs to. */
 export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
 
-/** An item that the store keeps until its part drops it. Plain data. Each part adds its own properties. */
+/**
+ * An item that the store keeps until the part of the library that owns it drops it. Plain data. Each part adds its own
+ * properties.
+ */
 export interface Item {
   /** Ids ascend in the order of arrival within the store. */
   id: string;
@@ -23,7 +26,7 @@ export interface Item {
 export interface Duration {
   /** Time from which the value is remembered, in ms since 1970. */
   at: number;
-  /** Duration, in ms. The sweep drops the value some time after its end. */
+  /** Duration, in ms. A sweep after this time drops the value. */
   forMs: number;
 }
 
@@ -107,7 +110,7 @@ export interface StoreEvents {
   wantedNames(): readonly string[];
   /** Called when the store has failed, so that the next call would fail too. */
   onFailure(error: unknown): void;
-  /** Returns whether the part of an item can read it. If not, the store quarantines the item. */
+  /** Returns whether the part of the library that owns an item can read it. If not, the store quarantines the item. */
   isReadable(item: Item): boolean;
   /** Called when unreadable data was quarantined. `place` names its new place, not its content. */
   onUnreadable(place: string): void;
@@ -389,7 +392,7 @@ export type Operation = readonly [key: string, text: string | undefined];
 export interface Database {
   /** A file that exists for as long as the database does. */
   readonly file: string;
-  /** Number of damaged bytes in its log. They were dropped when the database was opened. */
+  /** Number of damaged bytes in the log of the database. They were dropped when the database was opened. */
   readonly droppedBytes: number;
   /** Returns the text of each key, or `undefined`. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>;

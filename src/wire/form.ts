@@ -57,8 +57,8 @@ export function* flattenForm(value: unknown, name = ''): Generator<[name: string
 }
 
 /**
- * Whether bytes that were read as a form are actually HTML, XML or JSON. No form parameter has a name that begins like
- * these.
+ * Whether bytes that were read as a form are actually HTML, XML or JSON. The name of a form parameter never begins like
+ * one of these formats.
  */
 export function isOtherFormat([firstField]: readonly (readonly [name: string, value: string])[]): boolean {
   return firstField !== undefined && /^\s*[<{[]/.test(firstField[0]);
