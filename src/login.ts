@@ -91,7 +91,7 @@ const defaultPort = 6379;
 
 /**
  * Reads a `redis://` or `rediss://` URL with a host and optionally user, password, port and the number of a database.
- * Refuses any other URL, because the client would take a query for options, and any path for a database.
+ * Refuses any other URL, because the client would read a query as options, and any path as a database.
  *
  * @throws SmsError `SMS_CONFIG`, without the URL, because it can contain a password
  */

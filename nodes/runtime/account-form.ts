@@ -52,7 +52,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
         report.same.push({ id, name: String(name), differs });
       }
     } catch {
-      // Incomplete values match no other node.
+      // Reports no other node, because incomplete values match none.
     }
     response.json(report);
   });

@@ -8,8 +8,8 @@ import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
 /**
- * Format of a place in the file: the key of a login, and the name of a store that is not in memory. In a former place,
- * the id of its import follows.
+ * Format of a place (see {@link AccountPlaces}) in the file: the key of a login, and the name of a store that is not in
+ * memory. In a former place, the id of its import follows.
  */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
@@ -62,8 +62,8 @@ export class AccountPlaces {
   }
 
   /**
-   * Returns the places of a node: first those that only the file has, then those in memory. Memory lacks some if the
-   * file was unreadable when a place was noted.
+   * Returns the places of a node: first those that only the file has, then those in memory. If the file was unreadable
+   * when a place was recorded, memory lacks the earlier places.
    */
   #placesOf(node: string, file: string | undefined): string[] {
     const placesInMemory = this.#places.get(node) ?? [];

@@ -25,7 +25,7 @@ export interface CallbackAnswer {
 /** Maximum size of a request body, in bytes. */
 const maxBodyBytes = 256 * 1024;
 const bodyTimeoutMs = 30_000;
-/** Seconds after which the service can call again. */
+/** Time after which the service can repeat a refused callback, in seconds. */
 const retryAfterSeconds = 30;
 const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
 const cutOff = { status: 400, text: 'The body did not arrive whole.' };

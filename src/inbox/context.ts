@@ -44,8 +44,8 @@ export interface InboxParts {
   /** Matches records with sent messages. Absent: no record answers a message. */
   readonly correlator?: Correlator | undefined;
   /**
-   * Whether the message that a record answers might be in data that is not imported yet. A record that is stored now is
-   * held back, and matched after the import.
+   * Whether the message that a record answers might be in data that is not imported yet. A record that is stored before
+   * the import is held back, and matched afterwards.
    */
   isIncomplete: boolean;
   /** Records that were delivered without being matched. They are matched after the import. */

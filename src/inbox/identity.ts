@@ -73,8 +73,9 @@ export interface Memory {
 }
 
 /**
- * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5). A record without an identifier and a date has no
- * keys and always counts as new. So does a status that names no message.
+ * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5). An incoming message with a date is also identified
+ * by sender, body and date. A status without an identifier is identified by its fields, if it has a date or names a
+ * message. A record without keys is always new.
  */
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;

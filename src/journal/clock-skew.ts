@@ -12,7 +12,7 @@ interface Period {
 /** Minimum clock change that is corrected, in ms. Smaller changes barely affect ages. */
 const minSetMs = 60_000;
 
-/** Time without a clock change after which the clock counts as right, in ms. */
+/** Time without a clock change after which the clock is trusted, in ms. */
 const trustedAfterMs = 3_600_000;
 
 /** Maximum number of remembered clock changes. */

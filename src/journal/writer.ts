@@ -191,8 +191,8 @@ export class StepWriter {
   }
 
   /**
-   * Lets steps decide. If a step throws, the remaining steps decide again without it, unless the step looked at a key
-   * that is not read yet.
+   * Calls `decide` of each step. If a step throws, the remaining steps decide again without it. But if a step looked up
+   * a key that is not read yet, returns, because the caller must read the key first.
    *
    * @param keysToRead receives the keys that are not read yet; absent: they cannot be read
    */

@@ -87,7 +87,7 @@ export class PollLoop {
   #failure: SmsError | undefined;
   /** Number of consecutive failures. */
   #failures = 0;
-  /** Number of consecutive polls that returned only known records. */
+  /** Number of consecutive polls that returned only records that were polled before. */
   #repeats = 0;
   /** Number of consecutive empty answers faster than {@link hastyAnswerMs}. */
   #hastyAnswers = 0;

@@ -406,7 +406,7 @@ class SavedFiles {
     return pendingWrites;
   }
 
-  /** Reads a file. If the file is unreadable, returns a text that no part can parse. */
+  /** Reads a file. If the file is unreadable, returns a text that no participant can parse. */
   #textIn(name: string): string {
     try {
       return readFileSync(join(this.#folder, name), 'utf8');

@@ -23,9 +23,9 @@ const claimedSuffix = 'taken';
  * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
  * found that. If the suffix is absent but items are missing, the server has lost them.
  *
- * Before it changes lasting data, the script runs every command that the store needs. A user without the necessary
- * rights is therefore refused now. Keys: own items, heartbeat, mark that this instance is gone, mark that its items are
- * reserved, and names of all instances.
+ * Before it changes lasting data, the script runs every command that the store needs. A Redis user without the
+ * necessary rights is therefore refused before any change. Keys: own items, heartbeat, mark that this instance is gone,
+ * mark that its items are reserved, and names of all instances.
  */
 const startSessionScript = `
 local step = cjson.decode(ARGV[1])
@@ -52,7 +52,7 @@ return heartbeat
 
 /**
  * Counts messages, by the rules of `counts.ts`. `readCounts` returns nothing if a limit is reached. `addCounts` returns
- * the new value, or nothing if no message counts any longer.
+ * the new value, or nothing if no message is left in the window.
  */
 const countFunctions = `
 local function readCounts(text, limits)
