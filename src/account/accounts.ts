@@ -15,7 +15,7 @@ export interface Accounts {
 /** Creates an empty set of accounts. Different sets share no state. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
-  /** Counters by login. They stay while the login has no members. */
+  /** Counters by login. They remain while the login has no members. */
   const allStats = new Map<string, Stats>();
 
   const create = (key: string, clock: Clock): Account => {

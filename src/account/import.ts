@@ -40,13 +40,13 @@ export interface ImportOptions {
   onCopying(): void;
 }
 
-/** Start of the key under which the new store notes an unfinished import. The id of the import follows. */
+/** Prefix of the key under which the new store notes an unfinished import. The id of the import follows. */
 const headPrefix = `${unsweptPrefix}import:`;
 const headKey = ({ id }: Head) => headPrefix + id;
 const pagePrefix = `${unsweptPrefix}importPage:`;
 const pageKey = ({ id }: Head, index: number) => `${pagePrefix}${id}:${index}`;
 
-/** Start of the key under which the former store notes that an import has emptied it. The id of the import follows. */
+/** Prefix of the key under which the former store notes that an import has emptied it. The id of the import follows. */
 const markPrefix = 'imported:';
 /**
  * Time for which the former store notes that it was emptied, in ms. If a process is killed during an import, it must

@@ -15,7 +15,7 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   id: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
-  /** Rules for proxies of the environment. */
+  /** Rules for the proxy variables of the environment. */
   proxyRules?: ProxyRules;
   /** Maximum number of sends in flight. */
   concurrency: number;
@@ -23,9 +23,9 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   queueLimit: number;
   /** Maximum number of sends per second, evenly spaced. The lowest value of all members applies. Absent: no limit. */
   perSecond?: number | undefined;
-  /** Limits of this member. The limits of all other members apply too. Absent: none. */
+  /** Limits of this member. The limits of all other members apply too. Absent: no limits. */
   limits?: LimitSettings;
-  /** Quiet hours of this member. Those of all other members apply too. Absent: none. */
+  /** Quiet hours of this member. Those of all other members apply too. Absent: no quiet hours. */
   quietHours?: QuietSettings | undefined;
   /** Opt-out words of this member. Those of all other members apply too. Absent: no opt-outs. */
   optOut?: ConsentSettings | undefined;

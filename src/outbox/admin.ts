@@ -141,7 +141,7 @@ export class Admin {
    * message with an unknown outcome as sent.
    *
    * @returns `gone` if the entry no longer exists, `unfit` if the action does not fit the state of the entry
-   * @throws SmsError `SMS_STORE` if the store cannot write the decision now: the entry stays
+   * @throws SmsError `SMS_STORE` if the store cannot write the decision now. The entry then stays
    */
   async act(id: string, action: MessageAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
     const { messages } = this.#options.repository;

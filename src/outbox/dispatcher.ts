@@ -17,7 +17,7 @@ import { stale } from './transitions';
 interface DispatcherOptions {
   clock: Clock;
   queue: SendQueue;
-  /** The outage that stored messages wait for. */
+  /** Tracks outages of the service, during which stored messages wait. */
   outage: Outage;
   rules: RuleSettings;
   repository: MessageRepository;
@@ -30,19 +30,19 @@ interface DispatcherOptions {
 /** Interval at which the dispatcher checks again whether an expired message can end, in ms. */
 const postponedMs = 1_000;
 
-/** Prefix of the turn of a message that a user sends now. It sorts before all other turns. */
+/** Prefix of the turn of a message that a user sends now. Turns with this prefix sort before all other turns. */
 const urgent = '!';
 
 /**
  * Decides when stored messages are sent. Each message waits for its scheduled time, its node, the end of an outage, and
- * its turn in the queue. During an outage, only one message tries from time to time. The dispatcher ends messages that
- * expire.
+ * its turn in the queue. During an outage, one message at a time is tried, after a growing delay. The dispatcher ends
+ * messages that expire.
  */
 export class Dispatcher implements TurnSource {
   /** Numbers of messages that the outbox is accepting. `scheduled`: messages that cannot be sent yet. */
   readonly arriving = { scheduled: 0, unscheduled: 0 };
   readonly #options: DispatcherOptions;
-  /** Messages that wait only for the service and their turn, keyed by turn. */
+  /** Messages that wait only for the service and their turn, by {@link OutgoingMessage.turn}. */
   readonly #ready = new BTree<string, OutgoingMessage>();
   readonly #tries = new UnderWay();
   /** Delays all messages until the next turn of the event loop, so that a later message of this turn can go first. */
@@ -59,7 +59,7 @@ export class Dispatcher implements TurnSource {
     return this.arriving.unscheduled + queued + paused;
   }
 
-  /** The outage that stored messages wait for. */
+  /** The current outage, if stored messages wait for its end. */
   get failing(): SendFailure | undefined {
     const { repository, outage } = this.#options;
     const { queued, scheduled, paused, connecting, sending } = repository.messages.counts;
@@ -223,7 +223,7 @@ export class Dispatcher implements TurnSource {
     registrations.reportState(node);
   }
 
-  /** Makes a try for a message. Resolves with `false` if the message could not be sent, so that no request was made. */
+  /** Tries to send a message. Resolves with `false` if there was no try that the pace must count. */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { repository, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;
@@ -243,7 +243,7 @@ export class Dispatcher implements TurnSource {
       const error = outcome instanceof SmsError ? outcome : undefined;
       // A rule of the account or a store failure stopped the message, so the service received no request.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
-      // The message was released in the meantime, or the account was closed.
+      // Does nothing more if the message was released in the meantime, or if the account was closed.
       if (message.abort !== abort || message.place === undefined) return !isKeptBack;
       // Schedules the message, because quiet hours began just before its try.
       if (error?.code === 'SMS_QUIET') this.#schedule(message);
@@ -265,7 +265,7 @@ export class Dispatcher implements TurnSource {
     const { item } = message;
     if (isOutage(error)) outage.failed(item, error);
     if (item.state === 'leaving') await repository.requeue(item, { retryAfter: outage.stored });
-    // Checks whether the message expired while it could not be stopped.
+    // Checks whether the message expired during its try.
     if (!repository.isClosed) this.#endIfOver(message);
   }
 

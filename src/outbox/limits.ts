@@ -241,7 +241,7 @@ class CountWindow {
   }
 }
 
-/** Returns by how many ms a clock was set. 0: it was not set, or its former state is not known. */
+/** Returns by how many ms a clock was set. 0: it was not set, or its earlier state is not known. */
 function changeBetween(earlier: string, current: string): number {
   const [earlierName, earlierLead] = earlier.split('/');
   const [name, lead] = current.split('/');

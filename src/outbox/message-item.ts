@@ -126,7 +126,7 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
 }
 
-/** The wait that the service requested, with the error of that answer. Plain data, times in ms. */
+/** The wait that the service requested, and the error that the service returned. Plain data, times in ms. */
 export interface StoredRetryAfter {
   at: number;
   forMs: number;

@@ -117,7 +117,10 @@ export class MessageRepository {
     return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
-  /** Adds the messages that were found in the store. Returns the added messages, and the follow-ups to add. */
+  /**
+   * Adds the messages that were found in the store. Returns these messages, and the follow-ups that the caller must
+   * add.
+   */
   addFound(items: readonly Item[], isOpening: boolean): { messages: MessageItem[]; followUps: FollowUp[] } {
     // Discards a message that the store wrote although it reported a failure. The node was notified that the message
     // was not sent.
@@ -169,7 +172,7 @@ export class MessageRepository {
   /**
    * Withdraws the message of a node with this `replace` key, unless the message is already being sent.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait
+   * @throws SmsError `SMS_STORE` if the store cannot write the change. The message then continues to wait
    */
   async withdraw(node: string, replaceKey: string): Promise<void> {
     await this.journal.run(
@@ -210,7 +213,7 @@ export class MessageRepository {
   /**
    * Lets a message be sent before its scheduled time.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
+   * @throws SmsError `SMS_STORE` if the store cannot write the change. The message then continues to wait for its time
    */
   sendNow(item: MessageItem): Promise<MessageItem | Stale> {
     return this.#move(sendNow(item, this.#context()));
@@ -229,8 +232,8 @@ export class MessageRepository {
    * Stores the state `leaving` of a message, and counts its recipients. Resolves with `undefined` if the caller must
    * judge the message again.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message: the caller must not send it
-   * then
+   * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message: the caller must not send the
+   * message then
    */
   async markLeaving(item: MessageItem): Promise<MessageItem | Stale | undefined> {
     // Adds the message now, because a reply can arrive as soon as the first byte is sent.
@@ -285,7 +288,7 @@ export class MessageRepository {
   /**
    * Removes a message. Resolves with whether the state of the message allowed this.
    *
-   * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write this now: the message stays
+   * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write the change now. The message then stays
    */
   discard(item: MessageItem, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
     const step = discard(item, this.#context(), whileFailing);
@@ -328,7 +331,7 @@ export class MessageRepository {
     const now = clock.now();
     const lead = Math.round(now - clock.elapsed());
     const time = { now: Math.round(now), clock: this.journal.isShared ? 'server' : `${this.#clockName}/${lead}` };
-    // Sets this before the commit, because the same commit can contain the first reply.
+    // Sets `remembers` before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
     return { ...settings, now, time, sentMs: settings.sentMs(), maxFoundId: this.#maxFoundId, current: this };
   }
@@ -345,7 +348,7 @@ export class MessageRepository {
     if (isTracked(item)) this.messages.put(item);
     this.#watchReplaceable();
     for (const followUp of newFollowUps) {
-      // Keeps a result, because another step of the same commit might have answered the request.
+      // Keeps an existing result, because another step of the same commit might have answered the request.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.set(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }

@@ -9,7 +9,10 @@ import { orderOf } from './order';
  * store. `docs/architecture.md` shows the same table.
  */
 export const phases = {
-  /** Waits until the store has accepted it, or until the message with the same deduplication key has an outcome. */
+  /**
+   * Waits until the store has accepted the message, or until the message with the same deduplication key has an
+   * outcome.
+   */
   accepting: [],
   /** Waits for its turn, for its node, or for the end of an outage. */
   queued: ['waiting'],
@@ -41,7 +44,7 @@ const noMessages = Object.fromEntries(Object.keys(phases).map((phase) => [phase,
 /** An outgoing message, with everything that this process knows about it. */
 export interface OutgoingMessage {
   readonly id: string;
-  /** The message as the store has it, or would have it. */
+  /** The message as the store has it or, if it is not stored, as the store would have it. */
   item: MessageItem;
   phase: Phase;
   /** Whether the message is stored until it is sent. */

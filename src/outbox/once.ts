@@ -74,7 +74,7 @@ export function judgeOnce(
 ): OnceVerdict {
   const guard = read(item, readKey, now);
   if (!guard || guard.isFree || guard.id === item.id) return { type: 'new' };
-  // Duplicates that waited for a replaced or withdrawn message end with its outcome. A later input is sent.
+  // Duplicates that waited for a replaced or withdrawn message end with the same outcome. A later input is sent.
   if (guard.outcome && isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(item)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };

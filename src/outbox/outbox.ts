@@ -125,7 +125,7 @@ export class Outbox implements Participant {
     return this.#repository.inputs.size > 0;
   }
 
-  /** Registers a sending node. Its earlier messages continue. */
+  /** Registers a sending node. Messages that the node sent earlier continue. */
   attach(handler: SendHandler): SendingNode {
     const { registrations } = this;
     const { clock, journal } = this.#options;

@@ -23,7 +23,7 @@ const feedIntervalMs = 30_000;
 const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
 /**
- * Minimum length of a messageId that the search accepts in the feed. Shorter ids also occur in entries of other
+ * Minimum length of a messageId that is looked up in the feed. A shorter id can also occur in entries of other
  * messages.
  */
 const minSearchLength = 8;

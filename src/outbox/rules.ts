@@ -83,7 +83,7 @@ interface Timed {
 
 /**
  * Returns the time at which a message can be sent, in ms since 1970: `now`, its scheduled time, or the end of quiet
- * hours. Quiet hours do not apply to essential messages. A message that a user sends does not wait.
+ * hours. Quiet hours do not apply to essential messages. A message that a user chose to send does not wait.
  */
 export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietHours[]): number {
   const { options, sendNowAt, isManuallyResent } = item;

@@ -10,7 +10,7 @@ import type { MessageRepository } from './message-repository';
 import type { OutboxOptions } from './options';
 import type { UnderWay } from './queue';
 
-/** An outcome for a node. */
+/** An outcome, as its node receives it. */
 export interface OutcomeEvent extends CheckedDraft {
   /** The input that the node sent, if this process still has it. */
   origin?: unknown;
@@ -104,7 +104,7 @@ export interface SendingNode {
   /**
    * Withdraws the node's stored message with this `replace` key, unless the message is already being sent.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait
+   * @throws SmsError `SMS_STORE` if the store cannot write the change. The message then continues to wait
    */
   withdraw(replaceKey: string): Promise<void>;
   /** Counts an input that was refused before it became a message. */
@@ -274,8 +274,8 @@ export class SenderRegistrations {
 }
 
 /**
- * How long the account waits for answers to sent requests after the flow stops, in ms. Docker kills a container after
- * 10 s.
+ * How long the account waits for answers to sent requests after the flow stops, in ms. It is less than 10 s, because
+ * Docker kills a stopping container after that time.
  */
 export const closeGraceMs = 7_000;
 

@@ -71,7 +71,7 @@ export class Settlement {
         const { id, outcome, isManuallyResent, sendNowAt } = item;
         if (!outcome) throw new Error('not settled');
         const origin = repository.inputs.get(id);
-        // If this process has the input, the message in memory still has its flow message.
+        // Reads the flow message from the store only if this process no longer has the input.
         const flowMessage = origin === undefined ? await repository.flowMessageOf(item) : item.flowMessage;
         const event = createEvent(item, {
           outcome: parseOutcome(outcome),
@@ -220,8 +220,8 @@ export class Settlement {
   }
 
   /**
-   * Searches for evidence of a stored message with an unknown outcome, and then ends the message. If the message must
-   * be sent again, returns it.
+   * Searches for evidence of a stored message with an unknown outcome. Then ends the message, or returns the message if
+   * it must be sent again.
    */
   async reconcile(item: MessageItem, error: SmsError): Promise<MessageItem | undefined> {
     const { repository, reconciliations, registrations } = this.#options;
@@ -271,7 +271,7 @@ export class Settlement {
   /**
    * Discards a message for a user. Returns `false` if the message cannot be discarded.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write this now: the message stays
+   * @throws SmsError `SMS_STORE` if the store cannot write the change now. The message then stays
    */
   async discard(item: MessageItem): Promise<boolean> {
     const { repository, replies, reconciliations, registrations, account } = this.#options;

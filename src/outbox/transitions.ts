@@ -83,7 +83,7 @@ interface CurrentItems {
   readonly followUps: FollowUpBook;
 }
 
-/** The time, the settings and the messages of this process at the time of the request for the step. */
+/** The time, the settings and the messages of this process when the step was requested. */
 export interface StepContext extends FollowUpContext {
   current: CurrentItems;
 }
@@ -314,7 +314,7 @@ function isReplacedHere({ id, node, options }: MessageItem, { current: { message
 
 /** How a message ends. */
 export interface Ending {
-  /** `settle`: after a try. `expire`: the message was not sent in time. `markSent`: a user says that it was sent. */
+  /** `settle`: after a try. `expire`: the message was not sent in time. `markSent`: a user marked it as sent. */
   by: 'settle' | 'expire' | 'markSent';
   outcome: Outcome;
   /** Other changes to the message. */
@@ -346,9 +346,9 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
 }
 
 /**
- * Lets a message be sent before its scheduled time, because a user wants that.
+ * waiting → waiting: a user sends the message before its scheduled time.
  *
- * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
+ * @throws SmsError `SMS_STORE` if the store cannot write the change. The message then continues to wait for its time
  */
 export function sendNow(item: MessageItem, context: StepContext): Step<Moved | Stale> {
   return createMove('sendNow', item, { context, whileFailing: 'refuse' }, (current, _, changes) => ({
@@ -423,7 +423,7 @@ export function discard(
     decide(readKey, changes) {
       // The store might have written a message although it reported a failure. This process does not know that message.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
-      // A decision about an unknown outcome no longer applies if the message waits again.
+      // Discards nothing if the message is in another state than `item`, for example because it waits again.
       const current = startFromOwn('discard', item, context, changes);
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {

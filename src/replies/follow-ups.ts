@@ -79,7 +79,7 @@ export const followUpGraceMs = 7 * 24 * 3_600_000;
 
 const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;
 
-/** Returns the key of the flow message from which a message was sent. */
+/** Returns the key under which the flow message of a message is stored. */
 export function flowMessageKey(messageItemId: string): string {
   return flowMessagePrefix + messageItemId;
 }

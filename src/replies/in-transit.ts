@@ -7,8 +7,8 @@ import { type RecordKeys, referenceOf } from './sent-index';
 const maxOutcomeWaitMs = 60_000;
 
 /**
- * Sent messages with reply requests whose outcome is not known yet. A reply waits for that outcome, because the reply
- * is an answer only if the service accepted the message.
+ * Sent messages that have reply requests and no known outcome yet. A reply waits for the outcome, because the reply is
+ * an answer only if the service accepted the message.
  */
 export class MessagesInTransit {
   readonly #clock: Clock;

@@ -273,7 +273,7 @@ export class Replies {
     }
   }
 
-  /** Reads the second message (option `again`) of a request, which follows an unclear reply. */
+  /** Reads the second message (option `again`), to send after an unclear reply to a request. */
   againOf({ messageItemId }: ReplyRequest): Promise<AgainTemplate | undefined> {
     const { journal } = this.#options.repository;
     return journal.run(createReading('postpone', (readKey) => readAgainTemplate(messageItemId, readKey)));
@@ -416,8 +416,8 @@ function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): 
 
 /**
  * Ends reply requests with the replies that other instances stored, and reports whose statuses are complete. Ends
- * nothing while the store fails, because a reply could still arrive after a crash. The result contains the changed
- * follow-ups.
+ * nothing while the store fails, because after a crash the follow-ups would be open again, and a reply could end them a
+ * second time. The result contains the changed follow-ups.
  *
  * @param isOver whether the time of the follow-ups is up; if so, all of them end
  */
@@ -465,14 +465,14 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
 }
 
 /**
- * Creates the step that drops a follow-up whose result has entered the flow.
+ * Creates the step that removes a follow-up from the store.
  *
- * @param isLast says whether no other follow-up needs the flow message
+ * @param isLast returns whether neither another follow-up nor the message itself still needs the flow message
  */
 function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopenedRequest = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Checks this now and in the step. If another follow-up ends in between, a later commit can drop it. If the process
-  // crashes before that commit, the other follow-up still needs the flow message.
+  // Checks `isLast` now and in the step. If another follow-up ends in between, a later commit can drop it. If the
+  // process crashes before that commit, the other follow-up still needs the flow message.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',

@@ -75,8 +75,8 @@ export function keysOfMatch(kind: 'incoming' | 'status', { reference, sender }: 
 }
 
 /**
- * Finds the message that a record answers, by messageId. If an incoming message names no messageId, its handset
- * decides: the latest open reply request, or else the latest message.
+ * Finds the message that a record answers, by messageId. If an incoming message names no messageId, finds the latest
+ * open reply request of the sending handset, or else the latest message to that handset.
  */
 export function match(
   kind: 'incoming' | 'status',
@@ -112,7 +112,7 @@ function requestOfReply(
 ): FoundRequest | undefined {
   const request = findRequest(reference, recipientDigest(from), readKey);
   if (request || to.includes(normaliseRecipient(from))) return request;
-  // Any other handset can belong to an address-book item.
+  // Also looks for requests of address-book items, because any other handset can belong to one.
   for (const item of to) {
     const itemRequest = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
     if (itemRequest) return itemRequest;
@@ -250,7 +250,7 @@ export interface Memory extends KeyMemory {
   sentMs: number;
 }
 
-/** Says how long to remember a message that is sent or accepted now. */
+/** Returns for how long a message that is sent or accepted now is remembered. */
 export function durationOf({ options, again }: MessageItem, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
   const waitsMs = [options.waitMs, options.reportMs, again?.waitMs].filter((waitMs) => waitMs !== undefined);
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
@@ -367,7 +367,7 @@ interface OpenRequest {
 /** An open request with its key. */
 export type FoundRequest = OpenRequest & { key: string };
 
-/** Leads from the second message (option `again`) to the request of the first message. */
+/** Stored under the key of a second message (option `again`). Leads to the request of the first message. */
 interface Alias {
   aliasOf: string;
 }
