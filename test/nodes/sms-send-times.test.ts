@@ -35,6 +35,13 @@ describe('sms-send with a time or quiet hours', () => {
     assert.deepEqual(bodiesOf(sim), ['soon']);
   });
 
+  it('shows the year of a time that is 365 days ahead', async () => {
+    const flow = await start({ at: 'at', atType: 'msg' });
+    const at = new Date(Date.now() + 365 * 24 * hourMs);
+    flow.send('send', { topic: handset, payload: 'far', at });
+    await until(() => /^waiting 1, next \d{4}-\d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
+  });
+
   it('sends immediately if the time is past or blank', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     for (const at of [undefined, '', new Date(0), runInNewContext('new Date(0)'), 1e11, '2020-01-01']) {
