@@ -107,6 +107,11 @@ describe('sms-send', () => {
       });
     }
 
+    it('is sent in spite of a wrong expire if it is not stored', async () => {
+      const flow = await sendWith({ keep: false, expire: 'value', expireType: 'msg' }, -1);
+      assert.deepEqual([flow.errors(), flow.received('sent').length], [[], 1]);
+    });
+
     for (const type of ['msg', 'num', undefined]) {
       it(`uses the defaults for blank values of type ${type}`, async () => {
         const value = type === 'msg' ? 'value' : ' ';

@@ -217,6 +217,15 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2']);
     });
 
+    it('sends the messages of a node that no longer stores messages', async () => {
+      const { side } = await strand({ keep });
+      side.service.otherwise = { takes: true };
+      const next = side.restart();
+      const back = next.attach('send', false);
+      await next.pass(1_000);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+    });
+
     it('expires a message whose time is over', async () => {
       const { side } = await strand({ keep: { expireMs: 60_000 } });
       const { next, back } = await side.crashFor(100_000);
