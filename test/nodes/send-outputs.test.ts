@@ -54,6 +54,16 @@ describe('the outputs of sms-send', () => {
     assert.equal(Math.floor(counts.copied / many / 100), 0, `${counts.copied} characters`);
   });
 
+  it('share no value of the input between the copies', () => {
+    const payload = { deep: 1 };
+    const copies = failAll(startCounting().RED, { payload } as unknown as SmsMessage, numbers(2));
+    assert.deepEqual(
+      copies.map((copy) => copy.payload),
+      [payload, payload],
+    );
+    assert.equal(new Set([payload, ...copies.map((copy) => copy.payload)]).size, 3);
+  });
+
   it('copy no recipient list if an answer is missing', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
