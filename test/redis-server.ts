@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findFreePort } from './free-port';
 import { findProgram, requireProgram } from './installed-program';
+import { until } from './until';
 
 const startLimitMs = 20_000;
 
@@ -65,20 +66,16 @@ export class RedisServer {
     running.add(child);
     child.once('exit', () => running.delete(child));
     let log = '';
-    await new Promise<void>((resolve, reject) => {
-      const fail = (why: string) => reject(new Error(`${this.path} ${why}:\n${log}`));
-      const late = setTimeout(() => fail('did not start in time'), startLimitMs);
-      child.once('error', (error) => fail(error.message));
-      child.once('exit', () => fail('ended'));
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.setEncoding('utf8').on('data', (text: string) => {
-          log += text;
-          if (!/Ready to accept connections/.test(log)) return;
-          clearTimeout(late);
-          resolve();
-        });
-      }
-    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        log += text;
+      });
+    }
+    const isReady = () => {
+      if (!running.has(child)) throw new Error(`${this.path} ended:\n${log}`);
+      return log.includes('Ready to accept connections');
+    };
+    await until(isReady, () => `${this.path} accepts connections:\n${log}`, { limitMs: startLimitMs });
   }
 
   /** Suspends the server: until {@link resume}, it does not answer, but keeps its connections. */

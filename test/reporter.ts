@@ -4,18 +4,6 @@ import { inspect } from 'node:util';
 import { type MochaOptions, type Runner, reporters, type Suite, type Test } from 'mocha';
 import { reasonOf } from './skip';
 
-/** Result of one mocha process. */
-interface TestResult {
-  passed: number;
-  failed: number;
-  /** One entry per failed test: file, full title, and error with stack. */
-  failures: string[];
-  /** One entry per skipped test: file, full title and reason. */
-  skips: string[];
-  /** Seconds of each file, hooks included. */
-  secondsOf: Record<string, number>;
-}
-
 /** `scripts/test.mjs` sets this to the file that it reads the result from. */
 const { TEST_RESULT: resultFile } = process.env;
 
@@ -29,8 +17,11 @@ const { TEST_RESULT: resultFile } = process.env;
 class PlainReporter extends (resultFile ? reporters.Base : reporters.Spec) {
   constructor(runner: Runner, options: MochaOptions) {
     super(runner, options);
+    /** One entry per failed test: file, full title, and error with stack. */
     const failures: string[] = [];
+    /** One entry per skipped test: file, full title and reason. */
     const skips: string[] = [];
+    /** Seconds of each file, hooks included. */
     const secondsOf: Record<string, number> = {};
     let began = 0;
     runner.on('fail', (test: Test, error: unknown) => failures.push(`${describeTest(test)}\n${inspect(error)}`));
@@ -52,16 +43,10 @@ class PlainReporter extends (resultFile ? reporters.Base : reporters.Spec) {
     // Because listeners run in the order in which they were added, this one prints below the spec report.
     runner.once('end', () => {
       const { passes: passed } = this.stats;
-      const result: TestResult = {
-        passed,
-        failed: failures.length,
-        failures,
-        skips,
-        secondsOf,
-      };
-      if (resultFile) return writeFileSync(resultFile, JSON.stringify(result));
+      const failed = failures.length;
+      if (resultFile) return writeFileSync(resultFile, JSON.stringify({ passed, failed, failures, skips, secondsOf }));
       for (const skip of skips) console.log(`Skipped: ${skip}`);
-      console.log(`${passed} passed, ${failures.length} failed, ${skips.length} skipped`);
+      console.log(`${passed} passed, ${failed} failed, ${skips.length} skipped`);
     });
   }
 }
