@@ -12,8 +12,8 @@ export interface HandsetQuery {
 }
 
 /**
- * Lists the handsets that a user added, those of the address book, and those with messages, the latest first. Each has
- * its last message, or its last message that contains the search text.
+ * Lists the handsets that a user added, those of the address book, and those with messages. The handset with the latest
+ * message comes first. Each handset has its last message, or its last message that contains the search text.
  */
 export function listHandsets(
   account: Account,

@@ -295,7 +295,7 @@ export interface Change {
 
 /** A message as a handset shows it. */
 export interface ShownMessage {
-  /** Increases with each message. A message to several handsets has the same key at each. */
+  /** Increases with each message. A message to several handsets has the same key at each handset. */
   key: number;
   msisdn: string;
   isFromHandset: boolean;

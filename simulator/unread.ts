@@ -15,8 +15,8 @@ export interface UnreadOptions<T> {
 }
 
 /**
- * The unread records (§3), in order: no poll has returned them yet. Pollers wait in the order in which they arrived, and
- * each record goes to one of them. A disconnected poller gets no record, so no record is marked as read because of it.
+ * The unread records (§3), in order: no poll has returned them yet. Pollers wait in the order in which they arrived,
+ * and each record goes to one of them. A disconnected poller gets no record, so the record is not marked as read.
  * Adding or returning a record takes constant time. Records stay until they are read.
  */
 export class UnreadQueue<T extends { read: boolean }> {

@@ -126,7 +126,7 @@ export type ContentType = 'text/plain' | 'text/plain; charset=UTF-16';
 
 /** A checked outbound message (§2.1). Absent properties are not sent. */
 export interface OutboundMessage {
-  /** At least one MSISDN without `+` or address-book item, without repetitions. */
+  /** At least one recipient: MSISDNs without `+`, or address-book items. No repetitions. */
   to: readonly string[];
   body: string;
   from?: string;

@@ -9,8 +9,8 @@ export function checkAnswers(value: unknown): Verdict {
 }
 
 /**
- * Returns the label of the output for answers: the values of the answers, also of unsaved ones in an open form. Without
- * answers, every reply counts, and the label is the word *answer*.
+ * Returns the label of the output for answers: the values of the answers, also of unsaved ones in an open form. If no
+ * answers are defined, every reply is an answer, and the label is the word *answer*.
  */
 export function labelAnswers(node: EditorNode): string {
   const value = valueIn(node, 'answers');

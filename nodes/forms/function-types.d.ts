@@ -119,7 +119,7 @@ interface SmsErrorRecord {
   messageId?: string;
   /** Number of stored messages that wait. If it is set, the error reports an outage and not an outcome. */
   waiting?: number;
-  /** Sources that were searched for an unknown outcome without finding evidence. */
+  /** Sources in which no evidence of the unknown outcome was found. */
   searched?: readonly string[];
   /** End of the quiet hours, ISO 8601. */
   until?: string;

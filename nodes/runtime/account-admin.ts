@@ -127,7 +127,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  // Serves entries to the sidebar that need no decision of a user.
+  // Serves the entries that need no decision of a user.
   httpAdmin.get(
     '/sms-account/:id/waiting',
     mayWrite,

@@ -85,7 +85,7 @@ export function showPollState(node: Node, state: PollState): void {
   else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(state.seconds));
   else if (state.name === 'paused') node.status(badges.paused(state.unacknowledged));
   else if (state.name === 'connecting') node.status(badges.connecting());
-  // A wait of 0 s also shows *listening*, because it is too short to read.
+  // A wait of 0 s also shows *listening*, because the badge of the wait would be too short to read.
   else node.status(badges.listening());
 }
 

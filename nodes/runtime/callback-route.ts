@@ -118,7 +118,7 @@ function toObject(query: URLSearchParams): Record<string, string | string[]> {
 async function readBody(request: Request): Promise<CallbackRequest | CallbackAnswer> {
   const contentType = request.headers['content-type'];
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge;
-  // If the editor and the nodes share one root, Node-RED has already parsed forms and JSON.
+  // Uses the parsed body, because Node-RED parses forms and JSON itself if the editor and the nodes share one root.
   if ((request as { _body?: boolean })._body || request.readableEnded) {
     const body: unknown = request.body;
     if (Buffer.isBuffer(body)) return { contentType, bytes: body };

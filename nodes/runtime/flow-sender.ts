@@ -52,7 +52,7 @@ export class FlowSender {
 
   /**
    * Sends one flow message to each output (`null`: none). Resolves after the next nodes got them, usually in the next
-   * turn of the event loop. Resolves with `false` if this node was stopped before.
+   * turn of the event loop. Resolves with `false` if this node was stopped first.
    *
    * @param create creates the flow messages; called again if they must be sent again
    */

@@ -82,7 +82,8 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // Ends in the next turn of the event loop, in which Node-RED delivers the messages that were sent in this turn.
+    // Calls `done` in the next turn of the event loop, in which Node-RED delivers the messages that were sent in this
+    // turn.
     setImmediate(done);
   });
 }

@@ -41,7 +41,7 @@ export function parseChoice<T extends string>(setting: string, value: unknown, c
 }
 
 /**
- * Reads a flag. Blank: the default. Text in any case is accepted, because `${NAME}` becomes text.
+ * Reads a flag. Blank: the default. Text in upper or lower case is accepted, because `${NAME}` becomes text.
  *
  * @throws SmsError `SMS_CONFIG` if the value is neither true nor false
  */

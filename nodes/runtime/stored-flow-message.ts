@@ -2,7 +2,7 @@ import { types } from 'node:util';
 import type { NodeMessage } from 'node-red';
 import { ackIdOf } from './messages';
 
-/** Maximum size, in bytes. A larger flow message is stored without its content. */
+/** Maximum size of a stored flow message, in bytes. A larger flow message is stored without its content. */
 const maxBytes = 256 * 1024;
 
 /**

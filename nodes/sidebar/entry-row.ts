@@ -15,7 +15,9 @@ export type ListName = EntryStateName | WaitingName;
 /** An entry of any list. */
 export type ListedEntry = Omit<EntryReport, 'state' | 'at'> & Partial<WaitingEntryReport>;
 
-/** The actions on an entry, by list. If the flag is set, the action needs confirmation, because it cannot be undone. */
+/**
+ * The actions on an entry, by list. If `isAsked` is true, the action needs confirmation, because it cannot be undone.
+ */
 const actions: Readonly<Record<ListName, readonly (readonly [action: EntryActionName, isAsked: boolean])[]>> = {
   kept: [
     ['send', false],

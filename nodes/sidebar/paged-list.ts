@@ -10,7 +10,7 @@ interface Page {
 
 /** The content of a list. */
 interface ListContent<Part extends Page> {
-  /** @param after `next` of the page before; absent for the first page */
+  /** @param after `next` of the previous page; absent for the first page */
   read(after: string | undefined): Promise<Answer<Part>>;
   /** Creates the rows of a page. */
   draw(part: Part): HTMLElement[];
@@ -109,7 +109,7 @@ export class PagedList<Part extends Page = Page> {
     const focusedIndex = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
     const rows = this.#content.draw(part);
     if (rows.length === 0 && part.next === undefined && this.#pageStarts.length > 1) {
-      // Shows the page before, because this last page is empty. The message stays.
+      // Shows the previous page, because the last page is now empty. The message stays.
       this.#pageStarts.pop();
       void this.refresh();
       return;

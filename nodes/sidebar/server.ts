@@ -31,7 +31,7 @@ export function readAccounts(): Promise<Answer<AccountsReport>> {
 
 /** Selects a page of a list. */
 export interface ListQuery {
-  /** `next` of the page before; blank: the first page. */
+  /** `next` of the previous page; blank: the first page. */
   after: string;
   /** Search text. Blank: all entries. */
   search: string;

@@ -189,7 +189,7 @@ export class ConversationView {
 
   #scrollToEnd() {
     this.#isAtEnd = true;
-    // Uses a position beyond the end, because reading the height would force another layout.
+    // Scrolls to a position beyond the end, because reading the height would force another layout.
     this.#screen.scrollTop = beyondEndPx;
   }
 

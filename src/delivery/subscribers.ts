@@ -60,7 +60,7 @@ export interface Destination {
   context?: unknown;
 }
 
-/** Events that the subscribers report, and questions that they ask. */
+/** Events that {@link Subscribers} reports, and questions that it asks. */
 export interface SubscribersEvents {
   /**
    * Called before nodes receive entries whose first attempt is not stored. Resolves when the attempts are stored.

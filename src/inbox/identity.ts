@@ -156,8 +156,8 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
 }
 
 /**
- * Notes that no node received the polled copy of a record that {@link judge} knows: every filter left it out, or a
- * reply request or report used it. A called-back copy of the record is then still delivered, with the same answer.
+ * Notes that no node received the polled copy of a record that {@link judge} has remembered: every filter left it out,
+ * or a reply request or report used it. A called-back copy of the record is then still delivered, with the same answer.
  *
  * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
  * @returns the callback that {@link noteCallback} noted before; if there is one, nothing is noted

@@ -313,7 +313,7 @@ function createInboxParticipant(context: InboxContext): Participant {
         if (!isEntry(entry) || (entries.has(id) && !entry.isHeldBack)) continue;
         const pending = entries.get(id) ?? new Pending(entry);
         entries.set(id, pending);
-        // Waits until the other participants have found the items that the entry might answer.
+        // Waits until the other participants have received the messages that the entry might answer.
         const hold = () => entries.get(id) === pending && holdBack(context, pending);
         if (pending.entry.isHeldBack) run({ whileFailing: 'apply', decide: () => hold });
       }

@@ -67,8 +67,9 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #participants = new Map<ItemKind, Participant>();
   readonly #writer: StepWriter;
-  /** Time of the last id, in µs since 1970. The suffix distinguishes the ids of processes that share a store. */
+  /** Time of the last id, in µs since 1970. */
   #lastIdAt = 0;
+  /** Distinguishes the ids of processes that share a store. */
   readonly #idSuffix: string;
   /** Requested steps, in order. */
   #queue: Task[] = [];

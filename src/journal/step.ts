@@ -50,7 +50,9 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
   };
 }
 
-/** Returns a step whose result is the result of `step`, converted by `change`. */
+/**
+ * Returns a step whose result is the result of `step`, converted by `change`. `change` runs with the effects of `step`.
+ */
 export function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
     ...step,

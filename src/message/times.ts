@@ -232,7 +232,7 @@ function readInstant(value: unknown, timeZone: string): number | undefined {
   if (Object.prototype.toString.call(value) === '[object Date]') return Number(value);
   if (typeof value !== 'string') return undefined;
   const text = value.trim();
-  // Environment variables contain milliseconds as text. ISO 8601 never has 13 digits in a row.
+  // 13 digits are milliseconds, e.g. from an environment variable. ISO 8601 never has 13 digits in a row.
   if (/^\d{13}$/.test(text)) return Number(text);
   const date = readIsoDate(text);
   if (date === undefined) return undefined;

@@ -232,7 +232,7 @@ export class PollLoop {
   }
 
   async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
-    // Computes the number before the poll, so that simultaneous polls with known records count as one.
+    // Computes the number of repeats before the poll, so that simultaneous polls with known records count as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;

@@ -1,4 +1,4 @@
-/** Number of messages at one time, or at several merged times, in ms since 1970. */
+/** A time, in ms since 1970, and the number of messages at this time. The time can stand for several merged times. */
 export type Counted = [at: number, number: number];
 
 /** Messages that a commit counts under a key, and the limits that the messages already counted must not exceed. */

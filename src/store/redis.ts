@@ -289,7 +289,7 @@ export class RedisStore implements Store {
       maxRetriesPerRequest: 0,
       connectTimeout: commandTimeoutMs,
       commandTimeout: commandTimeoutMs,
-      // Sends only the commands of the store, because the user might have no rights for other commands.
+      // Sends only the commands of the store, because the Redis user might have no rights for other commands.
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,

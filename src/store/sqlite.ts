@@ -137,7 +137,7 @@ function openDatabase(file: string) {
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
   // The exclusive lock keeps other processes out, and needs no shared memory, which some file systems do not have.
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
-  // On macOS, an ordinary flush leaves data in the cache of the disk.
+  // Makes each flush reach the disk on macOS, where an ordinary flush leaves data in the cache of the disk.
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
   database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
   const readStatement = database.prepare('SELECT text FROM texts WHERE key = ?');

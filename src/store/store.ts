@@ -112,7 +112,7 @@ export interface StoreEvents {
   onFailure(error: unknown): void;
   /** Returns whether the part of the library that owns an item can read it. If not, the store quarantines the item. */
   isReadable(item: Item): boolean;
-  /** Called when unreadable data was quarantined. `place` names its new place, not its content. */
+  /** Called when unreadable data was quarantined. `place` says where the data is now. */
   onUnreadable(place: string): void;
   /** Called when the log of the database was damaged. `bytes` is the number of bytes that were dropped. */
   onDropped?(bytes: number, folder: string): void;
@@ -210,9 +210,9 @@ export interface Store {
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
-   * Drops remembered values whose time is over. One call can process some of the values, and the next call continues.
+   * Drops expired values. One call can process some of the values, and the next call continues.
    *
-   * @param renew returns the value to keep, or `undefined` if its time is over
+   * @param renew returns the value to keep, or `undefined` if the value has expired
    */
   sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void>;
   close(): Promise<void>;

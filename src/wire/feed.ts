@@ -206,7 +206,7 @@ function linkOf(elements: readonly XmlElement[]): string | undefined {
 
 type AccountDetail = 'balance' | 'type' | 'currency';
 
-/** Returns the account detail with a name. Upper and lower case are the same. */
+/** Returns the account detail with a name. Ignores case. */
 function detailOf(name: string): AccountDetail | undefined {
   return /^(?:account)?(balance|type|currency)$/.exec(name.toLowerCase())?.[1] as AccountDetail | undefined;
 }

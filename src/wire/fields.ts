@@ -6,7 +6,7 @@ export type Field = readonly [name: string, value: string];
 const wholeNumber = /^-?\d+$/;
 const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Names in every incoming or status record that parameters of the service never override. */
+/** Names in incoming and status records. Parameters of the service never override them. */
 const reservedNames: ReadonlySet<string> = new Set('messageId from via redelivered ackId sent query'.split(' '));
 
 /** Whether a value is absent, empty or only white space. */
@@ -88,7 +88,8 @@ export function readWholeNumber(text: string): number | undefined {
 }
 
 /**
- * Returns the parameters that the service has added (§1): all except known and reserved names. Reads an `errorCode`.
+ * Returns the parameters that the service has added (§1): all except known and reserved names. An `errorCode` that
+ * reads as a whole number becomes a number.
  */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,

@@ -24,7 +24,7 @@ const parser = new XMLParser({
   transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
 });
 
-/** A node in the form of the parser. Its content is under `<name`, and its attributes are under `:@`. */
+/** A node as the parser returns it. Its content is under `<name`, and its attributes are under `:@`. */
 interface ParsedNode {
   readonly '#text'?: string;
   readonly '#cdata'?: readonly [ParsedNode];
