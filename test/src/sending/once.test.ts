@@ -19,6 +19,24 @@ describe('the option once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
+  it('does not block the event loop with thousands of duplicates', async () => {
+    const { side, node } = beginSending();
+    const answer = side.service.holdNext();
+    for (let index = 0; index < 100; index++) sendText(node, 'hello', once);
+    await side.pass(100);
+    const { clock } = side;
+    const nextTurn = clock.nextTurn.bind(clock);
+    let turns = 0;
+    clock.nextTurn = (callback) => {
+      turns++;
+      return nextTurn(callback);
+    };
+    answer();
+    await side.pass(1_000);
+    assert.deepEqual([node.ends.length, side.service.tries], [100, 1]);
+    assert.ok(turns >= 90, `${turns} turns`);
+  });
+
   it('ends a stored duplicate although the queue is full', async () => {
     const { side, node } = beginSending({ queueLimit: 1 });
     await side.send(node, 'hello', stored);
