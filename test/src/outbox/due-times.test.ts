@@ -45,4 +45,18 @@ describe('DueTimes', () => {
     assert.deepEqual(done, ['a 1000', 'b1 2000', 'b1 too 2000', 'b2 2000', 'c 3000']);
     assert.equal(clock.timers, 0);
   });
+
+  it('handles times by either clock in order, with one timer', async () => {
+    const clock = new VirtualClock();
+    const done: string[] = [];
+    const dueTimes = new DueTimes(clock);
+    const onDue = (id: string) => done.push(`${id} ${clock.elapsed()}`);
+    dueTimes.set('elapsed', 2_000, onDue);
+    dueTimes.set('now', clock.now() + 1_000, onDue, 'now');
+    dueTimes.set('later', clock.now() + 5_000, onDue, 'now');
+    assert.equal(clock.timers, 1);
+    await clock.advance(5_000);
+    assert.deepEqual(done, ['now 1000', 'elapsed 2000', 'later 5000']);
+    assert.equal(clock.timers, 0);
+  });
 });
