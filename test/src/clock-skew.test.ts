@@ -68,7 +68,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(before), before);
   });
 
-  it('counts a future time from the change of the clock', async () => {
+  it('counts the age of a future time from the last clock change', async () => {
     const { clock, note, age } = begin();
     const other = note(clock.now() + 1_000 * dayMs);
     const own = note();

@@ -16,7 +16,7 @@ describe('SmsError', () => {
     assert.ok(!isSmsError(error, 'SMS_BUSY'));
   });
 
-  it('becomes a plain object with its facts, without absent ones and its cause', () => {
+  it('becomes a plain object without its cause and absent facts', () => {
     const facts = { field: 'once', messageId: 'm1', searched: ['feed'], waiting: 0 } as const;
     const full = new SmsError('onceTaken', { ...facts, errorCode: undefined, cause });
     const { code, message } = full;
@@ -24,7 +24,7 @@ describe('SmsError', () => {
     assert.deepEqual([code, full.waiting, Object.hasOwn(full, 'errorCode')], ['SMS_INPUT', 0, false]);
   });
 
-  it('keeps its facts with further facts and in another language', () => {
+  it('keeps its facts if the message is translated or facts are added', () => {
     const more = error.with({}, 'Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
     assert.deepEqual(more.toJSON(), {
       code: 'SMS_UNREACHABLE',
@@ -39,7 +39,7 @@ describe('SmsError', () => {
     assert.ok(!Object.hasOwn(error, 'messageId'));
   });
 
-  it('needs exactly the parameters of its message to compile', () => {
+  it('compiles only with exactly the parameters of its message', () => {
     // @ts-expect-error a parameter is missing
     assert.ok(new SmsError('busy').message.includes('{{limit}}'));
     // @ts-expect-error the text has no parameter

@@ -110,7 +110,7 @@ describe('Journal', () => {
 
   const kept = () => [...store.disk.entries.keys()].sort();
 
-  describe('Journal with a shared store whose connection is cut', () => {
+  describe('with a shared store whose connection is cut', () => {
     let server: FailingServer;
 
     beforeEach(async () => {
@@ -161,7 +161,7 @@ describe('Journal', () => {
       assert.equal(store.commits, 2);
     });
 
-    it('rejects if it cannot decide or its effects throw, and stops no other step', async () => {
+    it('rejects if its decision or an effect throws, but stops no other step', async () => {
       const fault = new RangeError('a fault');
       const fail = () => {
         throw fault;
@@ -247,7 +247,7 @@ describe('Journal', () => {
     });
   }
 
-  it('opens a failed store immediately if it is needed', async () => {
+  it('opens a failed store immediately if a step needs it', async () => {
     store.failing.add('open');
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
@@ -358,7 +358,7 @@ describe('Journal', () => {
   });
 
   for (const isHeardFirst of [true, false]) {
-    it(`reopens a store once if it expires twice, ${isHeardFirst ? 'first as an event' : 'first in an answer'}`, async () => {
+    it(`reopens a store once if it expires twice, ${isHeardFirst ? 'by an event' : 'by a failed commit'} first`, async () => {
       await journal.run(keep('1'));
       const commit = store.commit.bind(store);
       store.commit = () => {
@@ -387,7 +387,7 @@ describe('Journal', () => {
   });
 
   describe('items that the journal finds when it opens', () => {
-    it('are passed to the participant that wrote them, unless none knows them', async () => {
+    it('are passed to the participant that knows them, if there is one', async () => {
       await journal.run(
         step(({ keep: items }) => {
           items.set('1', item('1', 'outgoing')).set('2', item('2', 'inbox')).set('3', item('3', 'outgoing'));
@@ -460,7 +460,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('arrive later from a dead process, unless the store has failed', async () => {
+    it('can also come later from a dead process, unless the store has failed', async () => {
       const found = [[], [item('2')]];
       store.open = async (events) => {
         store.events = events;
@@ -506,7 +506,7 @@ describe('Journal', () => {
   });
 
   describe('closing the journal', () => {
-    it('ends without closing if a caller waits for the store', async () => {
+    it('leaves the journal open if a caller needs the store in the meantime', async () => {
       await journal.ready();
       store.turns = 2;
       void journal.run(keep('1'));

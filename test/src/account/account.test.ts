@@ -30,7 +30,7 @@ describe('an account', () => {
   beforeEach(() => joining.start(15_000));
   afterEach(() => closing.run());
 
-  describe('an account with several members', () => {
+  describe('with several members', () => {
     it('has one poll loop per login, and all members receive every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       const { apiKey } = joining.simulator.credentials;
@@ -109,7 +109,7 @@ describe('an account', () => {
       );
     });
 
-    describe('the connections of an account with several members', () => {
+    describe('when it opens connections', () => {
       /** Creates connections by name. Records the open ones, and the connections that each request used. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
@@ -127,7 +127,7 @@ describe('an account', () => {
         return { open, used, opener };
       }
 
-      it('use the settings of the first member, and close after their last request', async () => {
+      it('uses the settings of the first member, and closes unused connections', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -147,7 +147,7 @@ describe('an account', () => {
         assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
       });
 
-      it('cannot be created for a member with an unusable proxy', () => {
+      it('refuses a member with an unusable proxy', () => {
         enter({ id: 'one' });
         assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), { code: 'SMS_CONFIG' });
       });
@@ -175,7 +175,7 @@ describe('an account', () => {
     assert.deepEqual([b.bodies, late.bodies], [['1'], ['1']]);
   });
 
-  describe('an account during a redeploy', () => {
+  describe('during a redeploy', () => {
     it('waits for the rest of an answer that has begun to arrive', async () => {
       let finish = () => {};
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
@@ -217,7 +217,7 @@ describe('an account', () => {
     });
   });
 
-  describe('an account with a store', () => {
+  describe('with a store', () => {
     it('reports where it quarantined unreadable data, and continues', async () => {
       const { disk, changes } = onDisk();
       disk.hold('{"kind":"incoming","records":[{"mess');

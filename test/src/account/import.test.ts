@@ -321,7 +321,7 @@ describe('an account that imports two former stores', () => {
   });
 });
 
-describe('an account whose store changes and changes back', () => {
+describe('an account whose store changes', () => {
   const joining = new Joining();
   let clock: VirtualClock;
   /** Whether the servers let an import claim the items of a dead instance. */
@@ -379,12 +379,12 @@ describe('an account whose store changes and changes back', () => {
   }
 
   for (const [when, waitMs, isBack] of [
-    ['if accepted after the change back', 0, true],
-    ['if delivered before the change back', 61_000, true],
-    ['if accepted before the next use', 0, false],
-    ['if delivered before the next use', 61_000, false],
+    ['undelivered, former store again', 0, true],
+    ['delivered, former store again', 61_000, true],
+    ['undelivered, new store again', 0, false],
+    ['delivered, new store again', 61_000, false],
   ] as const) {
-    it(`matches records from before the import ${when}`, async () => {
+    it(`matches records from before the import: ${when}`, async () => {
       const { simulator } = joining;
       const [redis, disk] = [onServer('redis'), onDisk().changes];
       const first = deploy(redis);

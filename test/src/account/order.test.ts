@@ -34,7 +34,7 @@ describe('messages with parallelPolls 1', () => {
   };
 
   for (const [storeName, prepare] of Object.entries(stores)) {
-    it(`enter the flow in order: ${count}, with the store ${storeName}`, async () => {
+    it(`enter the flow in order: ${count} messages, store ${storeName}`, async () => {
       const membership = joining.enter({ storeName, createStore: await prepare() });
       for (let number = 0; number < count; number++) joining.receive(`${number}`);
       const node = new Listener('node');

@@ -48,7 +48,7 @@ describe('an account whose service is unreachable', () => {
     return { membership, connections, abandoned, leave, kept };
   }
 
-  it('polls an unreachable service once a minute, and closes its connections', async () => {
+  it('polls the service once a minute, and closes its connections', async () => {
     const clock = new VirtualClock();
     const { membership, connections, leave } = enterAlone(clock);
     const a = new Listener('a');
@@ -110,7 +110,7 @@ describe('an account whose service is unreachable', () => {
     });
   }
 
-  describe('an account with a stored message whose node was removed', () => {
+  describe('with a stored message whose node was removed', () => {
     /** Leaves a message in a store, and closes its node and the account. */
     async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
       const { membership, leave } = enterAlone(clock, changes, process);
@@ -124,11 +124,11 @@ describe('an account whose service is unreachable', () => {
     /** Ways in which the next member attaches its nodes: none, or a different sending node. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
       ['no sending node', () => {}],
-      ['a sending node that stores nothing', (membership) => attachSender(membership, 'other', false)],
+      ['only a node that stores nothing', (membership) => attachSender(membership, 'other', false)],
     ];
     for (const [title, attach] of others) {
       for (const isRestarted of [false, true]) {
-        it(`expires the message with ${title}${isRestarted ? ', after a restart' : ''}`, async () => {
+        it(`expires the message ${isRestarted ? 'after a restart ' : ''}with ${title}`, async () => {
           const [clock, { changes }] = [new VirtualClock(), onDisk()];
           const process = await leaveMessage(clock, changes);
           const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
@@ -142,7 +142,7 @@ describe('an account whose service is unreachable', () => {
       }
     }
 
-    it('does not open a store that was never used for a node without keep', async () => {
+    it('does not open an unused store for a node that stores nothing', async () => {
       const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
       for (const usesStore of [false, true, false]) {
         const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);

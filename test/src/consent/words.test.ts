@@ -67,7 +67,7 @@ describe('consent words', () => {
     }
   });
 
-  it('do not match without settings', () => {
+  it('do not match if there are no consent settings', () => {
     assert.equal(createConsentReader([])('stop'), undefined);
   });
 });

@@ -17,7 +17,7 @@ describe('PollSubscription', () => {
   const attemptsOf = ({ sent }: RecordingNode) =>
     sent.map(({ record, redelivered, ackId }) => [record.body, redelivered, Number(ackId?.split('.')[1])]);
 
-  describe('PollSubscription with acknowledge auto', () => {
+  describe('with acknowledge auto', () => {
     it('counts a message as delivered when it was sent', async () => {
       const node = attach({ acknowledge: 'auto' });
       await receive('1', '2', '3');
@@ -38,7 +38,7 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('PollSubscription with acknowledge flow', () => {
+  describe('with acknowledge flow', () => {
     it('keeps a message until it is acknowledged', async () => {
       const node = await deliver();
       assert.deepEqual([await storedParts(), node.subscription.unacknowledgedCount], [['inbox'], 1]);
@@ -101,7 +101,7 @@ describe('PollSubscription', () => {
       assert.equal(node.sent.length, 2);
     });
 
-    it('counts the same failure once', async () => {
+    it('counts a failure of a delivery once, even if it is reported three times', async () => {
       const node = await deliver();
       const ackId = node.lastAckId;
       node.fail();
@@ -162,7 +162,7 @@ describe('PollSubscription', () => {
       assert.equal(node.acknowledge(), false);
     });
 
-    it('has at most 100 unacknowledged messages, and sends others in order', async () => {
+    it('sends at most 100 unacknowledged messages, and the rest later, in order', async () => {
       let roomChanges = 0;
       const node = attach({ onRoom: () => roomChanges++ });
       const ids = Array.from({ length: 250 }, (_, index) => String(index));
@@ -174,7 +174,7 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('a redeploy with unacknowledged messages', () => {
+  describe('after a redeploy with unacknowledged messages', () => {
     it('redelivers the messages and continues to count their attempts', async () => {
       const before = attach();
       await receive('1', '2');
@@ -249,7 +249,7 @@ describe('PollSubscription', () => {
       });
     }
 
-    it('accepts an acknowledgement of a delivery before the redeploy', async () => {
+    it('accepts an acknowledgement of a delivery from before the redeploy', async () => {
       const before = await deliver();
       before.detach();
       const next = attach();

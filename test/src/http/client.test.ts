@@ -148,20 +148,20 @@ describe('Client', () => {
     });
   });
 
-  describe('400 (§7.1, SMS_BAD_REQUEST)', () => {
+  describe('the error message of a 400 (§7.1, SMS_BAD_REQUEST)', () => {
     for (const [title, reason, body, expected] of [
       ['the reason phrase', 'Parameter to is missing', '<h1>other</h1>', /^Parameter to is missing$/],
       [
-        'the heading if the reason phrase is the default',
+        'the heading if the reason phrase is Bad Request',
         'Bad Request',
         '<html><h1>From the &amp; page</h1></html>',
         /^From the & page$/,
       ],
-      ['the heading if the phrase is the default in capitals', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
+      ['the heading if the reason phrase is BAD REQUEST', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
       ['the heading if there is no reason phrase', '', '<h1>Page</h1>', /^Page$/],
-      ['a default text if heading and phrase say nothing', 'Bad Request', 'nothing here', /gave no reason/],
+      ['a default text if heading and reason phrase say nothing', 'Bad Request', 'nothing here', /gave no reason/],
     ] as const) {
-      it(`has as its message ${title}`, async () => {
+      it(`is ${title}`, async () => {
         const { baseUrl } = await startAnswering(400, reason, body, 'text/html');
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
@@ -172,7 +172,7 @@ describe('Client', () => {
     }
   });
 
-  describe('other statuses (§7)', () => {
+  describe('any status except 200 (§7)', () => {
     for (const [status, code, onSend, onRead, adviceOnSend, adviceOnRead] of [
       [201, 'SMS_SERVICE', 'statusUncertain', 'statusUnexpected', /might have been sent/],
       [304, 'SMS_SERVICE', 'redirect', 'redirect', /./],
@@ -200,7 +200,7 @@ describe('Client', () => {
       });
     }
 
-    it('are recognised even if the body is endless or incomplete', async () => {
+    it('is recognised even if the body is endless or incomplete', async () => {
       for (const [status, kind] of [
         [400, 'endless'],
         [400, 'broken off'],
@@ -254,7 +254,7 @@ describe('Client', () => {
     });
   });
 
-  describe('a reason of the service', () => {
+  describe('a reason that the service gives', () => {
     const forged = 'Blocked\r\n[info] all is well\u001b[2J\u009b1m\u2028a\u202eb\u2066c';
     const line = 'Blocked [info] all is well [2J 1m a b c';
 
@@ -285,8 +285,8 @@ describe('Client', () => {
     });
   });
 
-  describe('a fault of the connection', () => {
-    it('raises SMS_RESPONSE if a 200 has garbage or no body', async () => {
+  describe('an answer with status 200', () => {
+    it('raises SMS_RESPONSE if its body is missing or garbage', async () => {
       const simulator = await start();
       for (const fault of [{ garbage: true }, { empty: true }] as const) {
         for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)

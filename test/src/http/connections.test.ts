@@ -54,7 +54,7 @@ describe('connections', () => {
   const pair = createSelfSigned();
   const { cert: ca } = pair;
 
-  describe('connections send no byte before beforeLeaving resolves', () => {
+  describe('send no byte before beforeLeaving resolves', () => {
     for (const [name, secured, proxied] of [
       ['by http', undefined, false],
       ['by https', pair, false],
@@ -85,7 +85,7 @@ describe('connections', () => {
     }
   });
 
-  describe('connections that fail do not call beforeLeaving', () => {
+  describe('do not call beforeLeaving when they fail', () => {
     const ways: Record<string, () => Promise<Way>> = {
       'refused by http': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
       'with a certificate that is not trusted, in a tunnel': async () => {
@@ -235,7 +235,7 @@ describe('connections', () => {
     await until(() => service.connections.every(({ closed }) => closed));
   });
 
-  describe('connections with TLS', () => {
+  describe('with TLS', () => {
     const tls = { ca, ...pair, servername: 'localhost' };
 
     async function startAsking() {

@@ -15,10 +15,10 @@ describe('a request that fails or is stopped', () => {
   const { call, failsOnBoth, startEcho } = caller;
 
   describe('a request without a connection', () => {
-    it('is SMS_UNREACHABLE if the host is unknown', () =>
+    it('fails with SMS_UNREACHABLE if the host is unknown', () =>
       failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE'));
 
-    it('is SMS_UNREACHABLE if the server does not complete the TLS handshake', async () => {
+    it('fails with SMS_UNREACHABLE if the TLS handshake does not complete', async () => {
       const garbage = await startSocketService(closing, (socket) => socket.end('hello\r\n'));
       await failsOnBoth(`https://127.0.0.1:${garbage.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
       const { clock, expire } = createTimeouts();
@@ -108,8 +108,8 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('an answer that arrived while the process was blocked', () => {
-    it('is read although the timeout has passed', async () => {
+  describe('a request whose timeout passes', () => {
+    it('succeeds if the answer arrived while the process was blocked', async () => {
       const { clock, expire } = createTimeouts();
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         const answerWhileBlocked = () => {
@@ -125,7 +125,7 @@ describe('a request that fails or is stopped', () => {
       }
     });
 
-    it('is not requested if the timeout passes before the request is sent', async () => {
+    it('sends nothing if the timeout passes before the request leaves', async () => {
       const { clock, expire } = createTimeouts();
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
@@ -172,7 +172,7 @@ describe('a request that fails or is stopped', () => {
   });
 
   describe('a connection that breaks while beforeLeaving runs', () => {
-    it('leads to SMS_UNREACHABLE if the next connection fails', async () => {
+    it('leads to SMS_UNREACHABLE if the second connection fails', async () => {
       const tries: { body: AsyncIterator<unknown>; handler: Dispatcher.DispatchHandler }[] = [];
       const connections: Pick<Dispatcher, 'dispatch'> = {
         dispatch({ body }, handler) {
@@ -198,8 +198,8 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('a signal', () => {
-    it('ends a request that has left with SMS_UNCERTAIN', async () => {
+  describe('with an AbortSignal', () => {
+    it('ends with SMS_UNCERTAIN if it has left', async () => {
       const controller = new AbortController();
       let gone: Promise<unknown> = Promise.resolve();
       const { baseUrl } = await startRawService(closing, (incoming) => {
@@ -210,7 +210,7 @@ describe('a request that fails or is stopped', () => {
       await gone;
     });
 
-    it('keeps no listener after an answer', async () => {
+    it('leaves no listener on the signal after an answer', async () => {
       const { signal } = new AbortController();
       const { baseUrl } = await startEcho();
       await Promise.all(Array.from({ length: 20 }, () => call(baseUrl, { signal })));

@@ -160,7 +160,7 @@ describe('a proxy', () => {
     }
   });
 
-  describe('a proxy in the environment', () => {
+  describe('from the environment', () => {
     const clear = () => {
       for (const name of Object.keys(process.env)) if (/proxy/i.test(name)) delete process.env[name];
     };
@@ -173,7 +173,7 @@ describe('a proxy', () => {
       });
     });
 
-    it('is the one that nodes of Node-RED find', () => {
+    it('is the proxy that the nodes of Node-RED use', () => {
       const proxies = fc.constantFrom('a.test', 'http://b.test:3128', 'https://c.test');
       const exceptions = fc.constantFrom(
         ...['*', 'SMS.Example.com', 'other.test,sms.example.com', 'example.com', '.example.com', '*.example.com'],
@@ -203,7 +203,7 @@ describe('a proxy', () => {
       );
     });
 
-    it('is not a SOCKS proxy, and NR_PROXY_MODE takes precedence over settings.js', () => {
+    it('is never a SOCKS proxy, and NR_PROXY_MODE overrides settings.js', () => {
       process.env.all_proxy = 'socks5://a.test';
       assert.equal(findProxy('https://sms.test'), undefined);
       Object.assign(process.env, { http_proxy: 'b.test', NR_PROXY_MODE: 'legacy' });

@@ -46,7 +46,7 @@ describe('identity (dedupe)', () => {
     memory = new Memory();
   });
 
-  describe('identity by messageId (§2.3)', () => {
+  describe('by messageId (§2.3)', () => {
     it('treats a message as new once, then as repeated or as a duplicate', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
@@ -111,7 +111,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('is recognised with other line ends', () => {
+    it('is recognised with different line ends', () => {
       for (const body of ['a\r\nb\r\nc', 'a\rb\rc', 'a\nb\nc']) {
         memory = new Memory();
         assert.deepEqual([memory.poll('1', { body: 'a\r\nb\nc' }), memory.call({ body })], ['new', 'duplicate']);
@@ -138,7 +138,7 @@ describe('identity (dedupe)', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('is new with another date, and then both copies are recognised', () => {
+    it('is a new message with another date, and then both are recognised', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
@@ -156,7 +156,7 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.poll('1', one), 'duplicate');
     });
 
-    it('is always new without a date', () => {
+    it('is always a new message if it has no date', () => {
       for (const messageDate of [undefined, '', '  ']) {
         const { messageDate: _, ...record } = incoming();
         const undated = messageDate === undefined ? record : { ...record, messageDate };
@@ -221,7 +221,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('identity of statuses (§2.5, §6.5)', () => {
+  describe('for statuses (§2.5, §6.5)', () => {
     it('recognises a status without identifier by its content', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
       const { id } = identify({ kind: 'status', record: status(blank) });
@@ -275,7 +275,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  it('records for all copies that no node received the polled copy', () => {
+  it('notes for every copy of a message that no node received the polled copy', () => {
     const changes = createChanges();
     memory.poll('1');
     const polled = identifyIncoming({ messageId: '1' });
@@ -292,7 +292,7 @@ describe('identity (dedupe)', () => {
     assert.equal(recall(called), undefined);
   });
 
-  it('agrees with isSameMessage', () => {
+  it('recognises copies by the rules of isSameMessage', () => {
     const of = identifyIncoming;
     assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);
@@ -302,7 +302,7 @@ describe('identity (dedupe)', () => {
     assert.equal(isSameMessage({ keys: [] }, { keys: [] }), false);
   });
 
-  it('has keys that reveal neither body nor number', () => {
+  it('has keys that reveal neither body nor phone number', () => {
     const identity = identifyIncoming({ messageId: 'id-4711' });
     memory.judge(incoming({ messageId: 'id-4711' }));
     const kept = JSON.stringify([identity.keys, [...memory.seen]]);

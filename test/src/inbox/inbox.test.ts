@@ -30,7 +30,7 @@ describe('Inbox', () => {
 
   const subscribeCallback = (id = 'callback', path = '/sms') => subscribe(id, { channel: 'callback', path });
 
-  describe('Inbox when it delivers records', () => {
+  describe('when it delivers records', () => {
     it('delivers each record to every node, in order, after it is stored', async () => {
       bench.store.turns = 1;
       const wasStored: boolean[] = [];
@@ -81,7 +81,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('Inbox with dedupe on or off', () => {
+  describe('with dedupe on or off', () => {
     it('delivers every copy if dedupe is off, and still reports repeated polls', async () => {
       dedupe = false;
       const node = subscribe();
@@ -124,7 +124,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('Inbox with records on demand', () => {
+  describe('with records on demand', () => {
     const records = [{ messageId: '1', body: 'x', recipientsList: [] }];
     const list: Arrival = { kind: 'outbox', via: 'poll', records };
     const attach = (id: string, onDemand = true) => subscribe(id, { channel: 'outbox', onDemand });
@@ -151,8 +151,8 @@ describe('Inbox', () => {
     });
   });
 
-  describe('Inbox during a redeploy or a restart', () => {
-    it('does not wait for a removed node if another has the record', async () => {
+  describe('during a redeploy or a restart', () => {
+    it('does not wait for a removed node if another node has the record', async () => {
       const [a, b] = [subscribe('a'), subscribe('b')];
       await receive('1');
       a.detach();
@@ -215,7 +215,7 @@ describe('Inbox', () => {
       assert.deepEqual(heir.bodies, ['hello']);
     });
 
-    it('is redelivered to its own node, not to another at its path', async () => {
+    it('is redelivered to its first node, not to a later node at its path', async () => {
       subscribeCallback();
       await bench.inbox.accept(called());
       await bench.inbox.journal.close();
@@ -238,7 +238,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, node.attempts, bench.state.unhandled], [['hello'], [2], 0]);
     });
 
-    it('goes to a polling node if its own node was removed', async () => {
+    it('goes to a polling node if its callback node was removed', async () => {
       subscribeCallback().detach();
       await bench.inbox.accept(called());
       await pass(20_000);
@@ -341,7 +341,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('Inbox if the store fails', () => {
+  describe('if the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
       it(`delivers polled records, refuses callbacks, and recovers (${step} fails)`, async () => {
         const [node, calledNode] = [subscribe(), subscribeCallback()];
@@ -381,7 +381,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, bench.disk.entries.size], [['1', '2'], 0]);
     });
 
-    describe('Inbox with a possible reply while the store fails', () => {
+    describe('with a possible reply to a sent message', () => {
       /** Bodies of the messages that were matched with a sent message, in order. */
       let matchedBodies: unknown[];
       let node: RecordingSubscriber;
@@ -431,7 +431,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('Inbox after a crash', () => {
+  describe('after a crash', () => {
     const saveAhead = (id: string) => bench.disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming(id)] }));
 
     it('delivers a polled record that was not committed', async () => {

@@ -90,7 +90,7 @@ describe('measureText', () => {
     });
   }
 
-  it('agrees with a simple count', () => {
+  it('counts as many parts as a simple count, for any text', () => {
     fc.assert(
       fc.property(fc.oneof(gsmText, anyText), fc.constantFrom(undefined, 'UCS-2' as const), (characters, forced) => {
         const text = characters.join('');

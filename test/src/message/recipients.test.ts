@@ -123,14 +123,14 @@ describe('parseMsisdn', () => {
   });
 });
 
-describe("an answer to a sender's name", () => {
-  it('is refused', () => {
+describe('refuseSenderName', () => {
+  it('refuses a recipient that is the name of the sender', () => {
     for (const to of ['NZ Post', ' NZ Post ', ['6421555123', 'NZ Post']]) {
       assert.throws(() => refuseSenderName(to, 'NZ Post'), { reason: 'recipientSender', field: 'to' });
     }
   });
 
-  it('is not recognised if the sender is a number, or the recipient is another', () => {
+  it('accepts a recipient if the sender is a number or has another name', () => {
     for (const from of ['+6421555123', undefined, '', 5]) refuseSenderName(from, from);
     refuseSenderName('staff', 'NZ Post');
   });

@@ -19,7 +19,7 @@ const reply = (from: string): RecordOfKind => ({
 });
 const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields: {}, ...more });
 
-describe('unknown outcomes', () => {
+describe('the search for evidence of an unknown outcome', () => {
   function observe(side: SendingSide, witness: RecordOfKind): void {
     side.outbox.replies
       .correlationOf(witness)
@@ -40,7 +40,7 @@ describe('unknown outcomes', () => {
     ['a reply', reply('+6421555123'), 'reply'],
     ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
   ] satisfies [string, RecordOfKind, string][]) {
-    it(`use ${what} as evidence`, async () => {
+    it(`uses ${what} as evidence`, async () => {
       const { side, node } = begin();
       await side.pass(1_000);
       observe(side, witness);
@@ -56,7 +56,7 @@ describe('unknown outcomes', () => {
     });
   }
 
-  it('use evidence from before the outcome became unknown', async () => {
+  it('uses evidence from before the outcome became unknown', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({
@@ -68,7 +68,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('read the feed after 2 s, 10 s, every 30 s, and at the end', async () => {
+  it('reads the feed after 2 s, 10 s, every 30 s, and at the end', async () => {
     const { side, node } = begin({ resolveMs: 75_000 });
     const reads: number[] = [];
     for (const ms of [1_900, 200, 7_800, 200, 29_800, 200, 29_800, 200, 4_800, 200]) {
@@ -91,7 +91,7 @@ describe('unknown outcomes', () => {
     ['in its body alone', { body: messageId }, false],
     ['of fewer than 8 characters', { id: '1234567' }, false, '1234567'],
   ] as [string, Partial<FeedEntry>, boolean, string?][]) {
-    it(`${isFound ? 'use' : 'ignore'} a feed entry with the messageId ${what}`, async () => {
+    it(`${isFound ? 'uses' : 'ignores'} a feed entry with the messageId ${what}`, async () => {
       const { side, node } = begin({ to: ['6421555123', 'nurses'], resolveMs: 5_000, messageId: ownId });
       side.service.feed.entries.push(entry(more));
       await side.pass(6_000);
@@ -99,7 +99,7 @@ describe('unknown outcomes', () => {
     });
   }
 
-  it('use a status only for its handset, and wait for the other handsets', async () => {
+  it('uses a status only for its handset, and waits for the other handsets', async () => {
     const { side, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
     await side.pass(1_000);
     observe(side, status('6421555124'));
@@ -112,7 +112,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
   });
 
-  it('use a status of another number only for address-book items', async () => {
+  it('uses a status of an unlisted number only for address-book items', async () => {
     const { side, node } = begin({ to: ['nurses'] });
     await side.pass(100);
     observe(side, status('6421555999'));
@@ -120,7 +120,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to nurses']);
   });
 
-  it('do not search without a messageId set by the flow', async () => {
+  it('does not start without a messageId set by the flow', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
@@ -129,7 +129,7 @@ describe('unknown outcomes', () => {
     assert.equal(side.service.feedReads, 0);
   });
 
-  it('try again with retryUncertain only if nothing was found', async () => {
+  it('leads to another try (retryUncertain) only if it finds nothing', async () => {
     for (const keep of [undefined, forever]) {
       const side = new SendingSide();
       const node = side.attach();
@@ -142,7 +142,7 @@ describe('unknown outcomes', () => {
     }
   });
 
-  it('end the search for a plain message 7 s after its node closes', async () => {
+  it('ends for a plain message 7 s after its node closes', async () => {
     for (const [what, ends] of [
       [status('6421555123'), ['to 6421555123']],
       [undefined, ['SMS_UNCERTAIN']],
@@ -161,7 +161,7 @@ describe('unknown outcomes', () => {
     }
   });
 
-  it('read a failing feed again', async () => {
+  it('reads the feed again after a failure', async () => {
     const { side, node } = begin({ resolveMs: 15_000 });
     side.service.feed.entries.push(entry({ id: messageId }));
     side.service.feedAfter = Promise.reject(createError('unreachable'));
@@ -173,7 +173,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('share one reading of the feed', async () => {
+  it('reads the feed once for several messages', async () => {
     const side = new SendingSide({ concurrency: 200 });
     const node = side.attach();
     side.service.otherwise = { takes: true, error: createError('uncertain') };
@@ -184,7 +184,7 @@ describe('unknown outcomes', () => {
     assert.equal(side.service.feedReads, 2);
   });
 
-  it('do not delay other messages during a search', async () => {
+  it('does not delay other messages', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
@@ -193,7 +193,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  describe('unknown outcomes during the search for evidence', () => {
+  describe('while it runs', () => {
     const shown = (side: SendingSide, { state }: { state: SendHandlerState | undefined }) => {
       const { inFlight, waiting, kept, uncertain } = side.outbox.admin.state;
       const listed = side.outbox.admin.entries('kept', { limit: 1 }).total;
@@ -205,9 +205,9 @@ describe('unknown outcomes', () => {
     for (const [what, options, uncertain] of [
       ['', {}, 0],
       [' that is stored', { keep: forever }, 1],
-      [' that is sent once', { once: 'key' }, 1],
+      [' with a deduplication key', { once: 'key' }, 1],
     ] as const) {
-      it(`are shown as being sent for a message${what}`, async () => {
+      it(`keeps a message${what} in the state "being sent"`, async () => {
         const { side, node } = begin({ ...options, resolveMs: 30_000 });
         await side.pass(1_000);
         assert.deepEqual(shown(side, node), searching);
@@ -216,7 +216,7 @@ describe('unknown outcomes', () => {
       });
     }
 
-    it('end the search when the account closes, also after a crash', async () => {
+    it('ends when the account closes, also after a crash', async () => {
       const next = await crash();
       const node = next.attach();
       await next.pass(1_000);
@@ -236,7 +236,7 @@ describe('unknown outcomes', () => {
     return side.restart();
   }
 
-  it('use evidence from before a crash', async () => {
+  it('uses evidence from before a crash', async () => {
     const { side, node } = beginReceiving();
     side.service.holdNext();
     await side.send(node, 'hello', { keep: forever, resolveMs: 60_000, messageId });
@@ -254,7 +254,7 @@ describe('unknown outcomes', () => {
     );
   });
 
-  it('continue after a crash without a sending node', async () => {
+  it('continues after a crash without a sending node', async () => {
     const next = await crash({ isAsker: true });
     next.receive();
     await next.pass(1_000);
@@ -264,7 +264,7 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  it('wait for the next deployment after a crash if there is no client', async () => {
+  it('waits for the next deployment after a crash if there is no client', async () => {
     const next = await crash();
     next.receive();
     await next.pass(1_000);
@@ -274,7 +274,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
-  describe('unknown outcomes during a redeploy', () => {
+  describe('during a redeploy', () => {
     /** Closes the account while it searches for evidence. The feed contains the evidence. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
       const side = new SendingSide({ store });
@@ -289,7 +289,7 @@ describe('unknown outcomes', () => {
 
     for (const retryUncertain of [false, true]) {
       for (const Store of [MemoryStore, FailingStore]) {
-        it(`find evidence later, with ${Store.name}${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
+        it(`finds evidence later, with ${Store.name}${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
           // Reads the store before a sending node exists.
           side.receive();
@@ -307,7 +307,7 @@ describe('unknown outcomes', () => {
 
     for (const Store of [MemoryStore, FailingStore]) {
       for (const when of ['before', 'during'] as const) {
-        it(`keep the error that came ${when} the redeploy, with ${Store.name}`, async () => {
+        it(`keeps the error that came ${when} the redeploy, with ${Store.name}`, async () => {
           const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
           const answer = side.service.holdNext({ error });

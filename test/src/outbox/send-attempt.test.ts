@@ -24,10 +24,10 @@ function outcomesOf({ outcomes }: FakeNode): unknown[] {
 }
 
 const ways = {
-  'that is only sent': {},
-  'that is stored': { keep: forever },
-  'that has a deduplication key': { once: 'key' },
-  'that is remembered': { remember: { value: 1 } },
+  '(plain)': {},
+  '(stored)': { keep: forever },
+  '(with a deduplication key)': { once: 'key' },
+  '(remembered)': { remember: { value: 1 } },
 } as const;
 
 describe('a message to the maximum number of recipients', () => {
@@ -69,7 +69,7 @@ describe('a message whose account has limits', () => {
         assert.equal(side.outbox.admin.counts.limited, 1);
       });
 
-      describe('a limited message that is sent again after an unknown outcome', () => {
+      describe('when it is sent again after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
         /** Sends a message whose first try reaches the limit of its first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
@@ -82,7 +82,7 @@ describe('a message whose account has limits', () => {
           return limitedSide;
         }
 
-        it('does not report recipients of the first try as unsent', async () => {
+        it('does not report the recipients of its first try as unsent', async () => {
           const { side, node, service } = await begin({}, [c]);
           await side.pass(10_000);
           assert.deepEqual(service.taken.at(-2)?.to, [a, b]);
@@ -96,7 +96,7 @@ describe('a message whose account has limits', () => {
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
         });
 
-        it('is unknown as a whole if the last try reached no recipient', async () => {
+        it('has an unknown outcome for all recipients if the last try reached none', async () => {
           const { side, node, service } = await begin();
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
@@ -105,7 +105,7 @@ describe('a message whose account has limits', () => {
         });
       });
 
-      it('goes to the other recipients, and lists the limited ones as failed', async () => {
+      it('goes to the recipients within the limit, and lists the others as failed', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         send(node, [a, b, c]);
         await side.pass(0);
@@ -162,7 +162,7 @@ describe('a message whose account has limits', () => {
         assert.equal(outcomesOf(node).filter((outcome) => outcome === 'SMS_LIMIT').length, 95);
       });
 
-      it('counts across a restart', async () => {
+      it('is still counted after a restart', async () => {
         const { side, node } = createSide({ perHandset: 2 });
         send(node, [a], {}, '1');
         send(node, [a], {}, '2');
@@ -175,7 +175,7 @@ describe('a message whose account has limits', () => {
     });
   }
 
-  it('counts a stored message once across an outage', async () => {
+  it('is counted once if it is stored and tried several times in an outage', async () => {
     const { side, node, service } = createSide({ perHandset: 2 });
     const unavailable = new SmsError('unexpected', { statusCode: 503 });
     service.script.push({ error: createError('unauthorized') }, { unreachable: true }, { error: unavailable });
@@ -186,7 +186,7 @@ describe('a message whose account has limits', () => {
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
   });
 
-  it('counts a message twice if it may have been sent twice', async () => {
+  it('is counted twice if it may have been sent twice', async () => {
     const { side, node, service } = createSide({ perHandset: 3 });
     service.script.push({ error: createError('uncertain'), takes: true });
     await side.send(node, 'kept', { to: [a], keep: forever, retryUncertain: true }, 10 * minuteMs);
@@ -197,7 +197,7 @@ describe('a message whose account has limits', () => {
     assert.deepEqual(node.ends, [`to ${a}`, `to ${b}`, `to ${a}`, `to ${b}`, 'SMS_LIMIT', 'SMS_LIMIT']);
   });
 
-  it('does not report a limit if an earlier try may have been sent', async () => {
+  it('ends with SMS_UNCERTAIN, not SMS_LIMIT, if a try may have been sent', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     await side.send(node, 'text', { to: [a], retries: 3, retryUncertain: true }, minuteMs);
@@ -205,7 +205,7 @@ describe('a message whose account has limits', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('is remembered only for the recipients that it was sent to', async () => {
+  it('opens reply requests only for recipients within the limit', async () => {
     const { side, node } = createSide({ perDay: 1 });
     await side.send(node, 'replyRequest', { to: [a, b], waitMs: hourMs, messageId: 'm' }, 0);
     assert.equal(side.outbox.admin.state.awaitingReply, 1);
@@ -238,7 +238,7 @@ describe('a message whose account has limits', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('applies the limits while the store fails', async () => {
+  it('is limited even while the store fails', async () => {
     const store = new FailingStore();
     const { side, node } = createSide({ perHandset: 2 }, { store });
     await side.send(node, '0', { to: [b] }, 0);
@@ -250,7 +250,7 @@ describe('a message whose account has limits', () => {
     store.failing.clear();
   });
 
-  it('repeats its outputs for a duplicate, also the limited recipients', async () => {
+  it('repeats its outcome for a duplicate, also for the limited recipients', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
     await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);
@@ -260,7 +260,7 @@ describe('a message whose account has limits', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('releases the counts of a request that did not leave', async () => {
+  it('is not counted for a try that did not leave', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('unreachable') });
     await side.send(node, 'text', { to: [a], retries: 1 }, minuteMs);

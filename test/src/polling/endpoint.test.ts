@@ -132,7 +132,7 @@ describe('Endpoint', () => {
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
   });
 
-  it('keeps its back-off when the store recovers', async () => {
+  it('keeps its back-off after a 401 when the store recovers', async () => {
     serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
     watch();
     await clock.advance(10);

@@ -108,7 +108,7 @@ describe('PollLoop', () => {
     await settle();
   });
 
-  describe('PollLoop, between two polls', () => {
+  describe('between two polls', () => {
     it('waits the pause after a 204 (§8), unless it is nudged', async () => {
       await bench.answer('empty');
       await bench.waits(30_000);
@@ -209,8 +209,8 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('the states that PollLoop reports', () => {
-    it('are reported in order, each once', async () => {
+  describe('when its state changes', () => {
+    it('reports each state once, in order', async () => {
       await bench.answer('new', 'new', 'empty');
       await clock.advance(30_000);
       await bench.fail();
@@ -222,7 +222,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
     });
 
-    it('become listening when the request has left', async () => {
+    it('is listening only after the request has left', async () => {
       bench = new Bench(clock);
       bench.isConnected = false;
       bench.loop.start();
@@ -237,7 +237,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
     });
 
-    it('report another error of the same code', async () => {
+    it('reports a second error with the same code', async () => {
       await bench.fail('notFound');
       await clock.advance(2_000);
       await bench.fail('serverError');
@@ -250,7 +250,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('PollLoop when it is paused and resumed', () => {
+  describe('when it is paused and resumed', () => {
     it('does not poll while it is paused, and polls when it is resumed', async () => {
       bench.loop.pause({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
@@ -294,7 +294,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('PollLoop when it is stopped and started', () => {
+  describe('when it is stopped and started', () => {
     it('ends its pause at a stop, and polls immediately when it is started', async () => {
       await bench.answer('empty');
       bench.loop.stop();
@@ -305,7 +305,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('waits for a poll in flight instead of making another', async () => {
+    it('waits for a poll in flight instead of making another poll', async () => {
       for (let index = 0; index < 5; index++) {
         bench.loop.stop();
         if (index % 2) await settle();
@@ -348,7 +348,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('PollLoop while an answer waits to be delivered', () => {
+  describe('while an answer waits to be delivered', () => {
     it('polls again, until the maximum number of answers wait', async () => {
       await bench.hold(3);
       assert.equal(bench.polls, 4);
@@ -398,7 +398,7 @@ describe('PollLoop', () => {
       await bench.waits(1_125);
     });
 
-    it('reports the state of the last answer, not of a late one', async () => {
+    it('has the state of the latest poll, not of an earlier poll that ends late', async () => {
       await bench.hold();
       await bench.answer('empty');
       await bench.handOver('new');
@@ -412,13 +412,13 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('PollLoop with parallelPolls', () => {
+  describe('with parallelPolls', () => {
     async function startThree(): Promise<void> {
       bench.parallelPolls = 3;
       await bench.answer('new', 'new', 'new');
     }
 
-    it('starts a further poll with each 200, up to the number', async () => {
+    it('starts a further poll with each 200, up to parallelPolls', async () => {
       bench.parallelPolls = 4;
       for (const pending of [2, 3, 4, 4, 4]) {
         await bench.answer('new');
@@ -448,7 +448,7 @@ describe('PollLoop', () => {
       });
     }
 
-    it('makes fewer polls when the number is lowered', async () => {
+    it('makes fewer polls when parallelPolls is lowered', async () => {
       await startThree();
       bench.parallelPolls = 1;
       await bench.answer('empty', 'empty');

@@ -10,7 +10,7 @@ const isAny = () => true;
 
 const createReply = (messageId?: string) => incoming(messageId, { body: 'yes', isReply: true, query: { id: '7' } });
 
-describe('a message that every filter leaves out', () => {
+describe('a message that a filter leaves out', () => {
   /** Makes the outcome known for which the message "held back" waits. The message might answer another message. */
   let settleOutcome = () => {};
   const bench = useInbox(() => {
@@ -55,7 +55,7 @@ describe('a message that every filter leaves out', () => {
     assert.deepEqual(bodiesOf(polling, called), [[], ['yes']]);
   });
 
-  it('counts as repeated if the service returns it again', async () => {
+  it('counts as repeated if the service returns it a second time', async () => {
     listen(isNew);
     assert.deepEqual(await poll('m1'), ['new']);
     for (const _ of [1, 2]) assert.deepEqual(await poll('m1'), ['repeated']);
@@ -76,7 +76,7 @@ describe('a message that every filter leaves out', () => {
     });
   }
 
-  it('goes to the callback node if the deployment adds the filter', async () => {
+  it('goes to the callback node called after a filter was added', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await pass();
@@ -104,10 +104,10 @@ describe('a message that every filter leaves out', () => {
   });
 
   for (const [what, addNode] of [
-    ['adds a filter', () => listen(isNew)],
-    ['removes the polling node', () => attach({ channel: 'status' })],
+    ['a filter was added', () => listen(isNew)],
+    ['the polling node was removed', () => attach({ channel: 'status' })],
   ] as const) {
-    it(`goes to the callback node called before a deployment ${what}`, async () => {
+    it(`goes to the callback node called before ${what}`, async () => {
       const called = attachCallback();
       const before = listen(isAny);
       before.isFlowRunning = false;
@@ -125,7 +125,7 @@ describe('a message that every filter leaves out', () => {
     });
   }
 
-  it('goes to the callback node called before the awaited outcome was known', async () => {
+  it('goes to the callback node called before an awaited outcome was known', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await poll('held back');
@@ -140,7 +140,7 @@ describe('a message that every filter leaves out', () => {
     assert.deepEqual(bench.state, { undelivered: 0, unhandled: 0 });
   });
 
-  it('goes only to a polling node whose filter accepts it', async () => {
+  it('goes only to a second polling node whose filter accepts it', async () => {
     const [some, all, called] = [listen(isNew), listen(isAny, 'all'), attachCallback()];
     await poll('m1');
     await callBack('m1');

@@ -120,7 +120,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual([node.bodies, callbackNode.bodies], [[], ['one']]);
   });
 
-  describe('a polled record that no node receives, if the process is killed', () => {
+  describe('if the process is killed', () => {
     it('is unhandled in the next process, and goes to the next deployed node', async () => {
       await receive('one');
       bench.store.kill();

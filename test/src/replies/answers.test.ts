@@ -105,7 +105,7 @@ describe('a reply request with answers', () => {
     assert.deepEqual(side.service.bodies, ['Come?']);
   });
 
-  describe('a reply request with a second message after an unclear reply', () => {
+  describe('plus a second message after an unclear reply', () => {
     it('sends the second message once per handset, with a new UUID', async () => {
       const { side, node } = await ask({ again, to: [handset, '6421555124'] });
       side.clock.random = Math.random;
@@ -137,7 +137,7 @@ describe('a reply request with answers', () => {
     });
 
     for (const messageId of ['q1', undefined]) {
-      it(`accepts a reply to the second message, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
+      it(`accepts a reply to the second message if the first has ${messageId ? 'a' : 'no'} messageId`, async () => {
         const { side, node } = beginReceiving();
         const asked = { waitMs: hour, answers, again, remember: { value: 7 } };
         await side.send(node, 'Come?', messageId === undefined ? asked : { ...asked, messageId });
@@ -177,7 +177,7 @@ describe('a reply request with answers', () => {
     });
 
     for (const keep of [undefined, forever]) {
-      it(`sends the second message once if the process dies, ${keep ? 'stored' : 'not stored'}`, async () => {
+      it(`sends the second message once if the process dies, ${keep ? 'with' : 'without'} keep`, async () => {
         const { side } = await ask(keep ? { again: { ...again, keep }, keep } : { again });
         side.service.holdConnection();
         await side.incoming(handset, 'who?', { inReplyToId: 'q1' });

@@ -89,7 +89,7 @@ describe('a reply that another instance reads', () => {
     assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('sends the second message once if it is unclear', async () => {
+  it('causes one second message if it is unclear', async () => {
     const again = { message: { to: [], body: 'YES or NO?' }, encoding: 'GSM-7', parts: 1 } as const;
     const { side, node, replyElsewhere } = await ask({ answers: [{ value: 'YES', words: ['yes'] }], again });
     for (const body of ['who?', 'what?']) {

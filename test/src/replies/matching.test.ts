@@ -42,7 +42,7 @@ describe('the message that a reply or status answers', () => {
   });
 
   for (const inReplyToId of [undefined, 'default', ' ']) {
-    it(`is the latest to the handset, with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''}`, async () => {
+    it(`is the latest to the handset if inReplyToId is ${JSON.stringify(inReplyToId) ?? 'absent'}`, async () => {
       const { side, node } = await remember();
       await side.send(node, 'later', { remember: { value: 2 } });
       await side.incoming(`+${handset}`, 'yes', inReplyToId === undefined ? {} : { inReplyToId });

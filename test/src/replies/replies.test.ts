@@ -127,7 +127,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['nurses: me']);
   });
 
-  describe('reply requests with a reply by handset before the outcome is known', () => {
+  describe('with a reply by handset before the outcome is known', () => {
     async function reply<S extends FailingStore>(messageId?: string, store = new FailingStore() as S) {
       const receiving = beginReceiving(store);
       const { side, node } = receiving;
@@ -227,7 +227,7 @@ describe('reply requests', () => {
     assert.equal(node.answers.length, 1);
   });
 
-  describe('reply requests with an unknown outcome that a user decides', () => {
+  describe('with an unknown outcome that a user decides', () => {
     const [first, second] = ['6421555123', '6421555124'];
 
     async function begin(isShared = false) {
@@ -250,7 +250,7 @@ describe('reply requests', () => {
       ['after the error', false, false],
       ['after the error (shared store)', false, true],
     ] as const) {
-      it(`end once by a reply ${when}, even if markSent follows`, async () => {
+      it(`end at markSent by the reply that came ${when}`, async () => {
         const { side, node, markSent, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();

@@ -111,7 +111,7 @@ describe('a report', () => {
     });
   }
 
-  describe('a report counts statuses', () => {
+  describe('counts statuses', () => {
     it('from the moment that a message with a messageId set by the flow leaves', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
@@ -123,7 +123,7 @@ describe('a report', () => {
       assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
     });
 
-    it('from its acceptance if the service makes the messageId', async () => {
+    it('from the acceptance of a message whose messageId the service creates', async () => {
       const { side, node } = beginReceiving();
       await side.send(node, 'hello', { to: [first], reportMs: hour });
       await side.status(first, 'RCV', 'made-1');
@@ -151,7 +151,7 @@ describe('a report', () => {
     });
   });
 
-  describe('a report for a contact or group', () => {
+  describe('for a contact or group', () => {
     it('lists the group as pending, beside its handsets', async () => {
       const { side, node } = await begin({ to: ['nurses', first] });
       await side.status('6421555777', 'RCV', 'm1');
@@ -171,7 +171,7 @@ describe('a report', () => {
     });
   });
 
-  describe('a report survives', () => {
+  describe('survives', () => {
     it('a restart, and counts statuses from before and after it', async () => {
       const { side, node } = await begin();
       await side.status(first, 'RCV', 'm1');

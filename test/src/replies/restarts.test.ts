@@ -52,7 +52,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     ['a message', {}],
     ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
-    it(`time out after 400 days of downtime, with a report, for ${kind}`, async () => {
+    it(`time out, with a report, after 400 days down: ${kind}`, async () => {
       const { side } = await ask({ reportMs: hour, ...more });
       const { next, back } = await side.crashFor(400 * 24 * hour);
       await next.pass(61_000);

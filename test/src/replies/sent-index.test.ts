@@ -62,7 +62,7 @@ describe('the lookup of remembered messages', () => {
 });
 
 describe('the messages of a handset in two stores', () => {
-  it('include a message that both have once, as the later store has it', () => {
+  it('include a message of both stores once, as the later store has it', () => {
     const format = (references: readonly { sent: string; at: number; until: number }[]): Remembered => {
       return { at: 0, forMs: 1_000, value: JSON.stringify(references) };
     };

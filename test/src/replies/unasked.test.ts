@@ -85,7 +85,7 @@ describe('the account, when it matches replies with messages', () => {
     });
   }
 
-  it('matches the earlier message if the later did not reach the handset', async () => {
+  it('matches the earlier message if the later one did not reach the handset', async () => {
     for (const messageId of [undefined, 'm2']) {
       const { side, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };
@@ -101,7 +101,7 @@ describe('the account, when it matches replies with messages', () => {
     }
   });
 
-  it('forgets a message after the usual time, except open requests', async () => {
+  it('forgets a message after the usual time unless its reply request is open', async () => {
     const { side, node } = beginSending({ sentMs: hour });
     side.receive();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: 60_000 });

@@ -23,7 +23,7 @@ async function beginWaiting(bodies: readonly string[], options: Parameters<typeo
   return sending;
 }
 
-describe('a user with a waiting message', () => {
+describe('a user who decides about a waiting message', () => {
   it('can discard it, or send it now', async () => {
     const { side, node } = await beginWaiting(['1', '2', '3']);
     await side.pass(20_000);
@@ -35,7 +35,7 @@ describe('a user with a waiting message', () => {
     assert.deepEqual(side.service.bodies, ['2', '3']);
   });
 
-  it('gets an outcome marked as redelivered, also if the message expires', async () => {
+  it('causes an outcome marked as redelivered, also if the message expires', async () => {
     const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
@@ -50,10 +50,10 @@ describe('a user with a waiting message', () => {
   });
 
   for (const [what, waits] of [
-    ['its turn under perSecond', { perSecond: 0.1 }],
+    ['its turn (perSecond)', { perSecond: 0.1 }],
     ['another message to finish', { concurrency: 1 }],
   ] as const) {
-    it(`sends it before all others if it waits for ${what}`, async () => {
+    it(`can send it before all others if it waits for ${what}`, async () => {
       const { side, node } = beginSending(waits);
       const answer = side.service.holdNext();
       sendText(node, 'first');
@@ -100,7 +100,7 @@ describe('a user with a waiting message', () => {
     assert.deepEqual([node.discarded, store.disk.entries.size], [[], 0]);
   });
 
-  it('cannot decide while evidence is searched', async () => {
+  it('cannot decide during the search for evidence', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
     await side.send(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
@@ -202,7 +202,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([side.abandoned, side.faults], [[], []]);
   });
 
-  it('sends it once if two users decide', async () => {
+  it('sends it once if a second user decides too', async () => {
     const { store, side, node } = await beginUncertain();
     const { admin } = side.outbox;
     const id = admin.entries('uncertain', { limit: 1 }).entries[0]?.id ?? '';
@@ -216,7 +216,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 2]);
   });
 
-  it('stores a message with a key before it is sent again, and keeps its key', async () => {
+  it('can send it again: it is stored first and keeps its deduplication key', async () => {
     const { side } = await beginUncertain({ once: 'key' });
     side.service.otherwise = { unreachable: true };
     assert.equal(await side.act('uncertain', 'send'), 'done');

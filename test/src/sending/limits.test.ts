@@ -88,7 +88,7 @@ function take(leaving: ReturnType<typeof counting>, readKey: ReadKey, changes: C
 }
 
 describe('limits of the account (perHandset, perDay)', () => {
-  it('store no number in keys and values', () => {
+  it('store no phone number in keys and values', () => {
     const { take, store } = createProcess({ perHandset: 5, perDay: 100 });
     take(['6421555001', 'office']);
     assert.equal(store.size, 3);
@@ -118,7 +118,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     ]);
   });
 
-  it('keep counting if one of several limits is absent for a while', () => {
+  it('keep their counts if one of several limits is absent for a while', () => {
     const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
     const { clock, store } = both;
     both.take(['a']);
@@ -138,7 +138,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   }
 
-  describe('limits of the account when the clock is set', () => {
+  describe('when the clock is set', () => {
     it('block for one window if the clock is set back by years', () => {
       const first = createProcess({ perHandset: 2, perDay: 2 });
       assert.equal(countAllowed(first, 3), 2);
@@ -185,7 +185,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   });
 
-  it('agree with a simple list of all messages', () => {
+  it('allow the messages that a simple list of all messages allows', () => {
     const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },

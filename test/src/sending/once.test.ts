@@ -85,7 +85,7 @@ describe('the option once', () => {
     });
   }
 
-  it('stores nothing under the key of a message of which nothing was sent', async () => {
+  it('stores nothing under the key of a message that was not sent', async () => {
     for (const options of [once, stored]) {
       const { store, side, node } = beginSending();
       await side.pass(10);
@@ -107,7 +107,7 @@ describe('the option once', () => {
     assert.equal(side.service.bodies.length, 2);
   });
 
-  describe('the option once with messages that wait for the first', () => {
+  describe('with messages that wait for the first', () => {
     it('compares hundreds of waiting messages a few times each', async () => {
       const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
@@ -183,7 +183,7 @@ describe('the option once', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`keeps keys long enough if the clock goes back years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
+    it(`keeps keys long enough if the clock is set back by years${isRestarted ? ' in a restart' : ''}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: hourMs });
       side.clock.set(5 * 365 * 24 * hourMs);
@@ -201,7 +201,7 @@ describe('the option once', () => {
     });
   }
 
-  describe('the option once with a message that outlasts its deduplication key', () => {
+  describe('with a message that outlasts its deduplication key', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
 
@@ -261,7 +261,7 @@ describe('the option once', () => {
     }
   });
 
-  describe('the option once with a duplicate of a message without an outcome', () => {
+  describe('with a duplicate of a message without an outcome', () => {
     const twins = () => {
       const { store, side, node } = beginSending();
       side.service.otherwise = { unreachable: true };

@@ -96,7 +96,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('does not count a task without a send, unless another has started since', async () => {
+  it('does not count a task without a send unless a later task has started', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const late = createTask();
     let refundLate = () => {};
@@ -117,7 +117,7 @@ describe('SendQueue (perSecond, priority)', () => {
     late.resolve('end');
   });
 
-  it('does not block the event loop with turns without a send', async () => {
+  it('does not block the event loop with tasks without a send', async () => {
     const clock = new VirtualClock();
     const queue = new SendQueue({ clock, settings: () => ({ concurrency: 8, queueLimit: 10_000 }) });
     let startCount = 0;
@@ -142,7 +142,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
   });
 
-  it('agrees with a plain list', async () => {
+  it('starts tasks in the order and at the times of a plain list', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),
       fc.record({ do: fc.constant('end' as const), which: fc.nat(), fails: fc.boolean() }),

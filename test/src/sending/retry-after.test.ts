@@ -51,7 +51,7 @@ describe('Retry-After for all stored messages of an account', () => {
     });
   }
 
-  it('does not have to be set for an outage to outlast messages in flight', async () => {
+  it('can be absent: an outage continues although a later answer accepts', async () => {
     const { node } = await underWay([
       [50, { error: unavailable() }],
       [200, { takes: true }],
@@ -59,7 +59,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.state?.outage?.statusCode, 503);
   });
 
-  it('applies to the other messages although a user sends one', async () => {
+  it('applies to a message although a user sends it immediately', async () => {
     const { side, node } = await underWay([[50, { error: unavailable('60') }]]);
     await side.send(node, 'other', { keep });
     assert.equal(await side.act('kept', 'send'), 'done');
@@ -69,7 +69,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.deepEqual(side.service.bodies, ['0', 'other']);
   });
 
-  it('applies for every message, and the latest of several counts', async () => {
+  it('applies to every message, and the latest of several values counts', async () => {
     const { side, node } = await underWay([
       [50, { error: unavailable() }],
       [100, { error: unavailable('60') }],
@@ -82,7 +82,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('counts as one outage if the service accepts one message at a time', async () => {
+  it('causes one outage if the service accepts one message at a time', async () => {
     const { side, node } = beginSending();
     let freeAt = 0;
     const { client } = node;
@@ -103,7 +103,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('applies after a redeploy, which reports the outage once', async () => {
+  it('still applies after a redeploy, and the outage is reported once', async () => {
     const store = new FailingStore();
     const { side, node } = await underWay([[0, { error: unavailable('60') }]], { store });
     const closed = side.close();
@@ -130,7 +130,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.deepEqual(side.service.bodies, ['0']);
   });
 
-  describe('Retry-After over a restart', () => {
+  describe('over a restart', () => {
     /** Crashes a process 1 s after the service asked it to wait a minute, and starts the next process. */
     async function restart({ setMs = 0 } = {}) {
       const { side } = await underWay([

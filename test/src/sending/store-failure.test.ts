@@ -63,7 +63,7 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual([leaving.recoveries, plain.recoveries], [['store'], []]);
   });
 
-  it('is not reported again after a redeploy, but the next one is', async () => {
+  it('is not reported again after a redeploy, but the next failure is', async () => {
     fail();
     const first = side.attach();
     await side.pass(minuteMs);

@@ -196,7 +196,7 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['first', 'kept', 'at']);
   });
 
-  it('send nothing if they begin while the connection is made', async () => {
+  it('hold back messages if they begin while the connection is being made', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
     let connect = () => {};
     const connects = new Promise<void>((resolve) => {

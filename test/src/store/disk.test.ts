@@ -88,7 +88,7 @@ function testDiskStore(engine: Engine): void {
     assert.equal(store.mayHold, true);
   });
 
-  describe('poll answers that a disk store saves', () => {
+  describe('saved poll answers', () => {
     it('are found in order after crashes, until they are released', async () => {
       const { store } = await open();
       const [one] = ['one', 'two', 'three'].map((text) => store.saveAhead(text));
@@ -176,7 +176,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual(texts, ['{"secret', undefined]);
   });
 
-  describe('a commit that fails but is in the log of a disk store', () => {
+  describe('a commit that fails but is in the log', () => {
     /** Opens a store whose flushed commits fail, but are in the log when the database is opened again. */
     async function openFailing(): Promise<DiskStore> {
       const load = async () => async (path: string) => {
@@ -221,7 +221,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('clears the rest after a kill in the middle of clearing', async () => {
+  it('clears the remaining data if a kill interrupted the clearing', async () => {
     const { store } = await open();
     const changes = keep(createItem('1'));
     changes.remember.set('a', createValue(1));
@@ -272,7 +272,7 @@ function testDiskStore(engine: Engine): void {
     await assert.rejects(opening, { reason: 'storeDamaged', message: RegExp(location) });
   });
 
-  describe('a disk store whose open files are deleted', () => {
+  describe('after its open files were deleted', () => {
     const isGone = { code: 'SMS_STORE', message: /were deleted or moved while Node-RED ran/ };
 
     it('refuses writes, and starts with an empty store', async () => {

@@ -11,7 +11,7 @@ import { createInboxOn } from '../inbox/inbox-on';
 const ids = Array.from({ length: 20 }, (_, index) => `message ${index}`);
 
 /** The store waits for the answer to each command before it sends the next, so each command is a round trip. */
-describe('Redis', () => {
+describe('receiving with a Redis store', () => {
   const closing = new Closing();
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
   let server: RedisServer;
@@ -53,7 +53,7 @@ describe('Redis', () => {
     return commands.splice(0).slice(0, -1);
   }
 
-  it('needs two round trips for one message or several, and a third in the background', async () => {
+  it('needs two round trips per poll answer, and a third in the background', async () => {
     for (const id of ids) await accept(id);
     const alone = ids.flatMap(() => ['mget', 'evalsha', 'evalsha']);
     assert.deepEqual(await takeCommands(), alone);

@@ -222,7 +222,7 @@ for (const program of programs) {
 
     const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
 
-    describe('RedisStore and its remembered values', () => {
+    describe('with remembered values', () => {
       it('clears the items of one instance, and nothing that instances share', async () => {
         const [instance, other] = [await open(), await open()];
         await instance.keep(entry('1'));
@@ -297,7 +297,7 @@ for (const program of programs) {
         ['its items were deleted', loseItems],
         ['SET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
         ['HSET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
-        ['the server has no memory left', () => server.client.config('SET', 'maxmemory', '1')],
+        ['the server has no memory', () => server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
         it(`leaves nothing behind and can be repeated if ${what}`, async () => {
           const instance = await open({ url: await createUser('gateway'), ...steady });
@@ -318,7 +318,7 @@ for (const program of programs) {
         });
       }
 
-      it('keeps the items it should drop if the server refuses to drop them', async () => {
+      it('keeps the items that it should drop if the server refuses to drop them', async () => {
         const instance = await open({ url: await createUser('gateway'), ...steady });
         await instance.keep(entry('1'));
         await server.client.call('ACL', ['SETUSER', 'gateway', '-hdel']);
@@ -359,8 +359,8 @@ for (const program of programs) {
       }
 
       for (const [when, deletedBefore, wants, deletedAfter] of [
-        ['and no instance has claimed any', ['2'], undefined, []],
-        ['before an instance looked for some to claim', ['1', '2'], everything, []],
+        ['and no instance tried to claim them', ['2'], undefined, []],
+        ['before an instance tried to claim them', ['1', '2'], everything, []],
         ['after an instance found none to claim', [], [], ['2']],
       ] as const) {
         it(`are lost if they were deleted ${when}`, async () => {
@@ -387,7 +387,7 @@ for (const program of programs) {
       }
     });
 
-    describe('several instances with RedisStore', () => {
+    describe('several instances', () => {
       it('claim the items of a dead instance once, with their attempts', async () => {
         const items = [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })];
         await createDead(...items);
@@ -477,7 +477,7 @@ for (const program of programs) {
         assert.deepEqual([await marks(), other.takenOver], [[], []]);
       });
 
-      it('find the items of their nodes behind any number of others', async () => {
+      it('find the items of their nodes among any number of other items', async () => {
         const closedInstance = await open({ aliveMs: 1e9 });
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
         await closedInstance.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
@@ -551,7 +551,7 @@ for (const program of programs) {
       });
     });
 
-    describe('the keys of RedisStore', () => {
+    describe('the keys', () => {
       it('have the prefix of the login and one cluster slot', async () => {
         await server.client.mset({ other: 'untouched', 'sms:other': 'untouched' });
         await createDead(entry('1'));
@@ -614,7 +614,7 @@ for (const program of programs) {
       });
     });
 
-    describe('failures of RedisStore', () => {
+    describe('the failures', () => {
       it('report a lost connection once, and end with a reopening', async () => {
         const { instance, proxy } = await openBehindProxy();
         proxy.cut();
@@ -649,7 +649,7 @@ for (const program of programs) {
         assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
-      it('are not reported after it was closed', async () => {
+      it('are not reported after the store was closed', async () => {
         const { instance, proxy } = await openBehindProxy();
         await instance.store.close();
         proxy.cut();
@@ -666,7 +666,7 @@ for (const program of programs) {
       });
     });
 
-    describe('the URL of RedisStore', () => {
+    describe('the URL', () => {
       let guarded: RedisServer;
       beforeEach(async () => {
         guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
@@ -682,12 +682,12 @@ for (const program of programs) {
       for (const [what, url, expected] of [
         ['a wrong password', (port: number) => `redis://:s3cret@127.0.0.1:${port}`, /WRONGPASS invalid/],
         ['a wrong user', (port: number) => `redis://s3cret:s3cret@127.0.0.1:${port}`, /WRONGPASS invalid/],
-        ['no password', (port: number) => `redis://127.0.0.1:${port}`, /NOAUTH Authentication required/],
+        ['a missing password', (port: number) => `redis://127.0.0.1:${port}`, /NOAUTH Authentication required/],
         ['a server without TLS', (port: number) => `rediss://:s3cret@127.0.0.1:${port}`, /ETIMEDOUT; .*TLS/],
         ['a server that does not run', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
         ['a host that does not exist', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
       ] as const) {
-        it(`is not in the error, which names ${what}`, async () => {
+        it(`is not quoted in the error about ${what}`, async () => {
           const instance = create({ url: url(guarded.port), commandTimeoutMs: 2_000 });
           await assert.rejects(instance.open(), (error: Error) => {
             assert.match(error.message, expected);

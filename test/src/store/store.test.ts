@@ -14,7 +14,7 @@ describe('changes that a power cut can partly undo', () => {
     assert.equal(isFlushed(changes), true);
   });
 
-  it('are flushed if an item must not be undone before or after', () => {
+  it('are flushed if an earlier or later write of an item must not be undone', () => {
     const changes = createChanges();
     keepItem(changes, item);
     keepItem(changes, { ...item, attempts: 1 }, true);

@@ -171,7 +171,7 @@ describe('a callback', () => {
     ['an empty form', { form: {} }, /no body/],
     ['a list instead of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
     ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
-    ['a form that is no reply and no status', 'secret=x', /neither a reply .* nor a status/],
+    ['a form, but not a reply or a status', 'secret=x', /neither a reply .* nor a status/],
     ['a reply without a sender', 'body=secret', /neither/],
     ['a reply with a blank sender', 'from=+&body=secret&messageId=1', /neither/],
     ['an XMLv3 reply without msisdn', `<inbound-message>${noMsisdn}</inbound-message>`, /msisdn/],

@@ -145,7 +145,7 @@ describe('the account details of a feed (§2.6)', () => {
     ['attributes of the balance', '<feed><balance type="prepaid" currency="NZD">12.50</balance></feed>'],
     ['an element userAccount', `<feed><userAccount>${elements}</userAccount></feed>`],
     [
-      'an element accountDetails, deeper',
+      'a nested element accountDetails',
       '<rss><channel><x:accountDetails xmlns:x="u"><x:balance currency="NZD">12.50</x:balance><x:accountType>prepaid</x:accountType></x:accountDetails></channel></rss>',
     ],
     ['elements beside the channel', `<rss><channel/>${elements}</rss>`],
@@ -242,7 +242,7 @@ describe('a feed of another server', () => {
     assert.equal(link('<link/>'), undefined);
   });
 
-  it('has the same published and updated if it has only one date', () => {
+  it('has equal published and updated if an entry has only one date', () => {
     const atomDates = (xml: string) => [parseAtomEntry(xml)?.published, parseAtomEntry(xml)?.updated];
     const rssDates = (xml: string) => [parseItem(xml)?.published, parseItem(xml)?.updated];
     assert.deepEqual(atomDates(`<updated>${date}</updated>`), [iso, iso]);

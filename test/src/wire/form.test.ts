@@ -7,7 +7,7 @@ const utf8Form = 'application/x-www-form-urlencoded';
 describe('parseForm', () => {
   const labelled = (charset: string) => `${utf8Form}; charset=${charset}`;
   const cases: [title: string, form: string | Buffer, pairs: string, contentType?: string][] = [
-    ['pairs in their order, names repeated', 'b=1&a=2&b=3', 'b→1 a→2 b→3'],
+    ['pairs in order, also with repeated names', 'b=1&a=2&b=3', 'b→1 a→2 b→3'],
     ['decoded + and escapes', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
     ['names without a value, but no empty pairs', '&&a&b=&=c&&', 'a→ b→ →c'],
     ['malformed escapes as they are', 'a=100%&b=%zz%4&c=%%41', 'a→100% b→%zz%4 c→%A'],

@@ -119,7 +119,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(parsed, record);
     });
 
-    it('is plain, or the error is SMS_RESPONSE, for any bytes', () => {
+    it('is plain data, or the error is SMS_RESPONSE, for any bytes', () => {
       const parse = (bytes: Uint8Array, type?: string) => {
         if (record === polledMessage) return parseIncoming(bytes, type);
         if (record === polledStatus) return parseStatuses(bytes, type);

@@ -104,7 +104,7 @@ describe('parseXml with readable XML', () => {
   });
 });
 
-describe('parseXml with other input', () => {
+describe('parseXml with invalid or excessive input', () => {
   const refused: [title: string, xml: string, detail?: RegExp][] = [
     ['a DTD', '<!DOCTYPE a><a/>', /DTD/],
     ['a DTD after a comment', '<!-- --><?x?><!DOCTYPE a SYSTEM "http://evil.example/x"><a/>', /DTD/],
