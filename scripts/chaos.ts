@@ -1,6 +1,6 @@
 // Runs Node-RED with a service that follows the specification, causes random faults, and lists the broken promises.
 import { runChaos } from '../test/chaos';
-import type { Account } from '../test/chaos/rules';
+import type { RunReport } from '../test/chaos/rules';
 import { readCommand, refuse } from './command-line';
 
 const usage = `Usage: npm run chaos -- [--seed 1] [--minutes 10] [--runs 1]
@@ -22,7 +22,7 @@ function readNumber(name: 'seed' | 'minutes' | 'runs'): number {
   return number > 0 ? number : refuse(usage, `--${name} must be a number, not "${values[name]}".`);
 }
 
-function describe({ seed, failures, counts }: Account): string {
+function describe({ seed, failures, counts }: RunReport): string {
   const numbers = Object.entries(counts).map(([name, number]) => `${number} ${name}`);
   return [
     '',
@@ -36,10 +36,10 @@ async function main(): Promise<void> {
   let failures = 0;
   for (let seed = firstSeed; seed < firstSeed + readNumber('runs'); seed++) {
     console.log(`seed ${seed}, ${values.minutes} minutes`);
-    const account = await runChaos({ seed, minutes: readNumber('minutes'), log: console.log });
-    failures += account.failures.length;
-    if (account.failures.length > 0) console.log(account.log);
-    console.log(describe(account));
+    const report = await runChaos({ seed, minutes: readNumber('minutes'), log: console.log });
+    failures += report.failures.length;
+    if (report.failures.length > 0) console.log(report.log);
+    console.log(describe(report));
   }
   process.exit(failures > 0 ? 1 : 0);
 }

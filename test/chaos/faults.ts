@@ -74,7 +74,7 @@ const faults: readonly Fault[] = [
       const type = random.pick(deployments);
       const now = Object.entries(change).map(([property, value]) => `${property}: ${value}`);
       begin(`a deployment (${type}) that changes ${name} (${now.join()})`);
-      await nodeRed.deploy(change, type);
+      await nodeRed.change(change, type);
     },
   },
   {

@@ -7,8 +7,8 @@ import { Random } from '../simulation/random';
 import { TcpProxy } from '../tcp-proxy';
 import { disturb } from './faults';
 import { NodeRed } from './node-red';
-import { type Disturbance, now, type Observation, readLines, type Story } from './record';
-import { type Account, judge } from './rules';
+import { type Disturbance, now, readOutputs, type Story } from './record';
+import { judge, type RunReport } from './rules';
 import { Service } from './service';
 import { Traffic } from './traffic';
 
@@ -29,7 +29,7 @@ const maxClaimMs = 75_000;
 const quietMs = 4_000;
 
 /** Runs Node-RED against a service, causes the faults that the seed selects, and checks the observations. */
-export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions): Promise<Account> {
+export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions): Promise<RunReport> {
   const random = new Random(seed, 'chaos');
   const folder = mkdtempSync(join(tmpdir(), 'sms-chaos-'));
   const observationsFile = join(folder, 'observations');
@@ -77,7 +77,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
     await traffic.end();
     const wasOnRedis = startsOnRedis || disturbances.some(({ description }) => description.includes('store: redis'));
     logWithTime('all faults are repaired, and the traffic has stopped');
-    const findLastObservation = () => readLines<Observation>(observationsFile).at(-1)?.at ?? startedAt;
+    const findLastObservation = () => readOutputs(observationsFile).at(-1)?.at ?? startedAt;
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
@@ -101,7 +101,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
       startsOnRedis,
       begun: startedAt,
       ended: now(),
-      observations: readLines(observationsFile),
+      observations: readOutputs(observationsFile),
       disturbances: disturbances,
       inputs: traffic.inputs,
       log: nodeRed.log,

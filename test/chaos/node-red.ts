@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeploymentType, FlowNode } from '../node-red-process';
 import { RestartableNodeRed } from '../restartable-node-red';
-import { createRecorder, now, recorderOf, type Story } from './record';
+import { now, recorderOf, recordOutput, type Story } from './record';
 
 /** Settings that a deploy can change. */
 export interface Setup {
@@ -41,7 +41,7 @@ const filler = 'filler';
 const token = 'token-of-the-test';
 
 /** A Node-RED that tests can kill, suspend, deploy and restart. */
-export class NodeRed {
+export class NodeRed extends RestartableNodeRed {
   readonly setup: Setup;
   /** True if the store is on a separate small disk. Mounting one needs special rights. */
   readonly hasOwnDisk: boolean;
@@ -50,9 +50,9 @@ export class NodeRed {
   readonly endedBy: Story['endedBy'] = [];
   #isEnding = false;
   readonly #surroundings: Surroundings;
-  readonly #nodeRed = new RestartableNodeRed();
 
   constructor(surroundings: Surroundings, setup: Setup) {
+    super();
     this.#surroundings = surroundings;
     this.setup = setup;
     mkdirSync(this.storeFolder);
@@ -60,50 +60,37 @@ export class NodeRed {
   }
 
   get storeFolder(): string {
-    return join(this.#nodeRed.userDir, 'sms-inbox');
-  }
-
-  get url(): string {
-    return this.#nodeRed.url;
+    return join(this.userDir, 'sms-inbox');
   }
 
   get callbackUrl(): string {
     return `${this.url}/callback?token=${token}`;
   }
 
-  get pid(): number {
-    return this.#nodeRed.pid;
-  }
-
-  get log(): string {
-    return this.#nodeRed.log;
-  }
-
-  async start(): Promise<void> {
+  override async start(): Promise<void> {
     const from = now();
-    await this.#nodeRed.start(this.pids.length === 0 ? { flows: this.#flows() } : {});
-    const { pid, exited } = this.#nodeRed;
+    await super.start(this.pids.length === 0 ? { flows: this.#flows() } : {});
+    const { pid, exited } = this;
     void exited.then(({ code, signal }) => {
       if (this.pid === pid && !this.#isEnding) this.endedBy.push({ at: now(), how: `${signal ?? code}` });
     });
     this.pids.push({ pid: this.pid, from, to: Number.POSITIVE_INFINITY, listening: now() });
   }
 
-  async deploy(change: Partial<Setup>, type: DeploymentType): Promise<void> {
+  async change(change: Partial<Setup>, type: DeploymentType): Promise<void> {
     Object.assign(this.setup, change);
-    await this.#nodeRed.deploy(this.#flows(), type);
+    await this.deploy(this.#flows(), type);
   }
 
-  async kill(): Promise<void> {
+  override async kill(): Promise<void> {
     this.#isEnding = true;
-    await this.#nodeRed.kill();
+    await super.kill();
     this.#end();
   }
 
-  /** Stops the process as Ctrl-C does. */
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     this.#isEnding = true;
-    await this.#nodeRed.stop();
+    await super.stop();
     this.#end();
   }
 
@@ -139,7 +126,7 @@ export class NodeRed {
   /** Unmounts the disk and removes the user directory. */
   remove(): void {
     if (this.hasOwnDisk) execFileSync('umount', ['-l', this.storeFolder]);
-    rmSync(this.#nodeRed.userDir, { recursive: true, force: true });
+    rmSync(this.userDir, { recursive: true, force: true });
   }
 
   /** Deletes the store, and waits up to 20 s until the process creates a new one. */
@@ -225,7 +212,7 @@ export class NodeRed {
           wires: outputs.map((output) => [recorderOf(node, output)]),
           ...properties,
         },
-        ...outputs.map((output) => createRecorder(observationsFile, node, output)),
+        ...outputs.map((output) => recordOutput(observationsFile, node, output)),
       ];
     };
     return [
@@ -254,12 +241,12 @@ export class NodeRed {
         outputs: 3,
       }),
       { ...receives, id: 'in', type: 'sms-in', wires: [[recorderOf('in', 1)]] },
-      createRecorder(observationsFile, 'in', 1),
+      recordOutput(observationsFile, 'in', 1),
       { ...receives, ...flow, id: 'asked', type: 'sms-in', wires: [[recorderOf('asked', 1)]] },
-      createRecorder(observationsFile, 'asked', 1, { wires: [['habit']] }),
+      recordOutput(observationsFile, 'asked', 1, { wires: [['habit']] }),
       { ...place, id: 'habit', type: 'function', func: habit, outputs: 1, wires: [['asked']] },
       { ...receives, id: 'status', type: 'sms-status', wires: [[recorderOf('status', 1)]] },
-      createRecorder(observationsFile, 'status', 1),
+      recordOutput(observationsFile, 'status', 1),
       {
         ...receives,
         id: 'callback',
@@ -268,10 +255,10 @@ export class NodeRed {
         credentials: { token },
         wires: [[recorderOf('callback', 1)], [recorderOf('callback', 2)]],
       },
-      createRecorder(observationsFile, 'callback', 1),
-      createRecorder(observationsFile, 'callback', 2),
+      recordOutput(observationsFile, 'callback', 1),
+      recordOutput(observationsFile, 'callback', 2),
       { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [[recorderOf('catch', 0)]] },
-      createRecorder(observationsFile, 'catch', 0),
+      recordOutput(observationsFile, 'catch', 0),
     ];
   }
 }

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
 import type { FlowNode } from '../node-red-process';
+import { createRecorder, readObservations } from '../reliability/recorder';
 
 /** Monotonic time of the machine in ms. It is equal in all processes, so that their records can be compared. */
 export function now(): number {
@@ -34,43 +34,20 @@ export interface Observation {
 }
 
 /** Creates a function node that records the flow messages of `node` at `output`. */
-export function createRecorder(file: string, node: string, output: number, place: Partial<FlowNode> = {}): FlowNode {
-  return {
-    id: recorderOf(node, output),
-    type: 'function',
-    z: 'tab',
-    x: 500,
-    y: 100,
-    func: `const at = Number(process.hrtime.bigint() / 1000n) / 1000;
-const observation = { at, pid: process.pid, node: ${output === 0 ? 'msg.error.source.id' : `'${node}'`}, output: ${output}, payload: msg.payload, topic: msg.topic, inputId: msg.inputId, sms: msg.sms };
-fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify(observation) + '\\n');
-return msg;`,
-    libs: [
-      { var: 'fs', module: 'fs' },
-      { var: 'process', module: 'process' },
-    ],
-    outputs: 1,
-    wires: [[]],
-    ...place,
-  };
+export function recordOutput(file: string, node: string, output: number, place: Partial<FlowNode> = {}): FlowNode {
+  return createRecorder(recorderOf(node, output), file, place);
 }
 
 export function recorderOf(node: string, output: number): string {
   return `record-${node}-${output}`;
 }
 
-/** Reads lines of JSON. Skips incomplete lines, because a kill can interrupt a write. */
-export function readLines<Line>(file: string): Line[] {
-  if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .flatMap((line) => {
-      try {
-        return [JSON.parse(line) as Line];
-      } catch {
-        return [];
-      }
-    });
+/** Returns all observations so far. */
+export function readOutputs(file: string): Observation[] {
+  return readObservations(file).map(({ recorder, error, ...event }) => {
+    const [, node = '', output] = /^record-(.+)-(\d)$/.exec(recorder) ?? [];
+    return { ...event, node: error?.source.id ?? node, output: Number(output) } as Observation;
+  });
 }
 
 /** A fault or change that the test caused in the machine or in Node-RED. */

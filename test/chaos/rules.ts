@@ -15,7 +15,7 @@ export interface Failure {
 }
 
 /** Result of a run. */
-export interface Account {
+export interface RunReport {
   seed: number;
   failures: Failure[];
   counts: Record<string, number>;
@@ -71,38 +71,6 @@ const rules: readonly Rule[] = [
           unmarked.at(-1)?.at ?? 0,
           `delivered twice, but not marked as redelivered: the ${describeEvent(event)}, by poll and by callback: ${times.join(', ')}`,
         ];
-      }
-    },
-  },
-  {
-    name: 'received: redelivered only for a reason',
-    *check(world) {
-      for (const event of world.events) {
-        for (const node of [...polledAt[event.kind], 'callback']) {
-          const observations = world.deliveriesAt(event, node);
-          for (const [index, second] of observations.entries()) {
-            const first = observations[index - 1];
-            if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
-            // A dead process can hold the event too. Another login does not know this until it imports the event.
-            const isSoon = second.at - first.at < claimMs + ackSeconds * 1_000;
-            if (isSoon && world.wasHeldByDeadProcess(event, second.at)) continue;
-            const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
-            // These faults can interrupt a delivery between its two nodes.
-            const isUnsettled =
-              world.findDisturbances(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
-            // The store does not record which nodes acknowledged. If one did not, both nodes receive the message again.
-            const isShared = world
-              .deliveriesAt(event, 'asked')
-              .some((one) => one.sms?.redelivered && Math.abs(one.at - second.at) < 500);
-            if (node === 'in' && isShared && world.findDisturbances(/deploy/, first.at, second.at).length > 0) continue;
-            if (node === 'asked' && (isLate || isUnsettled || isRefusedAtFirst(event))) continue;
-            const secondsLater = ((second.at - first.at) / 1_000).toFixed(1);
-            yield [
-              second.at,
-              `redelivered ${secondsLater} s later without a reason: the ${describeEvent(event)}, at ${node}`,
-            ];
-          }
-        }
       }
     },
   },
@@ -246,7 +214,7 @@ function isRefusedAtFirst({ key }: Event): boolean {
 }
 
 /** Checks every promise against the observations. */
-export function judge(story: Story, service: Pick<Service, 'events' | 'sentMessages'>): Account {
+export function judge(story: Story, service: Pick<Service, 'events' | 'sentMessages'>): RunReport {
   const world = new World(story, service);
   const failures = rules.flatMap((rule) =>
     [...rule.check(world)].map(([at, description]) => ({
@@ -265,7 +233,7 @@ export function judge(story: Story, service: Pick<Service, 'events' | 'sentMessa
       confirmed: story.inputs.filter(({ confirmedAt }) => confirmedAt !== undefined).length,
       sent: service.sentMessages.size,
       superseded: story.observations.filter(({ sms }) => /REPLACED|WITHDRAWN/.test(sms?.error?.code ?? '')).length,
-      happenings: story.disturbances.length,
+      disturbances: story.disturbances.length,
       processes: story.pids.length,
     },
     log: story.log,

@@ -9,20 +9,8 @@ import { now } from './record';
 // The messaging service, written only from the specification of its HTTP interface (§). It shares no code with the
 // simulator or the library, so that it does not share their mistakes.
 
-/** Faulty behaviour of the service for a request. */
-export type Trouble =
-  | 'reset before it is read'
-  | 'reset after it was read'
-  | '401'
-  | '429'
-  | '503'
-  | '500'
-  | 'hang'
-  | 'slow'
-  | 'truncated'
-  | 'garbage';
-
-export const troubles: readonly Trouble[] = [
+/** Faulty behaviours of the service for a request. */
+export const troubles = [
   'reset before it is read',
   'reset after it was read',
   '401',
@@ -33,7 +21,9 @@ export const troubles: readonly Trouble[] = [
   'slow',
   'truncated',
   'garbage',
-];
+] as const;
+
+export type Trouble = (typeof troubles)[number];
 
 export type Endpoint = 'send' | 'in' | 'status';
 
@@ -230,7 +220,7 @@ export class Service {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://service');
     const endpoint = endpoints[url.pathname];
-    const trouble = endpoint && this.#trouble?.endpoints.includes(endpoint) ? this.#trouble.kind : undefined;
+    const trouble = endpoint && this.#troubleOf(endpoint);
     if (trouble === 'reset before it is read') return void request.socket.resetAndDestroy();
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -238,6 +228,10 @@ export class Service {
     if (endpoint === 'send') this.#send(request, response, form, trouble);
     else if (endpoint !== undefined) this.#poll(request, response, form, endpoint, trouble);
     else answer(response, 404, 'text/plain', 'There is nothing here.');
+  }
+
+  #troubleOf(endpoint: Endpoint): Trouble | undefined {
+    return this.#trouble?.endpoints.includes(endpoint) ? this.#trouble.kind : undefined;
   }
 
   /** Checks the authentication: an API key, Basic, or form parameters (§5). */
@@ -323,9 +317,9 @@ export class Service {
       if (this.#unread[poll.endpoint].length === 0) continue;
       clearTimeout(poll.timer);
       this.#waitingPolls = this.#waitingPolls.filter((one) => one !== poll);
-      const { trouble } = { trouble: this.#trouble };
-      const isMet = trouble?.endpoints.includes(poll.endpoint) && breaksAnswers.includes(trouble.kind);
-      this.#answerPoll(poll.response, poll.endpoint, isMet ? trouble?.kind : undefined);
+      const trouble = this.#troubleOf(poll.endpoint);
+      const isMet = trouble !== undefined && breaksAnswers.includes(trouble);
+      this.#answerPoll(poll.response, poll.endpoint, isMet ? trouble : undefined);
     }
   }
 

@@ -9,6 +9,10 @@ export interface Observation {
   sms?: Record<string, unknown> & { error?: { code: string; message: string } };
   error?: { message: string; code?: string; source: { id: string; type: string } };
   status?: { fill?: string; shape?: string; text?: string; source: { id: string; type: string } };
+  /** Id of the function node that recorded the event. */
+  recorder: string;
+  /** Monotonic time of the machine in ms, which is equal in all processes. */
+  at: number;
   /** Id of the process that recorded the event. */
   pid: number;
   [property: string]: unknown;
@@ -29,7 +33,9 @@ export function createRecorder(id: string, file: string, properties: Partial<Flo
     y: 100,
     func: `${before}
       const { req, res, ...rest } = msg;
-      fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify({ ...rest, pid: process.pid }) + '\\n');
+      const at = Number(process.hrtime.bigint() / 1000n) / 1000;
+      const event = { ...rest, recorder: node.id, at, pid: process.pid };
+      fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify(event) + '\\n');
       return msg;`,
     libs: [
       { var: 'fs', module: 'fs' },
