@@ -85,8 +85,8 @@ describe('the message of sms-send', () => {
     });
   });
 
-  for (const value of ['auto', 'gsm']) {
-    it(`refuses the word ${value} as the value of the content type`, async () => {
+  for (const value of ['auto', 'gsm', 'text/plain\r\nX-Smuggled: 1']) {
+    it(`refuses ${JSON.stringify(value)} as the value of the content type`, async () => {
       const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
       await refuses(flow, { value }, 'contentType', /content type is not known/);
     });

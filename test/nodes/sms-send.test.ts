@@ -211,9 +211,10 @@ describe('sms-send', () => {
     }
 
     it('sends every parameter of §2.1 under its name, form encoded once', async () => {
+      const lineBreak = '\r\nX-Smuggled: 1';
       const flow = await start({
-        from: '6421000',
-        messageId: 'id-1',
+        from: `Acme${lineBreak}`,
+        messageId: `id-1${lineBreak}`,
         messageIdType: 'str',
         fragmentationLimit: '3',
         fragmentationLimitType: 'num',
@@ -224,12 +225,12 @@ describe('sms-send', () => {
         callbackStatusUrl: 'https://example.com/s?m={!status}&n={!recipient.msisdn}',
         callbackStatusUrlType: 'str',
       });
-      await send(flow, { payload: 'a+b & c=d ÆØ €\n' });
+      await send(flow, { payload: `a+b & c=d ÆØ €${lineBreak}` });
       assert.deepEqual(sim.requests[0]?.params, {
         to: handset,
-        body: 'a+b & c=d ÆØ €\n',
-        from: '6421000',
-        messageId: 'id-1',
+        body: `a+b & c=d ÆØ €${lineBreak}`,
+        from: `Acme${lineBreak}`,
+        messageId: `id-1${lineBreak}`,
         fragmentationLimit: '3',
         contentType: 'text/plain',
         callbackUrl: 'https://example.com/r?m={!messageId}&b={!body}&x=%20+',
@@ -440,10 +441,12 @@ describe('sms-send', () => {
 
   it('sends by the method and the authentication of the account', async () => {
     const flow = await start({}, [], { method: 'GET', authType: 'form' });
-    await send(flow, { payload: 'ÆØ +&=' });
+    const body = 'ÆØ +&=\r\nX-Smuggled: 1\r\n\r\nGET /smuggled HTTP/1.1';
+    await send(flow, { payload: body });
     const [sent] = sim.requests;
-    const query = { userId: 'demo', password: 'demo-password', to: handset, body: 'ÆØ +&=' };
+    const query = { userId: 'demo', password: 'demo-password', to: handset, body };
     assert.deepEqual([sent?.method, sent?.path, sent?.query], ['GET', '/api/3/sms/out', query]);
+    assert.equal(sim.requests.length, 1);
   });
 
   describe('sms-send (queue and badges)', () => {

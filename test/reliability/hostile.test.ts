@@ -68,11 +68,11 @@ describe('a real Node-RED with hostile input', function () {
     return started;
   }
 
-  const callbackPath = (given = token) => `/callback?token=${encodeURIComponent(given)}`;
+  const callbackPath = (sentToken = token) => `/callback?token=${encodeURIComponent(sentToken)}`;
   const readCallbacks = (what: string) => readObservations(received).filter(({ payload }) => payload === what);
 
-  async function callBack(body: string, url = nodeRed.url): Promise<number> {
-    const response = await fetch(`${url}${callbackPath()}`, { method: 'POST', body });
+  async function callBack(body: string, url = nodeRed.url, headers: Record<string, string> = {}): Promise<number> {
+    const response = await fetch(`${url}${callbackPath()}`, { method: 'POST', headers, body });
     await response.text();
     return response.status;
   }
@@ -121,10 +121,11 @@ describe('a real Node-RED with hostile input', function () {
     const file = join(folder, 'shared.jsonl');
     const shared = await startNodeRed({ flows: createFlows(simulator, file, join(folder, 'shared-observed.jsonl')) });
     try {
+      const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
       for (const name of ['__proto__', '__proto__[polluted]', 'a[__proto__][polluted]', 'constructor[prototype][b]']) {
-        assert.equal(await callBackForm(shared, `${createForm('parsed')}&${name}=polluted`), 200, name);
+        assert.equal(await callBack(`${createForm('parsed')}&${name}=polluted`, shared.url, headers), 200, name);
       }
-      assert.equal(await callBackForm(shared, createForm('afterwards')), 200);
+      assert.equal(await callBack(createForm('afterwards'), shared.url, headers), 200);
       await waitUntil(
         () => readObservations(file).some(({ payload }) => payload === 'afterwards'),
         'the last callback',
@@ -135,44 +136,6 @@ describe('a real Node-RED with hostile input', function () {
       await shared.stop();
     }
   });
-
-  for (const method of ['POST', 'GET'] as const) {
-    it(`smuggles no line break of a message into the ${method} request`, async () => {
-      const before = simulator.requests.length;
-      const smuggled = '\r\nX-Smuggled: 1\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x';
-      const short = '\r\nX-Smuggled: 1';
-      const base = { to: '64215550001', body: 'text' };
-      const sent: Record<string, string>[] = [
-        { ...base, body: `text${smuggled}` },
-        { ...base, from: `Acme${smuggled}` },
-        { ...base, messageId: `id${short}` },
-        { ...base, callbackUrl: 'https://a.example/%0d%0aX-Smuggled:%201' },
-        { ...base, callbackStatusUrl: 'https://a.example/?%0d%0aX-Smuggled:%201' },
-      ];
-      for (const fields of sent) assert.deepEqual(await send(method, fields), { status: 200 });
-      const refused: Record<string, string>[] = [
-        { ...base, callbackUrl: `https://a.example/${smuggled}` },
-        { ...base, callbackUrl: `mailto:a@example.com${smuggled}` },
-        { ...base, callbackStatusUrl: `https://a.example/${short}` },
-        { ...base, contentType: `text/plain${short}` },
-      ];
-      for (const fields of refused) {
-        const { status, error } = await send(method, fields);
-        assert.deepEqual([status, error?.code], [400, 'SMS_INPUT']);
-        assert.ok(Object.keys(fields).includes(error?.field ?? ''));
-      }
-      const requests = simulator.requests.slice(before).filter(({ endpoint }) => endpoint !== 'incoming');
-      assert.deepEqual(
-        requests.map(({ params }) => params),
-        sent.map(({ to, body, ...rest }) => ({ to, body, ...rest })),
-      );
-      assert.deepEqual(new Set(requests.map((request) => request.path)), new Set(['/api/3/sms/out']));
-      assert.deepEqual(new Set(requests.map((request) => request.method)), new Set([method]));
-      for (const { headers } of requests) {
-        assert.ok(!JSON.stringify(headers).toLowerCase().includes('smuggled'), JSON.stringify(headers));
-      }
-    });
-  }
 
   it('raises one SMS_RESPONSE per hostile answer and continues to poll', async () => {
     const attacked: { what: string; sim: Simulator; file: string }[] = [];
@@ -215,26 +178,6 @@ describe('a real Node-RED with hostile input', function () {
     await nodeRed.stop();
     assert.deepEqual(await nodeRed.exited, { code: 0, signal: null });
   });
-
-  async function send(
-    method: 'GET' | 'POST',
-    fields: Record<string, string>,
-  ): Promise<{ status: number; error?: { code: string; field?: string } }> {
-    const response = await fetch(`${nodeRed.url}/send-${method}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(fields),
-    });
-    const { error } = (await response.json()) as { error?: { code: string; field?: string } };
-    return { status: response.status, ...(error ? { error } : undefined) };
-  }
-
-  async function callBackForm({ url }: NodeRedProcess, body: string): Promise<number> {
-    const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
-    const response = await fetch(`${url}${callbackPath()}`, { method: 'POST', headers, body });
-    await response.text();
-    return response.status;
-  }
 });
 
 function createForm(body: string): string {
@@ -242,38 +185,18 @@ function createForm(body: string): string {
   return String(new URLSearchParams({ messageId, from: '64215550001', to: '1', inReplyToId: 'x', body }));
 }
 
-/** Creates a callback node, and two routes (one for each method) that send their input and answer with the outcome. */
+/** Creates a callback node that records its messages. */
 function createFlows(simulator: Simulator, received: string, observed: string): FlowNode[] {
-  const typed = Object.fromEntries(
-    ['to', 'body', 'from', 'messageId', 'contentType', 'callbackUrl', 'callbackStatusUrl'].flatMap((field) => [
-      [field, `payload.${field}`],
-      [`${field}Type`, 'msg'],
-    ]),
-  );
   return [
     { id: 'tab', type: 'tab', label: 'flow' },
     ...createObservers(observed),
     createRecorder('received', received),
-    ...(['POST', 'GET'] as const).flatMap((method): FlowNode[] => [
-      createAccount(simulator, { id: `account-${method}`, method }),
-      { id: `route-${method}`, type: 'http in', ...place, url: `/send-${method}`, method: 'post', wires: [[method]] },
-      { id: method, type: 'sms-send', ...place, account: `account-${method}`, ...typed, wires: [['answer'], []] },
-      { id: `refused-${method}`, type: 'catch', ...place, scope: [method], uncaught: false, wires: [['answer']] },
-    ]),
-    {
-      id: 'answer',
-      type: 'function',
-      ...place,
-      func: 'msg.statusCode = msg.sms.error ? 400 : 200;\nmsg.payload = { error: msg.sms.error };\nreturn msg;',
-      outputs: 1,
-      wires: [['response']],
-    },
-    { id: 'response', type: 'http response', ...place, wires: [] },
+    createAccount(simulator),
     {
       id: 'callback',
       type: 'sms-callback-in',
       ...place,
-      account: 'account-POST',
+      account: 'account',
       path: '/callback',
       credentials: { token },
       wires: [['received'], ['received']],

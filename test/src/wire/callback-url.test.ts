@@ -77,6 +77,7 @@ describe('callback URLs (§6)', () => {
     'https://example.com/\u2028x',
     'mailto:',
     'mailto:nobody',
+    'mailto:a@b.example\r\nBcc: c@d.example',
     'mailto:a@b.example?Subject=a b',
     ...[1, true, [], () => 1, Symbol('x'), 1n],
   ];
