@@ -89,17 +89,10 @@ const findings: readonly Finding[] = [
   ['out', 25, 'the flow message of a reply request was removed while no process ran', 12],
   ['out', 30014738, 'an import moved a reply request before its flow message, and a stop came in between', 12],
   ['out', 30017565, 'a committed record was judged after its identifier had expired', 12],
-  ['out', 41001961, 'a committed record was judged after its identifier had expired, on another schedule', 12],
   [
     'out',
     43001552,
     'a reply that ended a request of the former login reached no receiving node after a failed import',
-    12,
-  ],
-  [
-    'out',
-    43003884,
-    'a reply that ended a request of the former login reached no receiving node, on another schedule',
     12,
   ],
 ];

@@ -38,17 +38,16 @@ interface StoredItem {
 
 /** A server that several processes use as their store. */
 export class Server {
-  readonly world: World;
   readonly copies: Copies;
-  /** Creates the library's error for a commit that conflicts with another process. */
-  readonly createConflict: () => Error;
   /** Data by login. */
   readonly #spaces = new Map<string, Space>();
 
-  constructor(world: World, createConflict: () => Error) {
-    this.world = world;
+  /** @param createConflict creates the library's error for a commit that conflicts with another process */
+  constructor(
+    readonly world: World,
+    readonly createConflict: () => Error,
+  ) {
     this.copies = new Copies(world);
-    this.createConflict = createConflict;
   }
 
   spaceOf(login: string): Space {
@@ -94,12 +93,10 @@ class Space {
   readonly alive = new Map<string, { heartbeat: string; untilMs: number }>();
   readonly world: World;
   readonly copies: Copies;
-  readonly createConflict: () => Error;
 
-  constructor({ world, copies, createConflict }: Server) {
-    this.world = world;
-    this.copies = copies;
-    this.createConflict = createConflict;
+  constructor(readonly server: Server) {
+    this.world = server.world;
+    this.copies = server.copies;
   }
 
   lookUpAll(keys: Iterable<string>): Map<string, Remembered | undefined> {
@@ -306,7 +303,7 @@ class ServerModel extends ModelStore implements Store {
       if (!session || this.#space.heartbeatOf(this.instance) !== session.heartbeat)
         throw failure('the heartbeat has expired');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
-        throw this.#space.createConflict();
+        throw this.#space.server.createConflict();
       }
       const counted = this.#applyCounts(counting);
       for (const [key, value] of [...remember, ...counted]) {
@@ -332,7 +329,7 @@ class ServerModel extends ModelStore implements Store {
       const stored = this.#space.lookUpAll(changes.count.keys());
       return applyCounts(changes, (key) => stored.get(key));
     } catch {
-      throw this.#space.createConflict();
+      throw this.#space.server.createConflict();
     }
   }
 
@@ -388,7 +385,7 @@ class ServerModel extends ModelStore implements Store {
   }
 
   protected override isConflict(error: unknown): boolean {
-    return (error as Error).constructor === this.#space.createConflict().constructor;
+    return (error as Error).constructor === this.#space.server.createConflict().constructor;
   }
 
   #opened(): Session {
