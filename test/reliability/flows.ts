@@ -1,6 +1,6 @@
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { createRecorder } from './recorder';
+import { createRecorder, readObservations } from './recorder';
 
 /** Time limit of a request, in ms. A route without a deployed node never answers. */
 const feedLimitMs = 30_000;
@@ -62,6 +62,20 @@ export function countBodies({ messages }: Simulator): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
   return counts;
+}
+
+/** Outcomes of each message in the flow, by its body, in order. */
+export function readOutcomes(file: string): Map<string, { name: string; redelivered: boolean }[]> {
+  const outcomes = new Map<string, { name: string; redelivered: boolean }[]>();
+  for (const { payload, sms } of readObservations(file)) {
+    const { body } = Object(payload) as { body?: string };
+    const { error, redelivered } = sms ?? {};
+    // An error during an outage is not an outcome.
+    if (body === undefined || (error && 'waiting' in error)) continue;
+    const name = error ? error.code : 'sent';
+    outcomes.set(body, [...(outcomes.get(body) ?? []), { name, redelivered: redelivered === true }]);
+  }
+  return outcomes;
 }
 
 /** Creates a flow that records each received message in a file. */

@@ -9,7 +9,7 @@ import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { until } from '../until';
 import { createAccount } from './flows';
-import { type Delivered, Instance, otherGeneration, RoundRobin, readDeliveries } from './instances';
+import { type Delivered, Instance, otherGeneration, readDeliveries, startBalancer } from './instances';
 import { createRecorder } from './recorder';
 
 const messages = isLong ? 20_000 : 1_500;
@@ -41,7 +41,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     });
     const redis = await RedisServer.start();
     const instances: Instance[] = [];
-    const balancer = await RoundRobin.start(() => instances.map(({ url }) => url));
+    const balancer = await startBalancer(() => instances.map(({ url }) => url));
     try {
       const createFlows = (redisUrl: string) => createChaosFlows(simulator, redisUrl, file);
       for (const generation of [undefined, undefined, otherGeneration()]) {
@@ -141,7 +141,7 @@ describe('several instances on one account and one Redis (store redis)', functio
       assert.ok(byDead.length <= kills, `${byDead.length} polled by instances that were killed`);
     } finally {
       await Promise.all(instances.map((instance) => instance.close()));
-      await balancer.close();
+      balancer.close();
       await simulator.close();
       await redis.stop();
     }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, request, type Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { FlowNode, NodeRedOptions } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
@@ -43,50 +44,30 @@ export class Instance extends RestartableNodeRed {
   }
 }
 
-/** A load balancer that passes each request to the next instance, and answers 502 if that instance is down. */
-export class RoundRobin {
-  readonly #server: Server;
-  #next = 0;
-
-  private constructor(targets: () => readonly string[]) {
-    this.#server = createServer((incoming, outgoing) => {
-      const all = targets();
-      const target = all[this.#next++ % all.length] ?? '';
-      const forwarded = request(
-        `${target}${incoming.url}`,
-        { method: incoming.method, headers: incoming.headers, agent: false },
-        (answer) => {
-          outgoing.writeHead(answer.statusCode ?? 502);
-          answer.pipe(outgoing);
-          answer.on('error', () => outgoing.destroy());
-        },
-      );
-      forwarded.on('error', () => {
-        if (!outgoing.headersSent) outgoing.writeHead(502);
-        outgoing.end();
-      });
-      incoming.pipe(forwarded);
-    });
-  }
-
-  static async start(targets: () => readonly string[]): Promise<RoundRobin> {
-    const proxy = new RoundRobin(targets);
-    proxy.#server.listen(0, '127.0.0.1');
-    await once(proxy.#server, 'listening');
-    return proxy;
-  }
-
-  get url(): string {
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('The balancer does not listen.');
-    return `http://127.0.0.1:${address.port}`;
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
+/** Starts a load balancer that passes each POST to the next instance, and answers 502 if that instance is down. */
+export async function startBalancer(targets: () => readonly string[]): Promise<{ url: string; close(): void }> {
+  let next = 0;
+  const server = createServer(async (request, response) => {
+    const all = targets();
+    const target = all[next++ % all.length] ?? '';
+    const type = request.headers['content-type'] ?? '';
+    try {
+      const body = Buffer.concat(await request.toArray());
+      const init = { method: 'POST', headers: { 'Content-Type': type, Connection: 'close' }, body };
+      const answer = await fetch(`${target}${request.url}`, init);
+      await answer.arrayBuffer();
+      response.writeHead(answer.status).end();
+    } catch {
+      response.writeHead(502).end();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
 /** Returns all recorded deliveries by message id, in order. */

@@ -9,6 +9,7 @@ import { findFreePort } from '../free-port';
 import { requireProgram } from '../installed-program';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';
+import { createAccount } from './flows';
 
 const docs = join(__dirname, '..', '..', 'docs');
 
@@ -51,16 +52,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     const receiving = { type: 'sms-in', z: 'tab', account: 'account', acknowledge: 'flow', inputs: 1, wires: [[]] };
     return [
       { id: 'tab', type: 'tab', label: 'Flow' },
-      {
-        id: 'account',
-        type: 'sms-account',
-        name: 'Main "one"\\',
-        baseUrl: simulator.baseUrl,
-        authType: 'bearer',
-        store: 'memory',
-        pause: 0.2,
-        credentials: { apiKey: simulator.credentials.apiKey },
-      },
+      createAccount(simulator, { name: 'Main "one"\\', store: 'memory', pause: 0.2 }),
       { ...receiving, id: 'gives up', ackTimeout: '0.05', maxAttempts: '1' },
       { ...receiving, id: 'waits', ackTimeout: '600' },
       { id: 'statuses', type: 'sms-status', z: 'tab', account: 'account', wires: [[]] },

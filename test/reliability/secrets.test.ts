@@ -142,9 +142,10 @@ describe('secrets', function () {
     places.set('the log', nodeRed.log);
     places.set('the events of the editor', comms);
     places.set('messages, errors and badges', readFileSync(observed, 'utf8'));
-    for (const file of listFiles(userDir)) places.set(`the file ${file}`, readFileSync(join(userDir, file), 'latin1'));
     for (const file of listFiles(userDir)) {
-      places.set(`the file ${file}, as text`, readFileSync(join(userDir, file), 'utf8'));
+      for (const encoding of ['latin1', 'utf8'] as const) {
+        places.set(`the file ${file}, as ${encoding}`, readFileSync(join(userDir, file), encoding));
+      }
     }
   });
 
@@ -172,7 +173,7 @@ describe('secrets', function () {
     assert.match(nodeRed.log, /\[trace\]/);
     assert.match(nodeRed.log, /\[metric\]/);
     assert.match(nodeRed.log, /\[audit\]/);
-    assert.ok([...places.keys()].some((name) => name.endsWith('flows_cred.json')));
+    assert.ok([...places.keys()].some((name) => name.includes('flows_cred.json')));
     assert.ok([...places.keys()].some((name) => name.includes('sms-inbox')));
     for (const topic of ['status/send-right-basic-GET', '"debug"']) assert.ok(comms.includes(topic), topic);
     assert.doesNotMatch(nodeRed.log, crash);
@@ -231,22 +232,14 @@ describe('secrets', function () {
     accounts.push(
       createAccount('odd-proxy', { baseUrl: 'http://sms.example', allowHttp: true, proxy: 'proxy' }, apiKey),
       createAccount('odd-tls', { baseUrl: baseUrl.replace('http:', 'https:'), tls: 'tls' }, apiKey),
-      createAccount(
-        'odd-redis',
-        { baseUrl: `${baseUrl}/redis`, store: 'redis' },
-        {
-          ...apiKey,
-          redisUrl: `redis://redis-user:${redisPassword}@127.0.0.1:${redisPort}`,
-        },
-      ),
-      createAccount(
-        'odd-url',
-        { baseUrl: `${baseUrl}/url`, store: 'redis' },
-        {
-          ...apiKey,
-          redisUrl: `http://redis-user:${redisPassword}@127.0.0.1:${redisPort}`,
-        },
-      ),
+      ...['redis', 'http'].map((scheme) => {
+        const redisUrl = `${scheme}://redis-user:${redisPassword}@127.0.0.1:${redisPort}`;
+        return createAccount(
+          `odd-${scheme}`,
+          { baseUrl: `${baseUrl}/${scheme}`, store: 'redis' },
+          { ...apiKey, redisUrl },
+        );
+      }),
       createAccount('odd-key', { baseUrl }, { apiKey: `${typedKey} \n` }),
       createAccount('odd-line', { baseUrl }, { apiKey: `${typedKey}\nsecond line` }),
     );
@@ -342,7 +335,7 @@ describe('secrets', function () {
         await waitUntil(() => errorsAt(`${type}-${wrong}`) > 0, `${type}-${wrong} fails`);
       }
     }
-    for (const node of ['send-odd-proxy', 'send-odd-tls', 'in-odd-redis', 'send-odd-url', 'send-odd-line']) {
+    for (const node of ['send-odd-proxy', 'send-odd-tls', 'in-odd-redis', 'send-odd-http', 'send-odd-line']) {
       await waitUntil(() => errorsAt(node) > 0, `${node} fails`);
     }
   }
@@ -362,8 +355,8 @@ describe('secrets', function () {
 
   async function askAdminApi(): Promise<string> {
     const ids = logins.flatMap(({ right, wrong }) => [`account-${right}`, `account-${wrong}`]);
-    ids.push('account-odd-proxy', 'account-odd-tls', 'account-odd-redis', 'account-odd-url');
-    const paths = [
+    ids.push('account-odd-proxy', 'account-odd-tls', 'account-odd-redis', 'account-odd-http');
+    const admin = [
       '/flows',
       '/flow/tab',
       '/nodes',
@@ -372,12 +365,9 @@ describe('secrets', function () {
       '/context/flow/tab',
       '/flows/state',
     ];
-    paths.push(...ids.map((id) => `/credentials/sms-account/${id}`));
-    paths.push(
-      '/credentials/sms-callback-in/callback',
-      '/credentials/http%20proxy/proxy',
-      '/credentials/tls-config/tls',
-    );
+    const others = ['sms-callback-in/callback', 'http%20proxy/proxy', 'tls-config/tls'];
+    const nodes = [...ids.map((id) => `sms-account/${id}`), ...others];
+    const paths = [...admin, ...nodes.map((node) => `/credentials/${node}`)];
     let answers = '';
     const ask = async (path: string, init?: RequestInit) => {
       const response = await fetch(`${nodeRed.url}${path}`, {

@@ -3,19 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { countBodies, createAccount, createFeed, feed } from './flows';
+import { countBodies, createAccount, createFeed, feed, readOutcomes } from './flows';
 import { useMachine } from './machine';
-import { createRecorder, readObservations } from './recorder';
+import { createRecorder } from './recorder';
 
 const kills = isLong ? 300 : 5;
 const texts = isLong ? 10_000 : 250;
 const handset = '64215550001';
-
-/** Outcome of a message in the flow. */
-interface End {
-  name: string;
-  redelivered: boolean;
-}
 
 describe('Node-RED with stored messages under kill -9', function () {
   this.timeout(60_000 + kills * 30_000);
@@ -51,7 +45,7 @@ describe('Node-RED with stored messages under kill -9', function () {
       await nodeRed.kill();
       await nodeRed.start();
       const stored = await readStored(nodeRed.url);
-      const known = [readEnds(observed), countBodies(simulator)];
+      const known = [readOutcomes(observed), countBodies(simulator)];
       for (const body of fed.slice(first)) {
         if (!stored.has(body) && !known.some((bodies) => bodies.has(body))) unstored.add(body);
       }
@@ -61,14 +55,14 @@ describe('Node-RED with stored messages under kill -9', function () {
     const wanted = fed.filter((body) => !unstored.has(body));
     let missing: string[] = [];
     const hasAll = () => {
-      const ends = readEnds(observed);
+      const ends = readOutcomes(observed);
       missing = [...wanted, ...countBodies(simulator).keys()].filter((body) => !ends.has(body));
       return missing.length === 0;
     };
     const what = () => `each message has an outcome; ${missing.length} have none, such as ${missing[0]}`;
     await until(hasAll, what, { limitMs: isLong ? 300_000 : 60_000 });
     await sleep(500);
-    const ends = readEnds(observed);
+    const ends = readOutcomes(observed);
     const counts = countBodies(simulator);
     const twice = [...counts].filter(([, count]) => count > 1);
     const lies = [...ends].filter(([body, all]) => all.some(({ name }) => name === 'sent') !== counts.has(body));
@@ -116,17 +110,4 @@ async function readStored(url: string): Promise<Set<string>> {
     after = page?.next;
   }
   return bodies;
-}
-
-function readEnds(file: string): Map<string, End[]> {
-  const ends = new Map<string, End[]>();
-  for (const { payload, sms } of readObservations(file)) {
-    const { body } = Object(payload) as { body?: string };
-    const { error, redelivered } = sms ?? {};
-    // An error during an outage is not an outcome.
-    if (body === undefined || (error && 'waiting' in error)) continue;
-    const name = error ? error.code : 'sent';
-    ends.set(body, [...(ends.get(body) ?? []), { name, redelivered: redelivered === true }]);
-  }
-  return ends;
 }
