@@ -10,7 +10,7 @@ describe('the form of sms-account', function () {
   this.timeout(90_000);
   useFormEditor();
 
-  it('shows the fields and warnings that belong to its choices', async () => {
+  it('shows the fields and warnings that belong to the chosen options', async () => {
     await openEditor(account(), node('sms-feed'), node('sms-send', { y: 160 }), node('sms-in', { y: 220, d: true }));
     const form = await openAccount();
     const field = (property: string): Locator => form.locator(`#${prefix}-${property}`);
@@ -39,7 +39,7 @@ describe('the form of sms-account', function () {
     await editor.accepts('baseUrl', prefix);
   });
 
-  it('names deployed accounts of the same login, and those whose proxy applies', async () => {
+  it("names deployed accounts with the form's login, and whose proxy applies", async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
     const key = { apiKey: '${SMS_TEST_KEY}' };
@@ -131,7 +131,7 @@ describe('the form of sms-account', function () {
     assert.equal(editor.takeProblems().filter((problem) => problem.includes('sms-account/test')).length, 3);
   });
 
-  it('drops the result of a test if the tested values change', async () => {
+  it('drops the result of a connection test if the tested values change', async () => {
     await openEditor(account(), node('sms-feed'));
     const form = await openAccount();
     const result = form.locator('#sms-account-test-result');
@@ -158,7 +158,7 @@ describe('the form of sms-account', function () {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('has a length limit that applies to the body in sms-send', async () => {
+  it('sets the length limit for the body in sms-send', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');

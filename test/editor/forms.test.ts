@@ -88,7 +88,7 @@ describe('the forms of all nodes', function () {
     });
   }
 
-  it('let the button of a node start a read, but only if it is deployed', async () => {
+  it('start a read by the button of a node only if the node is deployed', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) => node(type, { interval: 0, y: 100 + 100 * index }));
     await openEditor(account(), ...reads);
     for (const { id } of reads) {
@@ -147,7 +147,7 @@ describe('the forms of all nodes', function () {
     assert.equal(JSON.stringify(await nodeRed.readFlows()).includes(created), false);
   });
 
-  it('refuse the path of another callback node, unless it is disabled', async () => {
+  it('refuse the path of another callback node, unless that node is disabled', async () => {
     const hook = (id: string, path: string, changes: Record<string, unknown> = {}): FlowNode =>
       node('sms-callback-in', { id, path, y: 200, ...changes });
     await openEditor(

@@ -38,7 +38,7 @@ describe('The editor in each language', function () {
   this.timeout(120_000);
   useEditor(() => ({ flows }));
 
-  it("speaks the ten languages of Node-RED's own nodes", () => {
+  it("has the ten languages of Node-RED's own nodes", () => {
     assert.deepEqual(languages, ['de', 'en-US', 'es-ES', 'fr', 'ja', 'ko', 'pt-BR', 'ru', 'zh-CN', 'zh-TW']);
   });
 

@@ -39,7 +39,7 @@ describe('the lists of the sidebar tab SMS', function () {
     await entry.waitFor();
   });
 
-  it('asks before an irreversible action, and reports if its entry is gone', async () => {
+  it('asks before an irreversible action, and reports if the entry is gone', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();

@@ -126,7 +126,7 @@ describe('the sidebar tab SMS', function () {
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
-  it('requests one report for all accounts, and shows a failing one first', async () => {
+  it('requests one report for all accounts, and shows a failing account first', async () => {
     const accounts = Array.from({ length: 50 }, (_, index) =>
       account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
     );

@@ -25,7 +25,7 @@ import {
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 
-describe("the conversations on the simulator's page", function () {
+describe("the simulator's page with conversations", function () {
   this.timeout(60_000);
   useSimulatorPage();
 
@@ -123,7 +123,7 @@ describe("the conversations on the simulator's page", function () {
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
   });
 
-  it('shows a lost connection, and catches up after it', async () => {
+  it('shows that the connection is lost, and catches up afterwards', async () => {
     await open();
     await simulator.setOnline(false);
     await page.getByText('Not connected').waitFor();

@@ -17,7 +17,7 @@ import {
   write,
 } from './simulator-page';
 
-describe("the service and the log on the simulator's page", function () {
+describe("the simulator's page with the service and the log", function () {
   this.timeout(60_000);
   useSimulatorPage();
 
@@ -136,7 +136,7 @@ describe("the service and the log on the simulator's page", function () {
     assert.equal(await fault.getByRole('switch').isChecked(), false);
   });
 
-  it('simulates an outage that refuses every connection, and ends it', async () => {
+  it('starts an outage that refuses every connection, and ends the outage', async () => {
     await open({}, '#service');
     const service = simulator.baseUrl;
     await setOutage(true);

@@ -158,7 +158,7 @@ describe('the examples of conversations', function () {
       return code;
     }
 
-    it('logs a visitor in with the code, once', async () => {
+    it('logs a visitor in with the code only once', async () => {
       await deploy();
       const page = await (await fetch(`${nodeRed.url}/sms-login`)).text();
       assert.equal(heading(page), 'Log in');

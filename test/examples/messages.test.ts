@@ -209,7 +209,7 @@ describe('the examples of messages', function () {
       return deploy({ inject: ({ props }) => ({ props: changeTime(JSON.stringify(props)) }) });
     };
 
-    it('reminds a day before, with the time of the appointment', async () => {
+    it('sends a reminder a day before the appointment, with the time', async () => {
       await deployWith(500);
       await press('Appointment');
       await untilShown('reminded');

@@ -137,7 +137,7 @@ describe('npm start', function () {
     for (const one of [port, simulatorPort]) await assert.rejects(fetch(`http://127.0.0.1:${one}/`));
   });
 
-  it('keeps changed flows, credentials and messages on other ports', async () => {
+  it('keeps changed flows, credentials and messages if its ports change', async () => {
     const first = await start().ready();
     await press('Send a message');
     await untilSent('6421555001: Hello from Node-RED');

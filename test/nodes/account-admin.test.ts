@@ -294,7 +294,7 @@ describe('the admin routes of accounts', () => {
     assert.equal((await ask('opening/entries?state=kept')).status, 200);
   });
 
-  it('accept only JSON, which protects against other sites', async () => {
+  it('accept only JSON, which protects against requests of other sites', async () => {
     await RunningFlow.start([account(sim)]);
     const paths = ['entries/none', 'entries', 'optouts', 'former'].map((path) => `account/${path}`);
     for (const path of ['test', 'same', ...paths]) {

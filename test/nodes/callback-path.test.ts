@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { encodePath, normalisePath, parsePath } from '../../nodes/runtime/callback-path';
 
-describe('callback path', () => {
+describe('a callback path', () => {
   it('has one leading slash for any number of slashes', () => {
     for (const path of ['sms/callback', '/sms/callback', ' //sms/callback ']) {
       assert.equal(parsePath(path), '/sms/callback');

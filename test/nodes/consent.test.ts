@@ -56,7 +56,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('ignores the list while optOut is off, and uses it again when it is on', async () => {
+  it('applies its list of opted-out numbers only while optOut is on', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP');
     await flow.deploy(nodes({ optOut: false }, receiver));
@@ -85,7 +85,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('raises the first reason if all recipients are refused, and counts none', async () => {
+  it('raises the reason it checks first if it refuses all, and counts none', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);
@@ -116,7 +116,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'number not allowed' });
   });
 
-  it('checks a stored message when it leaves', async () => {
+  it('checks a stored message again when the message leaves', async () => {
     sim.fault('send', { status: 503 });
     const flow = await RunningFlow.start(nodes({ optOut: true, send: { keep: true } }, receiver));
     flow.send('send', { topic: [one, two], payload: 'news' });
@@ -141,7 +141,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('lists the numbers in its admin route, and accepts changes', async () => {
+  it('lists opted-out numbers in its admin route, and accepts changes', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP', two);
     const route = '/sms-account/account/optouts';
@@ -193,7 +193,7 @@ describe('an account with opt-out and prefixes', () => {
   });
 
   for (const store of ['memory', 'disk']) {
-    it(`shows and changes the list in a ${store} store that no node uses`, async () => {
+    it(`shows and changes the opt-out list in a ${store} store that no node uses`, async () => {
       const userDir = createUserDir();
       const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
       const route = '/sms-account/account/optouts';
@@ -246,10 +246,10 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual(body.polls, []);
   });
 
-  describe('opt-out and prefixes of several account nodes of one login', () => {
+  describe('with several account nodes of one login', () => {
     const second = (settings: Record<string, unknown>) => account(sim, { id: 'second', ...settings });
 
-    it('apply to all nodes if one node enables them, with the words of all', async () => {
+    it('applies opt-out to all nodes if one enables it, with the words of all', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sender({ account: 'second' })),
         second({ optOut: true, optOutWords: 'weg', optInWords: 'zurück' }),
@@ -264,7 +264,7 @@ describe('an account with opt-out and prefixes', () => {
       assert.equal((await say(flow, 'zurück', one))?.sms?.optOut, 'in');
     });
 
-    it('allow each message only the prefixes of the account of its sender', async () => {
+    it('allows each message only the prefixes of the account of its sender', async () => {
       const flow = await RunningFlow.start([...nodes({ prefixes: '61' }, sender({ account: 'second' })), second({})]);
       await send(flow, one, 'hello', 'other');
       await send(flow, one);

@@ -114,7 +114,7 @@ describe('a node during a deploy', () => {
   });
 });
 
-describe('FlowSender', () => {
+describe('the FlowSender of a node', () => {
   /** The parts of Node-RED that the sender uses: active nodes by id, and their received messages. */
   class Stage {
     readonly events = new EventEmitter();
@@ -174,7 +174,7 @@ describe('FlowSender', () => {
     assert.deepEqual(stage.received, [['a', 1]]);
   });
 
-  it('does not report a delivery if its own node stopped, in either order', async () => {
+  it('reports no delivery if its node and the next node stop, in any order', async () => {
     for (const ids of [
       ['a', 'node'],
       ['node', 'a'],
@@ -222,7 +222,7 @@ describe('FlowSender', () => {
     assert.deepEqual(stage.received, []);
   });
 
-  it('keeps the order of waiting messages and of one that follows them', async () => {
+  it('keeps the order of waiting messages and a message that follows them', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     stage.stop('a');

@@ -84,10 +84,10 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 2);
   });
 
-  describe('several account nodes of one login', () => {
+  describe('with several account nodes of one login', () => {
     const second = (limits: Record<string, unknown>) => account(sim, { id: 'second', ...limits });
 
-    it('apply all limits to each message, and name the limit and its end', async () => {
+    it('apply together to each message, and name the limit and its end', async () => {
       const flow = await RunningFlow.start([
         ...nodes({ perHandset: '3', perHandsetMinutes: '600' }, sender({ account: 'second' })),
         second({ perHandset: '2', perHandsetMinutes: '30' }),

@@ -62,7 +62,7 @@ function measure(change: Partial<AccountState> = {}, more: Partial<MeasuredAccou
       .map(({ value }) => value);
 }
 
-describe('metrics', () => {
+describe('the metrics of accounts', () => {
   it('export every count as a counter', () => {
     const read = measure();
     const counters = [...parseMetrics(formatMetrics([])).types].filter(([, type]) => type === 'counter');

@@ -21,7 +21,7 @@ describe('an unexpected error', () => {
     ['sms-in', 'pollIncoming', false],
     ['sms-feed', 'readFeed', true],
   ] as const) {
-    it(`raises SMS_SERVICE at ${type}, and logs its place without its message`, async () => {
+    it(`raises SMS_SERVICE at ${type}, and logs the code line but no message`, async () => {
       failWith(method, new RangeError(`a mistake with ${secret}\n    at ${secret} (x:1:1)`));
       const flow = await RunningFlow.start([
         account(sim),

@@ -34,7 +34,7 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
 }
 
 describe('the outputs of sms-send', () => {
-  it('copy the input per failed recipient, without the list of all recipients', () => {
+  it('copy the input for each failed recipient, without the recipient list', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     const message = {

@@ -69,7 +69,7 @@ describe('sms-account', () => {
   });
 
   describe('Test connection', () => {
-    it('shows the account with saved credentials, by a feed of size 1', async () => {
+    it('shows the account by a feed request of size 1, with saved credentials', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       sim.receive({ from: handset, to: '642100000001', body: 'unread' });
       for (const apiKey of [undefined, '__PWRD__']) {
@@ -105,7 +105,7 @@ describe('sms-account', () => {
       );
     });
 
-    it('sends a saved credential only to its own scheme, host and port', async () => {
+    it('sends a saved credential only to the saved scheme, host and port', async () => {
       const other = await startService();
       const flow = await RunningFlow.start([
         account(sim, { credentials: { apiKey: 'key', userId: 'u', password: secret } }),
@@ -142,7 +142,7 @@ describe('sms-account', () => {
       assert.deepEqual(sim.requests, []);
     });
 
-    describe('Test connection of an account in a subflow', () => {
+    describe('of an account in a subflow', () => {
       const nodes = [coreNode('common/91-global-config')];
 
       function start(env: Record<string, unknown>[], credentials: Record<string, string> = {}): Promise<RunningFlow> {
@@ -165,7 +165,7 @@ describe('sms-account', () => {
       }
 
       for (const type of ['str', 'env', 'cred']) {
-        it(`uses the value of its variable in the subflow, of type ${type}`, async () => {
+        it(`uses the subflow's variable of type ${type}`, async () => {
           const { baseUrl, credentials } = sim;
           const env = [
             { name: 'URL', type: 'str', value: baseUrl },
@@ -177,7 +177,7 @@ describe('sms-account', () => {
         });
       }
 
-      it('uses a global variable that the subflow does not have', async () => {
+      it('uses a global variable if the subflow has no such variable', async () => {
         const flow = await start([{ name: 'KEY', type: 'str', value: 'the-key' }]);
         assert.equal((await flow.testConnection(form(sim, { apiKey: variable('EVERYWHERE') }))).ok, true);
       });
@@ -187,7 +187,7 @@ describe('sms-account', () => {
         ['json', '{'],
         ['jsonata', '"the-key"'],
       ] as const) {
-        it(`names the subflow if it has no value, of type ${type}: ${value}`, async () => {
+        it(`refuses an unusable ${type} variable of the subflow: ${JSON.stringify(value)}`, async () => {
           const flow = await start([{ name: 'KEY', type, value }]);
           const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
           assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY of the subflow/);
@@ -196,7 +196,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('uses the variables of the flow of the account', async () => {
+    it("uses the variables of the account's flow", async () => {
       const env = [{ name: 'KEY', type: 'str', value: sim.credentials.apiKey }];
       const flow = await RunningFlow.start([{ id: 'tab', type: 'tab', label: '', env }, account(sim, { z: 'tab' })]);
       assert.equal((await flow.testConnection(form(sim, { apiKey: variable('KEY') }))).ok, true);
@@ -246,7 +246,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('SMS_CONFIG', () => {
+  describe('the error SMS_CONFIG', () => {
     const bad: Record<string, Record<string, unknown>> = {
       'no base URL': { baseUrl: '' },
       'plain http to another host': { baseUrl: 'http://sms.example.com' },
@@ -357,7 +357,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('sms-account with baseUrl and allowHttp', () => {
+  describe('with baseUrl and allowHttp', () => {
     it('allows plain http to another host if allowHttp is set', async () => {
       const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
       const flow = await RunningFlow.start(sendNode(sim, { retries: 0 }, properties));
@@ -386,7 +386,7 @@ describe('sms-account', () => {
     ['Redis URL', { store: 'redis', credentials: { apiKey: secret, redisUrl: variable('SMS_TEST_ABSENT') } }],
     ['base URL', { baseUrl: variable('SMS_TEST_ABSENT') }],
   ] as const) {
-    it(`raises SMS_CONFIG if the environment variable of its ${what} is not set`, async () => {
+    it(`raises SMS_CONFIG if the variable of its ${what} is not set`, async () => {
       const flow = await RunningFlow.start(sendNode(sim, {}, properties));
       const error = await outcome(flow);
       assert.equal(error?.code, 'SMS_CONFIG');
@@ -428,7 +428,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('raises SMS_CONFIG without its value if it is an object', async () => {
+    it('raises SMS_CONFIG if it is an object, and does not show the object', async () => {
       const flow = await RunningFlow.start(
         inFlow('json', JSON.stringify({ hidden: secret }), { credentials: { apiKey: variable('VALUE') } }),
       );
@@ -440,7 +440,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('sms-account with tls', () => {
+  describe('with tls', () => {
     const tls = (properties: Record<string, unknown>): FlowNode => {
       const noFiles = { cert: '', key: '', ca: '' };
       return { id: 'tls', type: 'tls-config', ...noFiles, verifyservercert: true, ...properties };
@@ -512,7 +512,7 @@ describe('sms-account', () => {
     }
   });
 
-  describe('sms-account with a proxy', () => {
+  describe('with a proxy', () => {
     const closing = new Closing();
     afterEach(() => closing.run());
 
@@ -548,7 +548,7 @@ describe('sms-account', () => {
     }
   });
 
-  describe('sms-account with two nodes of one login', () => {
+  describe('with two nodes of one login', () => {
     it('polls once for two account nodes, and delivers messages to both', async () => {
       const most = countMost(sim, 'incoming');
       const flow = await RunningFlow.start([
@@ -580,7 +580,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('sms-account with parallelPolls and pause', () => {
+  describe('with parallelPolls and pause', () => {
     for (const parallelPolls of [1, 4]) {
       it(`has at most ${parallelPolls} polls in flight with parallelPolls ${parallelPolls}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });

@@ -173,7 +173,7 @@ describe('sms-ask', () => {
     }
   });
 
-  it('marks the reply for sms-in, whose filter notAwaited leaves it out', async () => {
+  it('marks the reply, so that sms-in with filter notAwaited ignores it', async () => {
     const receivers = [
       smsNode('in', { id: 'all', wires: [['all sink']] }),
       smsNode('in', { id: 'rest', filter: 'notAwaited', wires: [['rest sink']] }),
@@ -211,7 +211,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('sends the answer with the input itself after a redeploy on disk', async () => {
+  it('sends the answer with the input itself after a redeploy (store disk)', async () => {
     const userDir = createUserDir();
     const onDisk = (name: string) => nodes({}, { store: 'disk', name });
     const flow = await RunningFlow.start(onDisk('before'), { settings: { userDir } });

@@ -80,7 +80,7 @@ describe('sms-callback-in', () => {
     return { flow, url: `${await flow.serve()}/sms/callback` };
   }
 
-  describe('token', () => {
+  describe('the token', () => {
     const token = 'a secret+/=&ä';
     const withToken = { credentials: { token } };
 
@@ -102,7 +102,7 @@ describe('sms-callback-in', () => {
       ['not set', undefined],
       ['blank', ' '],
     ] as const) {
-      it(`answers 503 with the reason if its variable is ${what}`, async () => {
+      it(`causes 503 with the reason if its variable is ${what}`, async () => {
         const token = variable('SMS_TEST_TOKEN');
         if (value !== undefined) setVariables({ SMS_TEST_TOKEN: value });
         const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' });
@@ -160,7 +160,7 @@ describe('sms-callback-in', () => {
     await flow.messages('replies', 1);
   });
 
-  describe('a body', () => {
+  describe('the body of a request', () => {
     const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
 
     it('gets 200 if it has exactly 256 KiB', async () => {

@@ -128,7 +128,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('sms-feed with the properties messages and size (§4.5, §8)', () => {
+  describe('with the properties messages and size (§4.5, §8)', () => {
     for (const [properties, params] of [
       [{ messages: 'all' }, { size: '8' }],
       [{ messages: 'out' }, { size: '8', type: 'out' }],
@@ -158,7 +158,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('sms-feed when a read fails', () => {
+  describe('when a read fails', () => {
     for (const [fault, code] of [
       [{ status: 401 }, 'SMS_UNAUTHORIZED'],
       [{ status: 204 }, 'SMS_SERVICE'],
@@ -192,7 +192,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('sms-feed with an interval', () => {
+  describe('with an interval', () => {
     for (const interval of ['0', '']) {
       it(`reads only on input if the interval is ${interval || 'blank'}`, async () => {
         const flow = await start({ interval });

@@ -65,7 +65,7 @@ describe('sms-in', () => {
       ['replies', ['reply', 'end reply']],
       ['new', ['new', 'end']],
     ] as const) {
-      it(`sends ${expected.join(', ')} with filter ${filter}`, async () => {
+      it(`sends the messages ${expected.join(', ')} with filter ${filter}`, async () => {
         const flow = await start({ filter });
         receive('new');
         sim.reply({ from: handset, body: 'reply' });
@@ -148,7 +148,7 @@ describe('sms-in', () => {
     });
   });
 
-  it('delivers once in every instance of a subflow, over redeploys', async () => {
+  it('delivers a message once in every instance of a subflow, over redeploys', async () => {
     const nodes = (name: string): FlowNode[] => [
       account(sim),
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [{ x: 1, y: 1, wires: [{ id: 'in', port: 0 }] }] },
@@ -199,7 +199,7 @@ describe('sms-in', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
-    it('redelivers after ackTimeout, up to maxAttempts', async () => {
+    it('redelivers a message after ackTimeout, up to maxAttempts deliveries', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '3' });
       receive('a');
       const [caught] = await flow.messages('caught', 1);
@@ -218,7 +218,7 @@ describe('sms-in', () => {
       assert.equal(flow.payloads('got').filter((payload) => payload === 'a').length, 3);
     });
 
-    it('ends a message by an outcome of sms-send, and redelivers after its error', async () => {
+    it('acknowledges by an outcome of sms-send, and redelivers after its error', async () => {
       const send = smsNode('send', { keep: true, wires: [['in', 'sent'], []] });
       const flow = await start({ ...byFlow, wires: [['got', 'send']] }, [send, sink('sent')]);
       receive('a');

@@ -129,7 +129,7 @@ describe('sms-outbox', () => {
     });
 
     for (const output of ['each', 'list'] as const) {
-      it(`gives all records of a poll to each input that shares it, with ${output}`, async () => {
+      it(`gives each input of a shared poll all its records, with output ${output}`, async () => {
         await sendElsewhere('1');
         await sendElsewhere('2');
         const flow = await start({ output });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../until';
 import { askNode, handset, RunningFlow, sendNode, sink, smsNode, useService } from './running-flow';
 
-describe('copies of a message that sms-send makes', () => {
+describe('the copies that sms-send makes of a message', () => {
   const sim = useService();
 
   it('share nothing with redelivered messages of sms-in', async () => {
@@ -28,7 +28,7 @@ describe('copies of a message that sms-send makes', () => {
     }
   });
 
-  describe('copies for thousands of failed recipients', () => {
+  describe('for thousands of failed recipients', () => {
     const many = 950;
     const recipients = Array.from({ length: many + 1 }, (_, index) => String(64_210_000_000 + index));
     const toMany = { to: 'recipients', toType: 'msg' };
@@ -38,7 +38,7 @@ describe('copies of a message that sms-send makes', () => {
     const failedOf = (flow: RunningFlow) => flow.received('failed').map(({ topic }) => topic);
 
     for (const keep of [false, true]) {
-      it(`are made a few at a time, of a message that is ${keep ? '' : 'not '}stored`, async () => {
+      it(`are made a few at a time (${keep ? '' : 'not '}stored)`, async () => {
         const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
         const { util } = flow.red;
         const { cloneMessage } = util;

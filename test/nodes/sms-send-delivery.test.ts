@@ -43,7 +43,7 @@ describe('sms-send', () => {
     });
 
     for (const type of ['full', 'nodes'] as const) {
-      it(`end the input itself after a redeploy of type ${type} on disk`, async () => {
+      it(`end the input itself after a redeploy of type ${type} (store disk)`, async () => {
         await sim.setOnline(false);
         const keeping = { keep: true, to: handset, toType: 'str', wires: [['sent', 'answer'], []] };
         const onDisk = (name: string) => [
@@ -162,7 +162,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send (conversations)', () => {
+  describe('in a conversation', () => {
     const receivers = [smsNode('in', { wires: [['in sink']] }), sink('in sink')];
 
     it('adds the remembered value to a reply', async () => {

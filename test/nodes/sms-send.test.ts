@@ -48,7 +48,7 @@ describe('sms-send', () => {
     assert.equal(flow.received('sent').length + flow.received('failed').length, 0);
   }
 
-  describe('sms-send (outputs)', () => {
+  describe('(outputs)', () => {
     it('passes the input through output 1 once, with the record of the send', async () => {
       const flow = await start();
       await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
@@ -141,7 +141,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send (fields and their types)', () => {
+  describe('(fields and their types)', () => {
     it('uses msg.topic and msg.payload by default', async () => {
       const from = '642100000009';
       // A flow from a file can lack types, or have null instead of a name.
@@ -157,7 +157,7 @@ describe('sms-send', () => {
     });
 
     for (const field of ['to', 'once']) {
-      it(`sends nothing if the environment variable of ${field} is not set`, async () => {
+      it(`sends nothing if the environment variable in ${field} is not set`, async () => {
         const absent = variable('SMS_TEST_ABSENT');
         const flow = await start({ [field]: absent, [`${field}Type`]: 'str' });
         await refuses(flow, { topic: handset }, 'SMS_CONFIG');
@@ -184,7 +184,7 @@ describe('sms-send', () => {
       ['flow', 'nothing', undefined],
     ];
     for (const [type, value, expected] of values) {
-      it(`reads ${value} of type ${type}`, async () => {
+      it(`reads the sender from ${value} of type ${type}`, async () => {
         setVariables({ SMS_TEST_SENDER: '642105' });
         const flow = await start({ from: value, fromType: type });
         const context = flow.node('send').context();
@@ -200,7 +200,7 @@ describe('sms-send', () => {
       ['$error("no sender\\n for it.")', /evaluated: no sender for it\. Correct/],
       ['-payload', /evaluated: Cannot negate a non-numeric value: …\. Correct/],
     ] as const) {
-      it(`explains why ${expression} fails, without the content of the input`, async () => {
+      it(`explains why ${expression} fails, without the input`, async () => {
         const flow = await start({ from: expression, fromType: 'jsonata' });
         flow.send('send', { topic: handset, payload: 'private' });
         const [caught] = await flow.messages('caught', 1);
@@ -239,7 +239,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send (body)', () => {
+  describe('(body)', () => {
     it('accepts strings, numbers, booleans, and a Buffer as UTF-8', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
@@ -270,7 +270,7 @@ describe('sms-send', () => {
     assert.deepEqual([sms?.encoding, sms?.parts], ['UCS-2', 1]);
   });
 
-  describe('the messageId of sms-send', () => {
+  describe('the messageId', () => {
     it('is a new UUID for each message with type uuid', async () => {
       const flow = await start({ messageId: '', messageIdType: 'uuid' });
       await send(flow);
@@ -291,7 +291,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('callbackUrl or callbackStatusUrl of sms-send', () => {
+  describe('callbackUrl or callbackStatusUrl', () => {
     const callback: FlowNode = {
       id: 'callback',
       type: 'sms-callback-in',
@@ -373,10 +373,10 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send (errors)', () => {
+  describe('(errors)', () => {
     const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp][] = [
       [
-        'SMS_BAD_REQUEST with the text of the status line',
+        'SMS_BAD_REQUEST with the reason phrase',
         { status: 400, reason: 'Body too long' },
         { code: 'SMS_BAD_REQUEST', statusCode: 400, errorMessage: 'Body too long' },
         /^Body too long$/,
@@ -391,7 +391,7 @@ describe('sms-send', () => {
       ['SMS_UNCERTAIN if no answer comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
     ];
     for (const [what, fault, expected, message] of cases) {
-      it(`raises ${what} once, and sends once`, async () => {
+      it(`sends once, and raises one ${what}`, async () => {
         const flow = await start({}, [], { timeout: '0.3' });
         sim.fault('send', fault);
         await send(flow);
@@ -449,10 +449,10 @@ describe('sms-send', () => {
     assert.equal(sim.requests.length, 1);
   });
 
-  describe('sms-send (queue and badges)', () => {
+  describe('(queue and badges)', () => {
     const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
 
-    it('shows the number of sends in flight, and then sent', async () => {
+    it('shows the number of sends in flight, and then the badge *sent*', async () => {
       sim.fault('send', { delayMs: 30 });
       const flow = await start();
       for (let index = 0; index < 3; index++) flow.send('send', { topic: handset, payload: `${index}` });
@@ -504,7 +504,7 @@ describe('sms-send', () => {
       assert.equal(flow.received('sent').length, 3);
     });
 
-    it('sends 500 messages with one outcome each, and fewer badges', async () => {
+    it('sends 500 messages with one outcome each, and fewer than 500 badges', async () => {
       const flow = await start();
       for (let index = 0; index <= 500; index++) {
         flow.send('send', { topic: index === 250 ? '' : handset, payload: `${index}` });
@@ -522,7 +522,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('sms-send when its node closes', () => {
+  describe('when the node closes', () => {
     it('ends waiting sends with SMS_CLOSED, and completes sends in flight', async () => {
       const flow = await start({}, [], { concurrency: '1' });
       sim.fault('send', { delayMs: 150 });

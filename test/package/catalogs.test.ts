@@ -53,7 +53,7 @@ function readUses(fillTemplate: (template: string) => string) {
   return { keys, beginnings };
 }
 
-describe('English catalog', () => {
+describe('the English catalog', () => {
   const texts = readTexts('en-US');
 
   it('has a short text for every error code', () => {
@@ -135,7 +135,7 @@ for (const language of languages) {
     }
 
     for (const type of types) {
-      it(`explain the same properties in the help of ${type}`, () => {
+      it(`explain the same properties as the English help: ${type}`, () => {
         const file = join(locales, language, `${type}.html`);
         assert.ok(existsSync(file), file);
         const help = readFileSync(file, 'utf8');

@@ -92,7 +92,7 @@ describe('the containers', function () {
     await redis.stop();
   });
 
-  it('run a healthy Node-RED with flows of the volume, secrets of variables', async () => {
+  it('run a healthy Node-RED with flows from a volume, secrets from variables', async () => {
     const secret = 'a long random text';
     const userDir = createLinkedUserDir();
     // Flows that a user deployed in a container earlier.

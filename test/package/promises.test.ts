@@ -51,7 +51,7 @@ describe('test/promises.json', () => {
     assert.deepEqual(faults, []);
   });
 
-  it('has one plantable mistake for each promise of npm test', () => {
+  it('has one mistake to plant for each promise of npm test', () => {
     assert.deepEqual(
       promiseMutants.map(({ name }) => name),
       Object.keys(promises['npm test'] ?? {}),

@@ -29,7 +29,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-describe('a power cut', function () {
+describe('the library after a power cut', function () {
   this.timeout(60_000 + cuts * 10_000);
   const folder = mkdtempSync(join(tmpdir(), 'sms-cuts-'));
   const disks: PoweredDisk[] = [];
@@ -48,7 +48,7 @@ describe('a power cut', function () {
       disks.push(disk);
       return disk;
     };
-    describe(name, () => {
+    describe(`with ${name}`, () => {
       before(function () {
         if (!can) skip(this, 'this user cannot mount ext4');
       });

@@ -8,7 +8,7 @@ import { crash, inject, readCounts, waitForCounts, waitUntil } from './recorder'
 
 const waiting = 5;
 
-describe('a shutdown or a redeploy', function () {
+describe('Node-RED during a shutdown or a redeploy', function () {
   this.timeout(180_000);
   const machine = useMachine({ waitMs: 200 });
 

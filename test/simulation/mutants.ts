@@ -84,7 +84,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         '',
       ],
       'the filter of a node is ignored': ['return !record || (subscriber.wants?.(record) ?? true);', 'return true;'],
-      'attempts of other nodes count for a node that was redeployed': [
+      'a redeployed node counts the attempts of other nodes': [
         'const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
         'const attempt = isNew ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
       ],
@@ -324,7 +324,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'const marked = await marking;',
         'const marked: MessageItem | undefined = judged;',
       ],
-      'an outcome is removed from the store before it enters the flow': [
+      'the store drops an outcome before it enters the flow': [
         'return handler.onOutcome(event);',
         'void repository.delivered(item); return handler.onOutcome(event);',
       ],
@@ -422,7 +422,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'return current && states.includes(current.state) ? current : undefined;',
         'return current;',
       ],
-      'a reset has no effect on a message that leaves and then waits again': [
+      'a reset ignores a message that left and waits again': [
         '        noteWithdrawn(key, context.now, readKey, changes);\n',
         '',
       ],
@@ -462,7 +462,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'keepItem(changes, withoutDue(current, handset));\n  return',
         'return',
       ],
-      'a recipient that the service refused ends at no output': [
+      'a refused recipient reaches no output': [
         'const failed = createRequests(item, keys, to.filter(hasFailed), requests)',
         'const failed = createRequests(item, keys, [], requests)',
       ],

@@ -87,25 +87,25 @@ describe('the library on a virtual clock', function () {
     ['a poll answer is not saved before its commit', 1],
     ['a saved poll answer is removed before its commit', 1],
     ['a restart ignores the stored records', 29],
-    ['attempts of other nodes count for a node that was redeployed', 100],
+    ['a redeployed node counts the attempts of other nodes', 100],
     ['records that were seen before count as new', 2],
     ['a message with an unknown outcome is sent again', 46],
     ['a message leaves before it is marked as leaving', 1],
     ['limits are not checked again when a message leaves', 33],
-    ['an outcome is removed from the store before it enters the flow', 1],
+    ['the store drops an outcome before it enters the flow', 1],
     ['a message is sent to a number that has opted out', 3],
     ['an opt-out word in the last poll has no effect', 244],
     ['an import does not copy the opted-out numbers', 24],
     ['a message leaves before its scheduled time', 3],
     ['quiet hours have no effect', 3],
     ['a newer message does not end the older one', 6],
-    ['a reset has no effect on a message that leaves and then waits again', 94],
+    ['a reset ignores a message that left and waits again', 94],
     ['a reset removes a message without an outcome', 9],
     ['an unclear reply counts as an answer', 3],
     ['each unclear reply makes the node ask again', 3],
-    ['a recipient that the service refused ends at no output', 2],
+    ['a refused recipient reaches no output', 2],
   ] as const) {
-    it(`finds the mutant: ${name}`, async () => {
+    it(`breaks a rule if ${name}`, async () => {
       const mutant = mutants.find((one) => one.name === name);
       assert.ok(mutant);
       const { isCaught, by } = await hunt(mutant, 1_000, seed);

@@ -110,7 +110,7 @@ describe('simulator: the client', () => {
     );
   });
 
-  it('rejects with the message of the simulator', async () => {
+  it('rejects with the error message of the simulator', async () => {
     await assert.rejects(
       client.reply({ from: '021', body: 'x' }),
       /^Error: from must be a number in international format/,

@@ -67,7 +67,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal((await read({ Size: '3' })).entries.length, 8, 'names are case sensitive');
   });
 
-  it('has ids of the service, also in the outbox, with ownRecordIds', async () => {
+  it('has ids that the service makes, also in the outbox, with ownRecordIds', async () => {
     await start({ ownRecordIds: true });
     assert.match((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text, /messageId="mine"/);
     const own = String((await calls.pollOutbox())[0]?.messageId);

@@ -17,7 +17,7 @@ interface Snapshot {
   log: { entries: LogEntry[] };
 }
 
-describe('simulator: the page and its events', () => {
+describe('simulator:', () => {
   useSimulator(() => ({ clock: createManualClock() }));
   const streams: AsyncGenerator[] = [];
   afterEach(async () => {

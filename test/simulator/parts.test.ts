@@ -3,7 +3,7 @@ import { SegmentedMessage } from 'sms-segments-calculator';
 import { countParts, isGsm } from '../../simulator/parts';
 
 describe('simulator: parts', () => {
-  it('are counted as SMS billing does, in both alphabets', () => {
+  it('are counted as for SMS billing, in both alphabets', () => {
     const gsm = [
       'x',
       'x'.repeat(160),

@@ -31,7 +31,7 @@ describe('translateBadge', () => {
     });
   }
 
-  it('leaves words alone that no badge has', () => {
+  it('does not change words that no badge has', () => {
     for (const words of ['/sms/callback', '', 'sent today', '__proto__'])
       assert.equal(
         translateBadge(words, () => 'translated'),

@@ -220,7 +220,7 @@ function refuses({ runtime }: Question<unknown>, value: unknown): boolean {
 
 describe('the rules of the forms', () => {
   for (const [what, question] of Object.entries(questions)) {
-    it(`accept and refuse ${what} like the runtime`, () => {
+    it(`agree with the runtime on ${what}`, () => {
       for (const [value, wrong] of [
         ...question.right.map((value) => [value, false] as const),
         ...question.wrong.map((value) => [value, true] as const),
@@ -269,7 +269,7 @@ describe('the rules of the forms', () => {
     }
   });
 
-  it('check a variable with other text around it as text', () => {
+  it('check a value with a variable and other text as plain text', () => {
     const value = `a${variable('NAME')}b`;
     for (const verdict of [
       checkBaseUrl(`https://e.com/${value}`, false),
