@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** The range is below the ports that operating systems assign automatically. */
+/** First port of the range, which is below the ports that operating systems assign automatically. */
 const first = 12_000;
 const last = 32_000;
 

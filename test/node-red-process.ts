@@ -35,10 +35,10 @@ export interface NodeRedOptions {
   userDir?: string;
   /** Further settings, JSON values only. */
   settings?: Record<string, unknown>;
-  /** Deployed as soon as the admin API answers. */
+  /** Flows to deploy as soon as the admin API answers. */
   flows?: FlowNode[];
   env?: NodeJS.ProcessEnv;
-  /** The Node.js and the `red.js` of another generation than that of this run. */
+  /** Node.js and the `red.js` of a Node-RED of another major version than that of this run. */
   generation?: { node: string; redJs: string };
   /** Port to listen on, for example that of a killed process. By default, a free one. */
   port?: number;

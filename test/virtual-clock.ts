@@ -82,7 +82,7 @@ export class VirtualClock implements Clock {
 
 /** A virtual clock whose turns of the event loop are real. */
 export class TurningClock extends VirtualClock {
-  /** Number of callbacks that ran in a turn of their own. */
+  /** Number of callbacks that ran in a separate turn of the event loop. */
   turns = 0;
 
   override nextTurn(callback: () => void): Timer {

@@ -7,7 +7,7 @@ const minutes = isLong ? 10 : 0.4;
 const runs = isLong ? 12 : 0;
 
 describe('Node-RED under random faults', function () {
-  // After the faults, a run waits some minutes for the last messages.
+  // Adds some minutes, because a run waits for the last messages after the faults.
   this.timeout(minutes * 60_000 + 280_000);
 
   for (const seed of fixedSeeds) {

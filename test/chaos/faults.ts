@@ -13,7 +13,7 @@ export interface Machine {
   nodeRed: NodeRed;
   /** Undefined if no Redis is installed. */
   redis: { server: RedisServer; proxy: TcpProxy } | undefined;
-  /** Maximum time for which a process is suspended. */
+  /** Maximum time for which a process is suspended, in ms. */
   maxStopMs: number;
   random: Random;
   disturbances: Disturbance[];

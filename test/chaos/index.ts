@@ -19,7 +19,7 @@ export interface ChaosOptions {
   log?: (line: string) => void;
 }
 
-/** After the faults, the run ends after this time without an observation: the longest pause of a poll, and a margin. */
+/** Time without an observation that ends the run after the faults: the longest pause of a poll, and a margin. */
 const restLimitMs = 180_000;
 /** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
 const maxRestMs = 900_000;

@@ -8,7 +8,7 @@ const source = join(__dirname, '..', '..', 'src');
 export interface CodePath {
   /** Files with an entered function, in the order of their first entry. */
   files: string[];
-  /** Number of entries into a function of another file than that of the previously entered function. */
+  /** Number of times that the run entered a function in a file other than the previous one. */
   moves: number;
 }
 

@@ -74,7 +74,7 @@ export class Editor {
   /** Errors on the console and uncaught exceptions of the page. */
   readonly #problems: string[] = [];
   #nodeRed: NodeRedProcess | undefined;
-  /** Whether the page has light colours and the language of the browser. */
+  /** Whether the page has light colours and the language of the browser, so that {@link show} can reuse it. */
   #isPlain = false;
   #preferences: { dispose(): Promise<void> } | undefined;
 
@@ -345,7 +345,7 @@ export class Editor {
     return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }
 
-  /** Returns the text of the badge of a node. It appears when the node shows a badge. */
+  /** Returns a locator for the badge of a node. It matches only while the node shows a badge. */
   badge(id: string): Locator {
     return this.page.locator(`[id="${id}"] .red-ui-flow-node-status-label`, { hasText: /\S/ });
   }

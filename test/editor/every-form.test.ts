@@ -141,7 +141,7 @@ describe('a form in the editor', function () {
     assert.doesNotMatch(JSON.stringify(await nodeRed.readFlows()), /demo-password/);
   });
 
-  it('shows the account in the sidebar', async () => {
+  it('belongs to an account that the sidebar shows', async () => {
     await openEditor(account(), node('sms-in'));
     await editor.showSidebar('sms');
     await editor.page.locator('.sms-card[data-sms-account="account"]').waitFor();

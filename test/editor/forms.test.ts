@@ -23,7 +23,7 @@ describe('the forms of all nodes', function () {
   this.timeout(90_000);
   useFormEditor();
 
-  it('choose the account of a new node only if one enabled account is there', async () => {
+  it('choose the account of a new node if exactly one account is usable', async () => {
     await openEditor(account(), account({ id: 'second', name: 'Second' }));
     assert.equal((await editor.node(await editor.drag('sms-in', 300, 100))).valid, false, 'two accounts');
     await openEditor({ id: 'other', type: 'tab', label: 'Other' }, account({ z: 'other' }));
@@ -107,7 +107,7 @@ describe('the forms of all nodes', function () {
     assert.equal(simulator.requests.length, requests);
   });
 
-  it('show the callback URL, create a token and copy the address', async () => {
+  it('show the callback URL, create a token and copy the URL', async () => {
     let form = await openNode(node('sms-callback-in'));
     const address = form.locator('#sms-callback-in-address');
     const copy = form.locator('#sms-callback-in-copy');

@@ -89,7 +89,7 @@ describe('sms-send and sms-ask in the editor', function () {
     assert.equal(await form.locator('#sms-body-text').inputValue(), template);
   });
 
-  it('remember a value and the name of a property separately', async () => {
+  it('keep a value and the property name when the type of a field changes', async () => {
     const form = await openNode(node('sms-send', { keep: true }));
     const [to, expire] = [editor.typed('to'), editor.typed('expire')];
     for (const [type, value] of [
@@ -139,7 +139,7 @@ describe('sms-send and sms-ask in the editor', function () {
     assert.equal(await to.inputValue(), 'sms.from');
   });
 
-  it('are suggested behind a new sms-in', async () => {
+  it('are suggested as the next node after a new sms-in', async () => {
     await openEditor(account());
     const received = await editor.drag('sms-in', 200, 100);
     await editor.page.locator('.red-ui-flow-node-ghost').first().waitFor();

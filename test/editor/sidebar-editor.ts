@@ -59,7 +59,7 @@ export const sending = (): [FlowNode, FlowNode] => [
   },
 ];
 
-/** Returns a node whose flow acknowledges nothing. */
+/** Returns a receiving node whose flow never acknowledges a message. */
 export const receiving = (): FlowNode => ({
   id: 'in',
   type: 'sms-in',

@@ -34,7 +34,7 @@ describe('the lists of the sidebar tab SMS', function () {
     await entry.locator('.sms-link', { hasText: 'Answers' }).waitFor();
     await entry.getByText('Deliver again').click();
     await says(card().getByRole('status'), 'The message was delivered to its flow.');
-    // The flow does not acknowledge it this time either.
+    // The flow does not acknowledge the redelivered message either.
     await says(card().locator('dl').last(), /Unhandled2/);
     await entry.waitFor();
   });

@@ -41,7 +41,7 @@ interface Shown {
   answers?: unknown;
 }
 
-/** Handsets of an example. Each example has other handsets, so that no two flows answer the same handset. */
+/** Handsets of an example. Each example has different handsets, so that no two flows answer the same handset. */
 function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
   const block = `6421555${files.get(name)?.slice(0, 2)}`;
   return { number: `${block}1`, other: `${block}2`, third: `${block}3`, duty: `${block}9` };

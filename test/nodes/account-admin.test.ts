@@ -393,7 +393,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(body.broken.error.code, 'SMS_CONFIG');
   });
 
-  it('keep the first node of an account over its redeploy', async () => {
+  it('list a redeployed node in its former place, and a re-added node last', async () => {
     const second = account(sim, { id: 'second' });
     const flow = await RunningFlow.start([account(sim, { id: 'first' }), second]);
     await flow.deploy([account(sim, { id: 'first', name: 'Renamed' }), second], 'nodes');

@@ -42,7 +42,7 @@ describe('AccountPlaces', () => {
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);
 
-  it('returns the former logins and stores of a node until they are settled', () => {
+  it('returns the former logins and stores of a node until each is forgotten', () => {
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(a)), []);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(b)), [onDisk(a)]);
     const places = new AccountPlaces();
@@ -64,7 +64,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted(), { node: [before, onDisk(b)] });
   });
 
-  it('does not forget a store that the node uses again when its import ends', () => {
+  it('keeps a store that the node uses again if the import of the store ends', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);

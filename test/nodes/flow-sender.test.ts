@@ -8,7 +8,7 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { account, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
-/** Receives the function that ends the close of the node `slow`. Without it, the node closes immediately. */
+/** Receives the function that ends the close of the node `slow`. If undefined, the node closes immediately. */
 let onClose: ((end: () => void) => void) | undefined;
 
 /** A node that closes slowly, like a node that waits for a server. */

@@ -10,7 +10,7 @@ function numbers(count: number): string[] {
   return Array.from({ length: count }, (_, index) => String(64_200_000_000 + index));
 }
 
-/** Starts a Node-RED that counts its copies of messages. */
+/** Creates a fake Node-RED that counts the characters of the messages that it copies. */
 function startCounting() {
   const counts = { copied: 0 };
   const util = {

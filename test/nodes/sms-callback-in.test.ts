@@ -477,7 +477,7 @@ describe('sms-callback-in', () => {
       assert.deepEqual(await sent(texts.length), texts);
     });
 
-    it('decides by the body alone with separate roots', async function () {
+    it('detects the format by the body alone if the roots are separate', async function () {
       this.timeout(60_000);
       const flows = processNodes({ publicUrl: 'http://127.0.0.1:1', credentials: { token: 't&t' } }).map((node) =>
         node.id === 'echo' ? { ...node, callbackNode: 'callback', callbackUrlType: 'node' } : node,

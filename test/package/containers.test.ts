@@ -27,7 +27,7 @@ interface Service {
 const compose = parse(read('compose.yaml')) as { services: { 'node-red': Service; redis: Service } };
 const nodeRedService = compose.services['node-red'];
 
-/** Environment variables of the settings and of the flows on the page. */
+/** Environment variables of the settings and of the flows in docs/deploying.md. */
 const needed = ['CREDENTIAL_SECRET', 'ADMIN_PASSWORD_HASH', 'SMS_BASE_URL', 'SMS_API_KEY'];
 /** Time that Node-RED gives its nodes to close. */
 const nodeCloseSeconds = 15;
@@ -145,7 +145,7 @@ describe('the containers', function () {
   });
 });
 
-/** Hashes a password with the command from the page. */
+/** Hashes a password with the command from docs/deploying.md. */
 async function hashPassword(password: string): Promise<string> {
   const [, words = ''] = /--entrypoint npx \S+ node-red (admin hash-pw)/.exec(page) ?? [];
   const { stdout } = await run('sh', ['-c', `echo '${password}' | "${node}" "${redJs}" ${words}`]);
@@ -155,7 +155,7 @@ async function hashPassword(password: string): Promise<string> {
 /** Returns the notation that Node-RED replaces with an environment variable. */
 const environment = (variable: string) => `\${${variable}}`;
 
-/** Sends a message when the flow starts. The account is configured as on the page. */
+/** Flow that sends a message when it starts. Its account is configured as in docs/deploying.md. */
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab' },
   {

@@ -126,7 +126,7 @@ describe('several instances on one account and one Redis (store redis)', functio
       assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
       const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
       // A killed instance may have polled a message that another instance was delivering from a callback. The
-      // instance that claims this message marks it.
+      // instance that claims this message marks it as redelivered.
       const isPolledByDead = ([first, ...copies]: Delivered[]) =>
         first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
       // The third cut affected all instances. If they refused a callback before it and polled the same message during

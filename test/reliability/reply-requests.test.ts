@@ -14,9 +14,9 @@ import { createRecorder, type Observation, readObservations } from './recorder';
 const questions = isLong ? 10_000 : 240;
 const kills = isLong ? 30 : 3;
 const waitMs = isLong ? 20_000 : 4_000;
-/** Time in which all messages are sent. */
+/** Time in which all messages are sent, in ms. */
 const askingMs = isLong ? kills * 10_000 : 6_000;
-/** An instance claims the items of a dead instance after 60 s, and overdue reply requests wait as long. */
+/** An instance claims the items of a dead instance after 60 s, and overdue reply requests wait for the same time. */
 const endLimitMs = 60_000 + 60_000 + waitMs;
 
 /** Behaviours of recipients. `chaos/traffic.ts` has more, such as late answers. */
@@ -162,7 +162,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     const all = [...ends.values()];
     const unmarkedTwice = all.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
     const both = all.filter((list) => new Set(list.map(({ name }) => name)).size > 1);
-    // A person can reply to a message whose outcome is unknown. The flow gets the error, and the reply as well.
+    // A handset can reply to a message whose outcome is unknown. The flow then gets both the error and the reply.
     const isReplied = (handset: string) =>
       uncertain.has(handset) && ends.get(handset)?.every(({ name }) => name === 'reply');
     const closedRequests = [...ends.keys()].filter((handset) => !accepted.has(handset) && !isReplied(handset));

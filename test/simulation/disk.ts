@@ -109,7 +109,7 @@ class Folder {
   readonly unflushed: (() => void)[] = [];
   /** The process that opened the folder. No other process may use it. */
   owner: object | undefined;
-  /** True after the login of this folder was imported. Nothing is then stored here any longer. */
+  /** True after the login of this folder was imported. After that, nothing is stored here. */
   isAbandoned = false;
   #hadPowerFailure = false;
   #savedCount = 0;

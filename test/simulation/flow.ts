@@ -70,8 +70,8 @@ export class Flow {
   }
 
   /**
-   * Returns whether the node accepted an acknowledgement. If the flow throws, the node did: it accepted the
-   * acknowledgement and sent the next message, for which the flow threw.
+   * Returns whether the node accepted an acknowledgement. An exception from the flow counts as accepted, because the
+   * node then sent the next message, for which the flow threw.
    */
   tolerate(acknowledge: () => boolean): boolean {
     try {
@@ -147,7 +147,8 @@ export class Flow {
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
     const { lifeId, deploymentId } = this.#process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
-    // If a message came twice and the store could not look it up, a node may finish it twice.
+    // A node may finish a message again if the library could not look it up when it came again or under another login,
+    // or if a dead process also has it.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
     // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
     // nodes have finished it.

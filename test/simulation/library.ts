@@ -27,7 +27,7 @@ export interface Surroundings {
   readonly signals: Signals;
 }
 
-/** Listeners of the signals that the library creates. */
+/** Listeners on the `AbortSignal`s that the library creates. A simulation checks that none remain. */
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
 

@@ -65,7 +65,7 @@ export class Input {
   copies = 0;
   /** State of the message that a store wrote last. */
   state: string | undefined;
-  /** True if a store has had the message and has not lost it with all its data. */
+  /** True if a store had the message, and has not lost all its data since then. */
   wasStored = false;
   /** True if no process remains that could report the outcome. */
   isAbandoned = false;
@@ -274,7 +274,7 @@ export class OutgoingModel {
     }
   }
 
-  /** Whether a message might reply to a message without an outcome. The library delays such replies until then. */
+  /** Whether a message might reply to an outgoing message without an outcome. The library delays such a reply. */
   #mayBeHeldBack({ kind, fields }: Message): boolean {
     return (
       kind === 'incoming' &&

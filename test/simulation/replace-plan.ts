@@ -25,7 +25,7 @@ export function addReplacements(plan: Plan, random: Random): Plan {
     events.push({ atMs: soon(), type: 'reset', process, sender, replaceKey });
   }
   if (random.chance(0.6)) events.push({ atMs: random.below(lastMs + 1), ...createOutage(random) });
-  // Adds a store fault, because plans of `out` have none with two instances.
+  // Adds a store fault, because `createPlan` removed the store faults of this plan, which has two instances.
   if (instances > 1 && random.chance(0.3)) {
     const trouble = random.pick(['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const);
     const [process, durationMs] = [random.below(instances), random.pick([50, 1_000, 8_000, 40_000])];

@@ -32,7 +32,7 @@ interface Group {
   twoWaitSinceMs?: number | undefined;
 }
 
-/** A possible violation. `isFault` decides when each cause has an outcome. It gets whether each cause was refused. */
+/** A possible violation. When each cause has an outcome, `isFault` decides by which causes were refused. */
 interface Suspicion {
   rule: string;
   detail: string;

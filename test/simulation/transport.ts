@@ -303,7 +303,7 @@ class Exchange {
     this.#world.say(() => `${this.#name()} fails: ${error.message}`);
     this.#end();
     this.#leaveService();
-    // Before the connection is established, undici has no controller.
+    // Passes null before the connection is established, because undici has no controller yet.
     const controller = this.hasLeft ? this.#controller : (null as unknown as Dispatcher.DispatchController);
     this.#handler.onResponseError?.(controller, error);
   }

@@ -14,7 +14,7 @@ export class Message {
   /** Whether a poll can return the message. */
   readonly isPolled: boolean;
   isRead: boolean;
-  /** Position of the first complete answer with the message among all answers, or undefined before that. */
+  /** Position of the message in the order in which complete answers brought messages. Undefined before that. */
   answerPosition: number | undefined;
   /** Number of processes that died while they had the message. Each may have lost one count of a delivery attempt. */
   deaths = 0;
@@ -37,7 +37,7 @@ export class Message {
   readonly shares = new Map<string, Share>();
   /** Reason why the message may be lost, or redelivered without being marked as redelivered. */
   excuse: string | undefined;
-  /** True if the store has had the message and has not lost it with all its data. */
+  /** True if the store had the message, and has not lost all its data since then. */
   isStored = false;
   /** True if the store has ever had the message. */
   wasEverStored = false;

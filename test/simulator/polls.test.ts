@@ -23,7 +23,7 @@ describe('simulator: polls', () => {
       });
     });
 
-    it('returns the id of the named or last message, default, or none (§9)', async () => {
+    it('has the inReplyToId of the last or named message, default, or none (§9)', async () => {
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });

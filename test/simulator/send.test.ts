@@ -151,7 +151,7 @@ describe('simulator: send', () => {
     assert.equal((await calls.send({ to: handset, body: 'x' })).status, 200);
   });
 
-  it('delivers ? for other characters than GSM 03.38 without UTF-16', async () => {
+  it('delivers ? for each character outside GSM 03.38, unless sent as UTF-16', async () => {
     await calls.send({ to: handset, body: 'Žluťoučký 🚀 Größe [€]' });
     await calls.send({ to: handset, body: '🚀', contentType: 'text/plain; charset=UTF-16' });
     assert.deepEqual(
