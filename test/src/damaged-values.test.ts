@@ -5,7 +5,7 @@ import type { FailingStore } from './store/failing-store';
 
 const handset = '6421555123';
 
-/** Damages every remembered value. */
+/** Replaces every remembered value, but keeps its times. */
 function damage({ disk }: FailingStore, value: string): void {
   for (const [key, text] of disk.remembered) {
     disk.remembered.set(key, formatRemembered({ ...parseRemembered(text), value }));

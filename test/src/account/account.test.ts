@@ -73,7 +73,7 @@ describe('an account', () => {
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
     });
 
-    it('polls only while a node listens, and reports its state to later nodes', async () => {
+    it('polls only while a node listens, and reports the state to later nodes', async () => {
       const one = enter();
       assert.equal(polls(), 0);
       const subscription = subscribe(one, new Listener('a'));
@@ -110,7 +110,7 @@ describe('an account', () => {
     });
 
     describe('when it opens connections', () => {
-      /** Creates connections by name. Records the open ones, and the connections that each request used. */
+      /** Creates connections under names. Records the names of the open ones, and the name for each request. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
         const opener = (name: string) => (options: ConnectionSettings) => {

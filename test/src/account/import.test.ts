@@ -37,7 +37,7 @@ async function fill(store: Store, ids: readonly string[], values: Record<string,
   await store.close();
 }
 
-/** Returns the ids of the items, and the values by key. Leaves out the keys that record imports. */
+/** Returns the ids of the items of a store, and its values by key. Leaves out the keys that record imports. */
 async function read(store: Store): Promise<{ ids: string[]; values: Record<string, string> }> {
   await store.open(passive);
   const ids: string[] = [];
@@ -201,7 +201,7 @@ describe('Imports', () => {
 
   const failing = (message: () => string) => () => Promise.reject(new Error(message()));
 
-  it('imports wanted stores in order, except stores of other deployed nodes', async () => {
+  it('imports stores in order, without those that are used or not wanted', async () => {
     const imported: string[] = [];
     const add = (id: string, changes: Partial<ImportSource> = {}) =>
       former({ id, importInto: async () => void imported.push(id), ...changes });
@@ -352,7 +352,7 @@ describe('an account whose store changes', () => {
     return { storeName, createStore: () => new SharedServer(disk) };
   }
 
-  /** Advances the clock until a condition holds, by 0 ms at a time while a request is in flight. */
+  /** Advances the clock in steps until a condition holds. With 0 ms, no request in flight can time out. */
   function passUntil(stepMs: number, isTrue: () => boolean): Promise<void> {
     return until(async () => {
       if (!isTrue()) await clock.advance(stepMs);

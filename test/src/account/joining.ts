@@ -91,7 +91,7 @@ export function attachSender(membership: JoinedMembership, id = 'send', usesStor
   return Object.assign(handler, { node });
 }
 
-/** Accounts of one process, and a simulator that they use. It undoes everything that a test sets up. */
+/** Accounts of one process, and a simulator that they use. `closing` undoes everything that a test sets up. */
 export class Joining {
   readonly closing = new Closing();
   accounts: Accounts = createAccounts();
@@ -113,7 +113,7 @@ export class Joining {
     return createSettings(this.simulator.baseUrl, { authentication, ...this.defaults(), ...changes });
   }
 
-  /** Joins an account. The test leaves the account before it stops the service, which can then end the poll. */
+  /** Joins an account. `closing` leaves the account before it stops the service, which can then end the poll. */
   enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     const { clock } = changes;
     return this.closing.add(this.accounts.join(this.settings(changes)), (it) =>

@@ -55,7 +55,7 @@ describe('the state of an account', () => {
     assert.deepEqual(membership.entries('kept', { limit: 200 }), { entries: [], total: 0 });
   });
 
-  it('includes when a poll entered its state, and when it last got an answer', async () => {
+  it('includes the time of the last state and of the last answer of a poll', async () => {
     const startedAt = Date.now();
     const membership = enter();
     listen(membership);
@@ -195,7 +195,7 @@ describe('the state of an account', () => {
     return sender;
   }
 
-  it('counts the entries that remain after an action for all of a state', async () => {
+  it('counts the remaining entries after an action on all entries of a state', async () => {
     const membership = enter({ queueLimit: 1_000 });
     await keepWaiting(membership, 401);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
@@ -275,7 +275,7 @@ describe('the state of an account', () => {
     );
   });
 
-  it('opens the store to list entries if no node uses it', async () => {
+  it('opens the store to list entries even if no node uses the store', async () => {
     const first = enter();
     const { send } = attach(first);
     joining.simulator.fault('send', { status: 500 }, 1);
@@ -309,7 +309,7 @@ describe('the state of an account', () => {
 
   it('reports changes of messages, polls, outcomes and the store', async () => {
     let seen: AccountState | undefined;
-    // Reads the state after the change, as the sidebar does.
+    // Reads the state one turn after the change, as the sidebar does.
     const membership: JoinedMembership = enter({
       pauseMs: 60_000,
       onChanged: () => void setImmediate(() => (seen = membership.state())),

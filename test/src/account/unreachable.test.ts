@@ -121,7 +121,7 @@ describe('an account whose service is unreachable', () => {
       return process;
     }
 
-    /** Ways in which the next member attaches its nodes: none, or a different sending node. */
+    /** Nodes that the next member attaches: none, or a sending node that has another id and stores nothing. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
       ['no sending node', () => {}],
       ['only a node that stores nothing', (membership) => attachSender(membership, 'other', false)],

@@ -3,7 +3,7 @@ import { createConsentReader, parseConsentWords } from '../../../src/consent/wor
 
 const builtIn = createConsentReader([parseConsentWords(undefined, undefined)]);
 
-/** @param texts separated by commas */
+/** @param texts bodies of messages, separated by commas */
 function assertWish(wish: 'out' | 'in' | undefined, texts: string): void {
   for (const text of texts.split(',')) assert.equal(builtIn(text), wish, text);
 }

@@ -44,12 +44,12 @@ export class RecordingNode {
     return this.sent.at(-1)?.ackId ?? assert.fail('nothing was sent');
   }
 
-  /** Returns a delivery to the subscription, by default the last one. Returns whether it was unacknowledged. */
+  /** Acknowledges a delivery, by default the last one. Returns whether it was unacknowledged. */
   acknowledge(ackId: string = this.lastAckId): boolean {
     return this.subscription.acknowledge(ackId, false);
   }
 
-  /** Returns a delivery with an error. */
+  /** Acknowledges a delivery with an error, by default the last one. */
   fail(ackId: string = this.lastAckId): boolean {
     return this.subscription.acknowledge(ackId, true);
   }

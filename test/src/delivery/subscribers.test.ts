@@ -109,7 +109,7 @@ describe('Subscribers', () => {
       return bench.inbox.accept({ kind: 'outbox', via: 'poll', records, asker: 'a', context: 'asked' });
     }
 
-    /** Sends each batch in one turn, and records its messages. */
+    /** Attaches a node that takes one turn to send a batch, and records the messages and contexts of the batches. */
     function attach(isList: boolean, onSend = (_batch: OutboxBatch) => true) {
       const sent: string[][] = [];
       const contexts = new Set<unknown>();
@@ -170,7 +170,7 @@ describe('Subscribers', () => {
     }
   });
 
-  it('delivers each entry once to a node redeployed while others receive it', async () => {
+  it('delivers each entry once to a node redeployed during the delivery', async () => {
     fill(2_000);
     const [stays, leaves] = [subscribe('stays'), subscribe('leaves')];
     let returned: RecordingSubscriber | undefined;

@@ -259,7 +259,7 @@ describe('Client', () => {
     const line = 'Blocked [info] all is well [2J 1m a b c';
 
     it('becomes one line in message, and is unchanged in errorMessage', async () => {
-      // XML cannot contain U+001B, not even as a reference.
+      // Removes U+001B, because XML cannot contain it, not even as a reference.
       const inXml = forged.replace('\u001b', '');
       const attribute = [...inXml].map((character) => `&#${character.codePointAt(0)};`).join('');
       for (const status of [200, 400, 403]) {

@@ -183,7 +183,7 @@ describe('connections', () => {
     await until(() => formerSockets.every(({ closed }) => closed));
   });
 
-  it('first try the address family that worked last, and the next after 2.5 s', async () => {
+  it('first try the address family that worked last, and the other after 2.5 s', async () => {
     const service = await startRawService(closing, (_incoming, outgoing) => {
       outgoing.setHeader('Connection', 'close').end('ok');
     });

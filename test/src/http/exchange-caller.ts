@@ -58,7 +58,7 @@ export class Caller {
     return exchange({ ...call, parameters: [['a', '1']], ...rest });
   };
 
-  /** Checks the errors of a send and of a read. */
+  /** Makes a send and a read that both fail, and checks the codes of their errors. */
   readonly failsOnBoth = async (
     baseUrl: string,
     onSend: SmsErrorCode,

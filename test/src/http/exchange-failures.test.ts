@@ -115,7 +115,7 @@ describe('a request that fails or is stopped', () => {
         const answerWhileBlocked = () => {
           outgoing.end('ok');
           setTimeout(expire);
-          // Blocks until the timer is due. The event loop then runs it before the client reads the answer.
+          // Blocks until the timer is due. The event loop then runs the timer before the client reads the answer.
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
         };
         incoming.resume().on('end', () => setImmediate(answerWhileBlocked));

@@ -31,7 +31,7 @@ describe('a proxy', () => {
   const tls = { ca: pair.cert };
   const login = { username: 'pat', password: 'proxy-secret' };
   const authorization = `Basic ${Buffer.from('pat:proxy-secret').toString('base64')}`;
-  /** Sends to a service that no test reaches. */
+  /** Sends a request to a service through a proxy. No test reaches the service. */
   const callBehind = (url: string) => call('https://sms.test', { proxy: { url }, effect: 'send' });
 
   it('forwards http and tunnels https, and keeps its login to itself', async () => {

@@ -49,7 +49,7 @@ describe('createRedactor', () => {
     assert.equal(redact(' geheimnis ', 'Bad geheimnis!'), `Bad ${mark}!`);
   });
 
-  it('replaces tokens, even if one begins with another', () => {
+  it('replaces tokens, even if one token begins with another token', () => {
     const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short', 'it']);
     assert.equal(mask('tokens tokens-of-two short it'), `${mark} ${mark} ${mark} it`);
   });
@@ -71,7 +71,7 @@ describe('createRedactor', () => {
     }
   });
 
-  it('leaves other texts unchanged', () => {
+  it('leaves texts without a secret unchanged', () => {
     for (const text of ['p"w\\ /%41&+=<ö>', 'Bad recipients', '']) assert.equal(redact(password, text), text);
     assert.equal(redact('secret', 'Secrets'), `${mark}s`);
   });

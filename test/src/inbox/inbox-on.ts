@@ -7,7 +7,7 @@ type Options = Omit<Partial<InboxOptions>, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
   Partial<Pick<JournalOptions, 'onStore'>>;
 
-/** Creates an inbox without listeners. It throws the errors that a node throws. */
+/** Creates an inbox without listeners. Throws the errors of its nodes again, so that the test fails. */
 export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 'journal'>): Inbox {
   return new Inbox({
     clock: systemClock,

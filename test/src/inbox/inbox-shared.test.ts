@@ -23,7 +23,7 @@ const timing: RedisTiming = {
 interface InstanceOptions {
   /** Whether each node acknowledges an entry immediately. */
   acknowledges?: boolean;
-  /** Whether the polling node wants no records. */
+  /** Whether a filter of the polling node leaves out all records. */
   hasFilter?: boolean;
   heartbeatMs?: number;
 }

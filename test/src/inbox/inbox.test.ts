@@ -308,7 +308,7 @@ describe('Inbox', () => {
       });
     }
 
-    it('is dropped if it is a reply that no node receives', async () => {
+    it('is dropped if it is a reply and no node receives it', async () => {
       await receive('1');
       settleOutcome();
       await pass();

@@ -62,7 +62,7 @@ describe('the GSM 03.38 alphabet (§2.1 body)', () => {
     }
   });
 
-  it('lists characters outside of it, each once and up to a maximum', () => {
+  it('lists each character outside the alphabet once, up to a maximum', () => {
     assert.deepEqual(charactersOutside('naïve Й, naïve €', 9), ['ï', 'Й']);
     assert.deepEqual(charactersOutside('ok 😀 й', 1), ['😀']);
     assert.deepEqual(charactersOutside('lone \ud83d and 😀', 9), ['\ud83d', '😀']);
@@ -80,7 +80,7 @@ describe('measureText', () => {
     ['71 UTF-16 units', 'й'.repeat(71), 'UCS-2', 71, 2],
     ['a surrogate pair across unit 67', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
     ['a combining mark across unit 67', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
-    ['one character outside among septets', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
+    ['one character outside GSM 03.38', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
   ];
   for (const [title, text, encoding, units, parts] of vectors) {
     it(`counts ${units} units and ${parts} parts for ${title}`, () => {

@@ -48,7 +48,7 @@ describe('the parser of recipients (§2.1 to)', () => {
     ['exponent form without a point', '642E8', 'recipientDecimal'],
     ['exponent form with a +', '6.42E+10', 'recipientPlus'],
     ['a number that spaces split', '+64 21 555 123', 'recipientSplit'],
-    ['a + apart from its number', '+ 64215551234', 'recipientSplit'],
+    ['a + that a space splits from the number', '+ 64215551234', 'recipientSplit'],
     ['a split national number', '(021) 555-123', 'recipientNumber'],
     ['two + in front', '++64215551234', 'recipientPlus'],
     ['a + in the middle', '64+215551234', 'recipientPlus'],

@@ -136,7 +136,7 @@ describe('parseAt', () => {
     }
   });
 
-  it('reads a date without a time as its first moment', () => {
+  it('reads a date without a time as the start of the day', () => {
     assert.equal(read('2026-12-24'), '2026-12-23T11:00:00.000Z');
     assert.equal(read('20261224'), '2026-12-23T11:00:00.000Z');
     // The clock goes from 23:59 to 01:00.

@@ -291,7 +291,7 @@ describe('the search for evidence of an unknown outcome', () => {
       for (const Store of [MemoryStore, FailingStore]) {
         it(`finds evidence later, with ${Store.name}${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
-          // Reads the store before a sending node exists.
+          // Opens the store before a sending node exists.
           side.receive();
           await side.pass(100);
           side.attach('first');

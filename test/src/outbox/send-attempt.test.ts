@@ -71,7 +71,7 @@ describe('a message whose account has limits', () => {
 
       describe('when it is sent again after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
-        /** Sends a message whose first try reaches the limit of its first recipient. */
+        /** Sends a message. Its first try has an unknown outcome, and uses up the limit of the first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
           const limitedSide = createSide({ perHandset: 2 });
           for (const to of [a, ...kept, ...kept]) sendText(limitedSide.node, 'before', { to: [to] });

@@ -7,7 +7,7 @@ import { Endpoint, type EndpointHost, Polls, type Watcher } from '../../../src/p
 import type { PollState } from '../../../src/polling/poll-loop';
 import { VirtualClock } from '../../virtual-clock';
 
-/** Reports to a watcher, in order. */
+/** A watcher that records reports, in order. */
 class Diary implements Watcher {
   readonly lines: string[] = [];
 
@@ -23,7 +23,7 @@ class Diary implements Watcher {
     this.lines.push('recovered');
   }
 
-  /** Reports since the last call. */
+  /** Returns the reports since the last call. */
   read(): string[] {
     return this.lines.splice(0);
   }
@@ -34,7 +34,7 @@ const unreachable = new SmsError('unreachable', { params: { host: 'sms.example.c
 describe('Endpoint', () => {
   let clock: VirtualClock;
   let storeFailure: SmsError | undefined;
-  /** Answer of the service. `undefined`: no unread message. */
+  /** Error with which the service answers. If it is `undefined`, the service has no unread message. */
   let serviceFailure: SmsError | undefined;
   let polls: number;
   let member: Member;

@@ -64,7 +64,7 @@ class Bench {
     await settle();
   }
 
-  /** Simulates answers that are saved but not delivered yet. */
+  /** Answers the oldest polls in flight. The answers are saved, but not delivered yet. */
   async hold(count = 1): Promise<void> {
     for (let index = 0; index < count; index++) {
       const poll = this.#oldest();
@@ -78,7 +78,7 @@ class Bench {
     return this.pending.shift() ?? assert.fail('no poll is in flight');
   }
 
-  /** Delivers the oldest saved answers. */
+  /** Delivers the oldest saved answers, with these outcomes. */
   async handOver(...outcomes: PollOutcome[]): Promise<void> {
     for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
     await settle();
@@ -200,7 +200,7 @@ describe('PollLoop', () => {
       await bench.waits(1_125);
     });
 
-    it('never ends on its own', async () => {
+    it('never ends because of failures', async () => {
       for (let index = 0; index < 500; index++) {
         await bench.fail(index % 3 === 0 ? 'unauthorized' : 'responseUnreadable');
         await clock.advance(300_000);
@@ -263,7 +263,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('stays paused for the same reason when the last poll ends', async () => {
+    it('stays paused, with an unchanged reason, when the last poll ends', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();
@@ -319,7 +319,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 1);
     });
 
-    it('continues if it is started when the last poll ends', async () => {
+    it('continues if it is started at the moment when the last poll ends', async () => {
       bench.loop.stop();
       bench.pending.shift()?.resolve('empty');
       for (let turn = 0; turn < 10; turn++) {
@@ -427,7 +427,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 4);
     });
 
-    it('ends each further poll at its first 204, and pauses the last', async () => {
+    it('ends each further poll at its first 204, and pauses the last poll', async () => {
       await startThree();
       for (const pending of [2, 1, 0]) {
         await bench.answer('empty');

@@ -11,7 +11,7 @@ const isAny = () => true;
 const createReply = (messageId?: string) => incoming(messageId, { body: 'yes', isReply: true, query: { id: '7' } });
 
 describe('a message that a filter leaves out', () => {
-  /** Makes the outcome known for which the message "held back" waits. The message might answer another message. */
+  /** Makes the outcome of a sent message known. Until then, "held back" waits, because it might be a reply. */
   let settleOutcome = () => {};
   const bench = useInbox(() => {
     const outcome = new Promise<void>((resolve) => {
@@ -62,8 +62,8 @@ describe('a message that a filter leaves out', () => {
   });
 
   for (const [how, id] of [
-    ['with another filter', 'in'],
-    ['with another id', 'other'],
+    ['with a different filter', 'in'],
+    ['with a different id', 'other'],
   ] as const) {
     it(`goes to a node ${how} that a deployment adds`, async () => {
       const before = listen(isNew);
@@ -90,7 +90,7 @@ describe('a message that a filter leaves out', () => {
     assert.deepEqual(bodiesOf(before, after, called), [[], [], ['yes']]);
   });
 
-  it('goes to the polling node if the service calls back during its redeploy', async () => {
+  it('goes to the polling node if the service calls back during the redeploy', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await pass();

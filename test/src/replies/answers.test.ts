@@ -96,7 +96,7 @@ describe('a reply request with answers', () => {
     assert.deepEqual(awaitedOf(side), [true]);
   });
 
-  it('does not end with an unclear reply, and names the last one when it ends', async () => {
+  it('stays open after an unclear reply, and ends with the last unclear reply', async () => {
     const { side, node } = await ask();
     for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
     assert.deepEqual(awaitedOf(side), [true, true]);

@@ -6,7 +6,7 @@ import { createError } from '../some-error';
 const hour = 3_600_000;
 const handset = '6421555123';
 
-/** Sends a message and remembers its value. */
+/** Sends a message with a value to remember. */
 async function remember(value: unknown = 1, options: Parameters<typeof sendText>[2] = { messageId: 'q1' }) {
   const receiving = beginReceiving();
   await receiving.side.send(receiving.node, 'Hi', { remember: { value }, ...options });
@@ -50,7 +50,7 @@ describe('the message that a reply or status answers', () => {
     });
   }
 
-  it('is the one with the latest open reply request, if there is one', async () => {
+  it('is the message with the latest open reply request, if any is open', async () => {
     const { side, node } = await remember('request', { waitMs: hour });
     await side.send(node, 'news', { remember: { value: 'news' } }, 1_000);
     for (const expected of [

@@ -152,7 +152,7 @@ describe('reply requests', () => {
       });
     }
 
-    it('leave the reply to another instance if their own instance dies', async () => {
+    it('leave the reply to another instance if their instance dies', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
       const items = store.disk.items.filter(({ part }) => part !== 'outgoing');
       const server = new FailingServer();
@@ -250,7 +250,7 @@ describe('reply requests', () => {
       ['after the error', false, false],
       ['after the error (shared store)', false, true],
     ] as const) {
-      it(`end at markSent by the reply that came ${when}`, async () => {
+      it(`end at markSent with the reply that came ${when}`, async () => {
         const { side, node, markSent, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();

@@ -18,7 +18,7 @@ const [a, b] = ['6421555123', '6421555124'] as const;
 const keep = forever;
 const unavailable = new SmsError('serverError', { statusCode: 503, params: { status: 503 } });
 
-/** Replies to messages that the service has not accepted yet, or never accepts. */
+/** Tests replies to messages that the service has not accepted yet, or never accepts. */
 describe('the account, when it matches replies with messages', () => {
   /** The message that the last received message answers, and whether a reply request waited for it. */
   const lastOf = (side: SendingSide) => {

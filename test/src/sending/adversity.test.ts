@@ -18,7 +18,7 @@ describe('sending, when several events coincide', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('reports a possibly sent message with its error and the searched places', async () => {
+  it('names the error and the searched places if a message may have been sent', async () => {
     const failed = createError('serverError').with({ statusCode: 500 });
     const { store, side, node } = beginSending();
     side.service.script.push({ takes: true, error: failed });

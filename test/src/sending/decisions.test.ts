@@ -61,7 +61,7 @@ describe('a user who decides about a waiting message', () => {
       await side.send(node, 'alarm', { keep, priority: 10 });
       const [, second] = side.outbox.admin.entries('kept', { limit: 2 }).entries;
       assert.equal(await side.outbox.admin.act(second?.id ?? '', 'send'), 'done');
-      // A node that is registered again does not send the message a second time.
+      // Attaches the node again, which must not send the message a second time.
       side.attach();
       answer();
       await side.pass(minuteMs);

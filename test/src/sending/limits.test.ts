@@ -95,7 +95,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.doesNotMatch(JSON.stringify([...store]), /6421555001|office/);
   });
 
-  it('apply together, each for its own window', () => {
+  it('apply together, each limit within its own time window', () => {
     const process = createProcess([
       { perHandset: 3 },
       {},
@@ -169,7 +169,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(process.store.size, 0);
     });
 
-    it('count the messages of machines with other clocks', () => {
+    it('count the messages of machines with different clocks', () => {
       const first = createProcess({ perHandset: 4 });
       const clock = new VirtualClock(first.clock.now() - 3_000);
       const second = createProcess({ perHandset: 4 }, { clock, store: first.store });
@@ -243,7 +243,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     const { clock, take, store } = createProcess({ perDay });
     const sentAt: number[] = [];
     let largest = 0;
-    // Two and a half days of bursts and quiet hours.
+    // Covers two and a half days, in which bursts and pauses alternate.
     for (let second = 0; second < 2.5 * 24 * 3_600; second += 68) {
       clock.stall(68_000);
       if (Math.floor(second / 4_000) % 3 === 0) continue;

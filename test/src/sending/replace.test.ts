@@ -32,7 +32,7 @@ describe('replacing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('replaces a scheduled message by one with a past time, which leaves now', async () => {
+  it('replaces a scheduled message by a message with a past time, sent now', async () => {
     const { side, node } = beginSending();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
     await side.send(node, 'later', at(side.clock.now() + hourMs), 1_000);
@@ -118,7 +118,7 @@ describe('replacing a stored message', () => {
 });
 
 describe('withdrawing a stored message', () => {
-  it('ends it with SMS_WITHDRAWN, also directly after its input', async () => {
+  it('ends the message with SMS_WITHDRAWN, also directly after its input', async () => {
     const { side, node } = createOutage();
     sendText(node, 'one', order);
     const withdrawn = node.node.withdraw(replaceKey);
@@ -133,7 +133,7 @@ describe('withdrawing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('frees its deduplication key for another body', async () => {
+  it('frees the deduplication key for a different body', async () => {
     const { side, node } = createOutage();
     await side.send(node, 'one', { ...order, once: 'a' }, 1_000);
     const withdrawn = node.node.withdraw(replaceKey);
@@ -145,7 +145,7 @@ describe('withdrawing a stored message', () => {
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_WITHDRAWN', 'to 6421555123'], ['two']]);
   });
 
-  it('does nothing if no message waits, or if it has started to leave', async () => {
+  it('does nothing if no message waits, or if the message has begun to leave', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     const none = node.node.withdraw(replaceKey);

@@ -6,7 +6,7 @@ import { beginSending, type SendingSideOptions, sendText } from './sending-side'
 
 type Ending = 'unreachable' | SmsErrorReason | SmsError;
 
-/** Creates an account with a scripted service: tries end one after another with these errors, and later tries succeed. */
+/** Creates an account. Each try fails with the next error of the script, and later tries succeed. */
 function begin(script: readonly Ending[], options: SendingSideOptions = {}) {
   const sending = beginSending({ concurrency: 1, queueLimit: 0, ...options });
   for (const one of script) {
@@ -18,7 +18,7 @@ function begin(script: readonly Ending[], options: SendingSideOptions = {}) {
 
 const retried = { messageId: 'fixed-id', retries: 3 };
 
-/** Sends a message. Returns its ends and the number of tries. */
+/** Sends a message to a scripted service. Returns the outcome and the number of tries. */
 async function run(script: readonly Ending[], options: Partial<SendOptions> = {}) {
   const { side, node } = begin(script);
   await side.send(node, 'hello', { ...retried, ...options }, 600_000);

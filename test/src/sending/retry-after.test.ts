@@ -16,7 +16,7 @@ describe('Retry-After for all stored messages of an account', () => {
 
   const unavailable = (retryAfter?: string) => createError('serverError').with({ statusCode: 503, retryAfter });
 
-  /** Sends one message per turn at the same time. The service answers each after `delayMs`. */
+  /** Sends one message per turn, all at the same time. The service answers each message after its `delayMs`. */
   async function underWay(turns: readonly [delayMs: number, turn: Turn][], options: SendingSideOptions = {}) {
     const { side, node } = beginSending(options);
     for (const [delayMs, turn] of turns) {

@@ -13,7 +13,7 @@ describe('a failure of the store while sending', () => {
 
   beforeEach(() => {
     store = new FailingStore();
-    // The store has data of an earlier process.
+    // Reports data of an earlier process, so that the account opens the store before it sends a message.
     Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     side = new SendingSide({ store });
   });

@@ -23,7 +23,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('refuse a message that cannot be stored, and send nothing', async () => {
+  it('are refused, and not sent, if they cannot be stored', async () => {
     const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit').add('open');
@@ -78,7 +78,7 @@ describe('stored messages', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('report a refused login again after a redeploy, which can change it', async () => {
+  it('report a refused login again after a redeploy', async () => {
     const { side, node } = beginSending();
     side.service.otherwise = { error: createError('unauthorized') };
     await side.send(node, 'hello', { keep }, 1_000);
@@ -111,7 +111,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('name the time in the error SMS_EXPIRED, also in seconds', async () => {
+  it('have their time to live in the error SMS_EXPIRED, also in seconds', async () => {
     for (const [minutes, time] of [
       [0.001, '1 s'],
       [1.1, '66 s'],
@@ -226,7 +226,7 @@ describe('stored messages', () => {
       assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
-    it('expires a message whose time is over', async () => {
+    it('expires a message whose time to live is over', async () => {
       const { side } = await strand({ keep: { expireMs: 60_000 } });
       const { next, back } = await side.crashFor(100_000);
       side.service.otherwise = { takes: true };
@@ -234,7 +234,7 @@ describe('stored messages', () => {
       assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
     });
 
-    /** Crashes after 1 to 3 commits: the message, the mark that it is being sent, and its outcome, in this order. */
+    /** Crashes after the commit of a message (1), of the state that it is being sent (2), or of its outcome (3). */
     async function crashAfter(commits: number) {
       const { store, side, node } = beginSending();
       const commit = store.commit.bind(store);
@@ -285,7 +285,7 @@ describe('stored messages', () => {
     assert.equal(store.disk.entries.size, 0);
   });
 
-  it('raise SMS_UNCERTAIN, and are listed for 7 days', async () => {
+  it('raise SMS_UNCERTAIN if the outcome is unknown, and are listed for 7 days', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { keep, messageId: 'mine' });

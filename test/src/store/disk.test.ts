@@ -20,7 +20,7 @@ import { hasSqlite } from '../../has-sqlite';
 import { Closing } from '../closing';
 import { createItem, events, testDriver } from './driver-suite';
 
-/** Creates the changes of a step that keeps items. */
+/** Creates the changes of a step that stores items. */
 function keep(...items: Item[]) {
   const changes = createChanges();
   for (const item of items) keepItem(changes, item);

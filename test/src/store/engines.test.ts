@@ -22,7 +22,7 @@ function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
   return { name, hasWritten, load: () => Promise.resolve(open) };
 }
 
-/** Returns the same engine, but it cannot be loaded. */
+/** Returns a copy of an engine that cannot be loaded. */
 function without(engine: Engine): Engine {
   return { ...engine, load: () => Promise.resolve(undefined) };
 }
@@ -41,7 +41,7 @@ describe('the database of a folder', () => {
   const isRefused = (reason: string) => (error: unknown) =>
     error instanceof SmsError && error.code === 'SMS_STORE' && error.reason === reason;
 
-  /** Files of a store with one message. */
+  /** Creates the files of a store with one message. */
   async function fillBy(engine: Engine): Promise<void> {
     const store = new DiskStore(folder, [engine]);
     await store.open(events);
@@ -72,7 +72,7 @@ describe('the database of a folder', () => {
     assert.deepEqual(await readdir(folder), []);
   });
 
-  it('fails unchanged if it is from LevelDB, which cannot be loaded', async () => {
+  it('is refused and stays unchanged if it needs LevelDB, which does not load', async () => {
     await fillBy(levelDb);
     const before = await contents();
     await assert.rejects(openBy(without(levelDb), createEngine(sqlite, opened)), isRefused('databaseForeign'));

@@ -15,7 +15,7 @@ describe('receiving with a Redis store', () => {
   const closing = new Closing();
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
   let server: RedisServer;
-  /** Commands of clients other than the test. A script counts as one. */
+  /** Commands of clients other than the test. A script counts as one command. */
   let commands: string[];
   let inbox: Inbox;
   let node: RecordingSubscriber;

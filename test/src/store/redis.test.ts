@@ -19,7 +19,7 @@ import { requireFrom, runScript } from './run-script';
 const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
 const prefix = `sms:{${key}}:`;
-/** A pause of this process on a busy machine is shorter than `aliveMs`. Tests let heartbeats expire instead. */
+/** No pause on a busy machine is as long as `aliveMs`, so no heartbeat expires by accident. Tests delete heartbeats. */
 const timing: RedisTiming = {
   aliveMs: 30_000,
   heartbeatMs: 100,
@@ -27,7 +27,7 @@ const timing: RedisTiming = {
   reservedMs: 1e9,
   commandTimeoutMs: 15_000,
 };
-/** Times of an instance whose heartbeat does not expire, and that sends no further one. */
+/** Times of an instance that sends one heartbeat, which does not expire. */
 const steady = { heartbeatMs: 1e9, aliveMs: 1e9 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
@@ -173,7 +173,7 @@ for (const program of programs) {
       await forgetSigns();
     }
 
-    /** Lets every heartbeat expire. */
+    /** Deletes every heartbeat, as if all had expired. */
     async function forgetSigns(): Promise<void> {
       for (const name of await signs()) await server.client.del(name);
     }
@@ -244,7 +244,7 @@ for (const program of programs) {
 
       it('knows when no more items of a dead instance can appear', async () => {
         const instance = create(steady);
-        // Wants nothing, because its heartbeat could otherwise claim the item first. The other instance has no heartbeat.
+        // Wants no items, because its heartbeat could otherwise claim the item before `instance` does.
         await open({ wants: [] });
         const livingSigns = await signs();
         const { instance: dead, proxy } = await openBehindProxy();

@@ -111,7 +111,7 @@ describe('a callback', () => {
     }
   });
 
-  it('is UTF-8 if it can be, or else decoded by mark, header or declaration', () => {
+  it('is decoded as UTF-8 if possible, else by mark, header or declaration', () => {
     const xml = (encoding: string) =>
       `<?xml version="1.0" encoding="${encoding}"?><inbound-message><recipient msisdn="1"><body>é€</body></recipient></inbound-message>`;
     const latin = (encoding: string) => Buffer.from(xml(encoding).replaceAll('€', '\x80'), 'latin1');

@@ -102,7 +102,7 @@ describe('parseFeed (§2.6)', () => {
     for (const empty of [parseAtomEntry(''), parseItem('')]) assert.deepEqual(empty, { categories: [], fields: {} });
   });
 
-  it('reads other elements of an entry of any shape by local name', () => {
+  it('reads additional elements of an entry, of any shape, by local name', () => {
     assert.deepEqual(
       parseItem(
         '<x:a xmlns:x="u">1</x:a><b c="2" text="3">4</b><d><e>5</e><e>6</e><f><g/></f></d><a>7</a><h> <![CDATA[ 8 ]]> </h>',
@@ -182,7 +182,7 @@ describe('the account details of a feed (§2.6)', () => {
   });
 });
 
-describe('a feed of another server', () => {
+describe('a feed of a server other than the service', () => {
   const date = '2026-11-01T10:00:00Z';
   const iso = '2026-11-01T10:00:00.000Z';
 

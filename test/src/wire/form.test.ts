@@ -21,7 +21,11 @@ describe('parseForm', () => {
     ],
     ['no part of a line break after the form', 'a=1&b=2\r\n', 'a→1 b→2'],
     ['no white space or mark before the form', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
-    ['names that could reach a prototype as any other', '__proto__=1&constructor=2', '__proto__→1 constructor→2'],
+    [
+      'names that could reach a prototype like any other name',
+      '__proto__=1&constructor=2',
+      '__proto__→1 constructor→2',
+    ],
     [
       'values by the charset of the content type',
       Buffer.from('a=%E9+%80&b=é', 'latin1'),
