@@ -482,7 +482,7 @@ describe('Journal', () => {
     });
 
     for (const isReset of [true, false])
-      it(`lack items that ${isReset ? 'the store lost, which are stored again' : 'another process claimed'}`, async () => {
+      it(`lack items that ${isReset ? 'the store lost, but the journal stores them again' : 'another process claimed'}`, async () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });

@@ -276,7 +276,7 @@ describe('an account', () => {
     });
   });
 
-  it('applies the limits of a member until it is removed or redeployed', async () => {
+  it('applies the limits of a member until the member is removed or redeployed', async () => {
     const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
     const node = attachSender(enter({ id: 'first' }));
     const send = async () => {

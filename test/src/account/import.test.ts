@@ -277,7 +277,7 @@ describe('an account that imports two former stores', () => {
   beforeEach(() => joining.start(15_000));
   afterEach(() => joining.closing.run());
 
-  it('joins statuses, closed requests and messages in either order', async () => {
+  it('merges statuses, closed requests and messages, in either import order', async () => {
     const onServer = (disk: FakeDisk) => ({ storeName: 'redis', createStore: () => new FailingServer(disk) });
     const at = Date.now();
     const sent = { at, until: at + weekMs };

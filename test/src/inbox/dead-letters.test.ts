@@ -119,7 +119,7 @@ describe('an unhandled message', () => {
     assert.equal(bench.disk.entries.size, 0);
   });
 
-  it('is kept for 7 days if the clock is set later', async () => {
+  it('is kept for 7 days if the clock is set from 1970 to the true time', async () => {
     bench.clock = new TurningClock(0);
     bench.start();
     await giveUp();

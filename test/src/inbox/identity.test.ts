@@ -222,7 +222,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('for statuses (§2.5, §6.5)', () => {
-    it('recognises a status without identifier by its content', () => {
+    it('recognises a status without messageId by its content', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
       const { id } = identify({ kind: 'status', record: status(blank) });
       assert.equal(identify({ kind: 'status', record: status(blank) }).id, id);
@@ -231,7 +231,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('recognises a status without identifiers by its date only', () => {
+    it('recognises a status without messageId and inReplyToId by its date only', () => {
       for (const nothing of [{ messageId: '' }, { messageId: '', inReplyToId: ' ', statusDate: ' ' }]) {
         assert.deepEqual(identify({ kind: 'status', record: status(nothing) }), { keys: [] });
         const { id } = identify({ kind: 'status', record: status({ ...nothing, statusDate: 'd' }) });

@@ -3,7 +3,7 @@ import { DueTimes } from '../../../src/outbox/due-times';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
-  it('handles due items a few hundred per turn, without removed ones', async () => {
+  it('handles due items a few hundred per turn, without removed items', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock);

@@ -204,7 +204,7 @@ describe('the search for evidence of an unknown outcome', () => {
 
     for (const [what, options, uncertain] of [
       ['', {}, 0],
-      [' that is stored', { keep: forever }, 1],
+      [' with keep', { keep: forever }, 1],
       [' with a deduplication key', { once: 'key' }, 1],
     ] as const) {
       it(`keeps a message${what} in the state "being sent"`, async () => {

@@ -120,7 +120,7 @@ describe('a message whose account has limits', () => {
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
       });
 
-      it('does not count refused recipients, but those with an unknown outcome', async () => {
+      it('counts recipients with an unknown outcome, but no refused recipients', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         service.script.push(
           { failed: [{ msisdn: a, errorCode: 403 }], takes: true },

@@ -89,7 +89,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual([reported, bench.state.unhandled], [['incoming'], 1]);
   });
 
-  it('does not go to a node of another kind', async () => {
+  it('does not go to a node for another kind of record', async () => {
     await receive('one');
     const node = attach('status', 'status');
     await pass();

@@ -62,7 +62,7 @@ describe('the message that a reply or status answers', () => {
     }
   });
 
-  it('is not found by another id, another handset, or too late', async () => {
+  it('is not found by an unknown id or handset, or too late', async () => {
     const { side } = await remember();
     await side.incoming(handset, 'yes', { inReplyToId: 'other' });
     assert.equal(lastSent(side), undefined);

@@ -119,7 +119,7 @@ describe('reply requests', () => {
     assert.deepEqual([answersOf(node), answersOf(nextNode)], [[], ['6421555123: yes']]);
   });
 
-  it('to a contact or group end with any reply with the messageId', async () => {
+  it('end with any reply with the messageId if sent to a contact or group', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
     await side.incoming('6421555777', 'me', { inReplyToId: 'q1' });

@@ -185,7 +185,7 @@ describe('a report', () => {
       assert.deepEqual(back.reports[0]?.flowMessage, JSON.stringify({ payload: 'hello' }));
     });
 
-    it('a restart before it enters the flow, and is marked redelivered', async () => {
+    it('a restart before it enters the flow, and is marked as redelivered', async () => {
       const { side, node } = await begin({ to: [first] });
       node.isFlowing = false;
       await side.status(first, 'RCV', 'm1');

@@ -90,7 +90,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
   });
 
-  it('match the latest request even if the clock is set back', async () => {
+  it('match a reply with the latest request even if the clock is set back', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
     side.clock.set(-hour);

@@ -225,7 +225,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123', 'SMS_LIMIT']);
   });
 
-  it('keep the counts if their number or minutes change', () => {
+  it('keep the counts if the number or the minutes of a limit change', () => {
     const before = createProcess({ perHandset: 1 });
     before.take(['6421555001']);
     const { clock, store } = before;

@@ -59,7 +59,7 @@ describe('SendQueue (perSecond, priority)', () => {
     return { clock, current, queue, starts, add, times: () => starts.map(([, at]) => at) };
   }
 
-  it('spaces messages evenly from the first', async () => {
+  it('spaces messages evenly from the first message on', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 20 });
     const runs = Array.from({ length: 101 }, (_, index) => add(`${index}`));
     await clock.advance(5_000);

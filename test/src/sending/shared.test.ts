@@ -124,7 +124,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
-  it('sends five of a hundred messages of three instances, by a limit', async () => {
+  it('sends 5 of 100 messages of three instances if a limit allows 5', async () => {
     const limits = { perHandset: 5, perHandsetMs: 3_600_000 };
     const nodes = [0, 1, 2].map(() => create({ limits }).attach());
     for (let n = 0; n < 100; n++) sendText(nodes[n % 3] as (typeof nodes)[number], `text ${n}`, n % 2 ? { keep } : {});

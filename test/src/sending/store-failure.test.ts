@@ -24,7 +24,7 @@ describe('a failure of the store while sending', () => {
     await side.pass(10_000);
   };
 
-  it('is reported once by each node, and its end by one of them', async () => {
+  it('is reported once by each node, and the recovery by one node', async () => {
     fail();
     const nodes = [side.attach('a'), side.attach('b')];
     await side.pass(minuteMs);

@@ -180,7 +180,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
-  it('refuse plain messages that wait for their turn when they begin', async () => {
+  it('refuse waiting plain messages when the quiet hours begin', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)], concurrency: 1 });
     const answer = side.service.holdNext();
     await side.pass(hourMs - 1_000);
