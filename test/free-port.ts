@@ -8,7 +8,8 @@ const last = 32_000;
 
 /**
  * Finds a TCP port of loopback without a listener. Reserves it for this process, so that a test can kill and restart a
- * server on it: the process keeps the UDP port of the same number open, which other test processes check.
+ * server on it. To reserve the port, the process opens the UDP port with the same number, which other test processes
+ * check.
  */
 export async function findFreePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

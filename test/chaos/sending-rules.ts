@@ -309,7 +309,7 @@ const leavingMs = 1_500;
 /** Faults that can lose an input on its way to the store. */
 const lossy = /deploy|kill|stop|suspend|disk|redis/;
 
-/** Checks whether an input can have replaced or withdrawn the message of another. Inputs can overtake each other. */
+/** Checks whether an input can have replaced or withdrawn the message of another. A later input can arrive first. */
 function canSupersede(newer: Input, older: Input): boolean {
   if (newer === older || newer.node !== 'replace' || older.node !== 'replace') return false;
   return newer.key === older.key && (newer.confirmedAt ?? Number.POSITIVE_INFINITY) > older.from;
@@ -407,8 +407,8 @@ function describeReport({ payload, sms }: Observation): string {
 }
 
 /**
- * Checks whether the account stores an input until it is sent. A duplicate waits only in memory. Inputs can overtake
- * each other.
+ * Checks whether the account stores an input until it is sent. A duplicate waits only in memory. A later input can
+ * arrive first.
  */
 function isStored({ story }: World, input: Input): boolean {
   const { confirmedAt = Number.POSITIVE_INFINITY } = input;

@@ -169,7 +169,7 @@ describe('the forms of all nodes', function () {
     await editor.complains('path', /already has the path/);
   });
 
-  // Node-RED 4 has no dark theme of its own.
+  // Tests only light colours with Node-RED 4, which has no dark theme.
   for (const theme of nodeRedGeneration < 5 ? (['light'] as const) : (['light', 'dark'] as const)) {
     it(`are accessible in ${theme} colours`, async () => {
       await deployAll();

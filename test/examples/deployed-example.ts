@@ -109,7 +109,10 @@ function listShown(): Shown[] {
   return [...lines].map(([, json = '']) => JSON.parse(json) as Shown);
 }
 
-/** Defines the tests of an example. They get its handsets, and a function that deploys it with changes of its nodes. */
+/**
+ * Defines the tests of an example. The tests get the handsets of the example, and a function that deploys the example
+ * with changed nodes.
+ */
 export function example(
   name: string,
   define: (

@@ -256,7 +256,7 @@ describe('sms-account', () => {
       'a store in the wrong case': { store: 'Redis' },
       'an unknown authentication': { authType: 'digest' },
       'a method in the wrong case': { method: 'get' },
-      'a flag that is no boolean': { dedupe: 'on' },
+      'a flag that is not a boolean': { dedupe: 'on' },
       'a permission that is an object': { allowHttp: { on: true } },
       'a missing TLS configuration': { tls: 'gone' },
       'a proxy of another node type': { proxy: 'send' },
@@ -315,7 +315,7 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is raised by sms-send for a flag that is no boolean', async () => {
+    it('is raised by sms-send for a flag that is not a boolean', async () => {
       const flags = ['yes', '', 'TRUE'];
       const sending = flags.map((keep) => ({ ...send(), id: `keep ${keep}`, keep }));
       const flow = await RunningFlow.start([account(sim), ...sending, sink('sent'), ...catcher()]);

@@ -182,7 +182,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('acknowledge: flow', () => {
+  describe('with acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
     const inbox = (flow: RunningFlow) => (flow.node('account') as UsableAccount).membership.state().inbox;
@@ -408,7 +408,7 @@ describe('sms-callback-in', () => {
     );
   });
 
-  describe('the node in a separate Node-RED process', () => {
+  describe('in a separate Node-RED process', () => {
     let nodeRed: NodeRedProcess;
 
     /** Like {@link nodes}, but for a separate process, in which `echo` sends each received message on. */

@@ -45,7 +45,7 @@ describe('sms-feed', () => {
     assert.equal(requestedParams().length, 2);
   });
 
-  describe('the output (§2.6)', () => {
+  describe('at its output (§2.6)', () => {
     it('sends a list of entries with the account, by default ATOM and size 8', async () => {
       await fill();
       const flow = await start();

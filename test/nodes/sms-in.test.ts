@@ -20,7 +20,7 @@ describe('sms-in', () => {
     return RunningFlow.start([account(sim, of), inNode(properties), sink('got'), ...catcher(), ...more]);
   }
 
-  describe('the incoming record (§2.3)', () => {
+  describe('for an incoming record (§2.3)', () => {
     it('sends payload, topic and record of a new message', async () => {
       const flow = await start();
       const { messageId, messageDate } = sim.receive({ from: handset, to: number, body: 'Grüße + & =\n€' });
@@ -59,7 +59,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('filter', () => {
+  describe('with the property filter', () => {
     for (const [filter, expected] of [
       ['all', ['new', 'reply', 'end', 'end reply']],
       ['replies', ['reply', 'end reply']],
@@ -78,7 +78,7 @@ describe('sms-in', () => {
     }
   });
 
-  describe('the poll loop (§4.2, §7.2, §8)', () => {
+  describe('while polling (§4.2, §7.2, §8)', () => {
     it('delivers a repeated message twice with dedupe off', async () => {
       const flow = await start({}, [], { dedupe: false });
       receive('a');
@@ -110,7 +110,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('a failing poll loop', () => {
+  describe('while polls fail', () => {
     it('backs off, raises one error per node, and recovers', async () => {
       sim.fault('incoming', { status: 500 }, 2);
       const failing = { fill: 'red', shape: 'ring', text: 'service error' };
@@ -168,7 +168,7 @@ describe('sms-in', () => {
     }
   });
 
-  describe('acknowledge: flow', () => {
+  describe('with acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
     it('sends an ackId, and delivers once if the flow returns it', async () => {
@@ -218,7 +218,7 @@ describe('sms-in', () => {
       assert.equal(flow.payloads('got').filter((payload) => payload === 'a').length, 3);
     });
 
-    it('acknowledges by an outcome of sms-send, and redelivers after its error', async () => {
+    it('acknowledges by an outcome of sms-send, and redelivers after an error', async () => {
       const send = smsNode('send', { keep: true, wires: [['in', 'sent'], []] });
       const flow = await start({ ...byFlow, wires: [['got', 'send']] }, [send, sink('sent')]);
       receive('a');

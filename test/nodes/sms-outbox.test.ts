@@ -70,7 +70,7 @@ describe('sms-outbox', () => {
     assert.deepEqual([sim.requests.at(-1)?.method, sim.requests.at(-1)?.path], ['GET', '/api/3/sms/out/poll']);
   });
 
-  describe('a read for an input of sms-outbox', () => {
+  describe('on an input', () => {
     it('sends an empty list only with output list, and all records as one list', async () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -117,7 +117,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.received('got2'), []);
     });
 
-    it('polls once more for all inputs that come during a poll', async () => {
+    it('polls one more time for all inputs that come during a poll', async () => {
       sim.fault('outbox', { delayMs: 50 });
       const flow = await start({ output: 'list' });
       flow.send('outbox', { topic: 'first' });
@@ -187,7 +187,7 @@ describe('sms-outbox', () => {
     assert.deepEqual(flow.status('outbox'), {});
   });
 
-  describe('an sms-outbox node with an interval', () => {
+  describe('with an interval', () => {
     it('shares one poll at the shortest interval among all nodes', async () => {
       const most = countMost(sim, 'outbox');
       const flow = await start({ interval: '0.1' }, [

@@ -147,8 +147,8 @@ export class Flow {
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
     const { lifeId, deploymentId } = this.#process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
-    // A node may finish a message again if the library could not look it up when it came again or under another login,
-    // or if a dead process also has it.
+    // A node may finish a message again if the library could not look it up when it came again or under another login.
+    // The same applies if a dead process also has the message.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
     // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
     // nodes have finished it.

@@ -102,7 +102,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         "const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';",
         'const isCopyOfLeftOut = false;',
       ],
-      'records that were seen before count as new': [
+      'records received earlier count as new': [
         'if (!isNew && !isCopyOfLeftOut && (isRecovered',
         "if (verdict === 'repeated' && !isRecovered && (isRecovered",
       ],
@@ -426,7 +426,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         '        noteWithdrawn(key, context.now, readKey, changes);\n',
         '',
       ],
-      'a newer message does not end the older one': [
+      'a newer message does not replace the older one': [
         'const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });',
         "const replaced = waiting && readKey('') && supersede(waiting, older.why, context, { readKey, changes });",
       ],

@@ -102,7 +102,7 @@ export interface Leaving {
 /** Upper bound of the delay that the store can cause between the check of a rule and its effect, in ms. */
 const slackMs = 15_000;
 
-/** Errors that mean that nothing was sent. */
+/** Codes of errors that report an unsent message. */
 const unsentCodes: ReadonlySet<string> = new Set([
   'SMS_UNREACHABLE',
   'SMS_CLOSED',
