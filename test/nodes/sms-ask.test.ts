@@ -60,7 +60,7 @@ describe('sms-ask', () => {
       assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
     });
 
-    it('sends the body and ackId of any reply if the node lists no answers', async () => {
+    it('sends any reply with the ackId of the input if the node lists no answers', async () => {
       const flow = await start();
       await ask(flow, { topic: `${handset} ${blocked}`, sms: { ackId: '1.1', body: 'x' } });
       reply('Maybe');

@@ -14,7 +14,7 @@ export interface Machine {
   observed: string;
 }
 
-/** Gives each test of a `describe` a simulator, a Node-RED that is not started yet, and a folder. Removes them at the end. */
+/** Gives each test of a `describe` a simulator, a Node-RED that is not started yet, and a folder. Then removes them. */
 export function useMachine(options: SimulatorOptions = {}): Machine {
   const machine = {} as Machine;
   beforeEach(async () => {
