@@ -243,7 +243,8 @@ function prepareTest(node: EditorNode): void {
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
       });
   });
-  // The result belongs to the tested values. If one of them changes, the result is removed, even before it arrives.
+  // The result belongs to the tested values. If one of these values changes, removes the result, or ignores the result
+  // if it arrives later.
   result.closest('.sms-form').on('change input', () => {
     if (JSON.stringify(readConnection(node)) === testedValues) return;
     testedValues = undefined;

@@ -202,7 +202,7 @@ export interface StatusUpdate {
   displayName?: string;
   /** Whether a poll has returned the update (§3). */
   read: boolean;
-  /** Time at which a poll returned the record, ISO 8601 UTC. */
+  /** Time at which a poll returned the update, ISO 8601 UTC. */
   readAt?: string;
 }
 
@@ -252,24 +252,27 @@ export type Fault =
    * XML of §2.2.
    */
   | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
-  /** Waits, then works and answers. A send is performed even if the client disconnects during the wait. */
+  /** Waits, then does the work and answers. A send is performed even if the client disconnects during the wait. */
   | { delayMs: number }
   /**
    * Destroys the socket: before the work, after the work without an answer, or after the work within the first line of
    * the answer.
    */
   | { drop: 'before' | 'after' | 'during' }
-  /** Works, sends the headers and half of the body, then destroys the socket. */
+  /** Does the work, sends the headers and half of the body, then destroys the socket. */
   | { half: true }
   /** Answers 200 with a text in no known format, without any work. */
   | { garbage: true }
   /** Answers 200 with an empty body, without any work. */
   | { empty: true }
-  /** Works, then sends the body one byte at a time, with this pause between bytes. */
+  /** Does the work, then sends the body one byte at a time, with this pause between bytes. */
   | { dripMs: number }
   /** Never answers and does no work. */
   | { hang: true }
-  /** Repeats the last good answer for every request, without waiting. If there is none, works once to create it. */
+  /**
+   * Answers every request with the last answer of status 200, without any work or wait. If there is none yet, does the
+   * work of the request.
+   */
   | { repeat: true };
 
 /**

@@ -155,7 +155,7 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Adds a handset to the list. A name replaces its names in the address book, and null removes them. */
+  /** Adds a handset to the list. A name replaces the names of the handset in the address book, null removes them. */
   addHandset(msisdn: string, name?: string | null): void {
     requireMsisdn(msisdn);
     this.#parts.account.handsets.add(msisdn);
@@ -170,7 +170,7 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Adds a number to the blocked list, or removes it. */
+  /** Blocks a number, so that messages to it are refused, or unblocks it. */
   block(msisdn: string, blocked = true): void {
     this.#parts.account.block(msisdn, blocked);
     this.#parts.changes.emit('settings');

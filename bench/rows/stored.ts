@@ -8,7 +8,7 @@ import { withBench } from '../node-red';
 const concurrency = 8;
 const latencyMs = 20;
 
-/** Sends stored messages (`keep`). The flow without these nodes flushes each message to a file before it sends. */
+/** Sends stored messages (`keep`). The flow of core nodes flushes each message to a file before sending it. */
 export const stored: Row = {
   name: 'stored',
   run: ({ quick }) =>

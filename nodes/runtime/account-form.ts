@@ -52,7 +52,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
         report.same.push({ id, name: String(name), differs });
       }
     } catch {
-      // Reports no other node, because incomplete values match none.
+      // Reports no nodes if a value of the form is missing or invalid, because the form then has no login to compare.
     }
     response.json(report);
   });

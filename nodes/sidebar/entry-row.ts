@@ -125,7 +125,7 @@ function describeEnd(endsAt: string, now: number): string {
   return `${keepTogether(say('ends', { time: formatAhead(endsAt, now) }))} · ${formatMoment(endsAt, now)}`;
 }
 
-/** Names the sender or the recipients. */
+/** Names the sender, the recipients, or both: `from → to`. */
 function describeParties({ to = [], from }: ListedEntry): string {
   const recipients = to.slice(0, maxRecipients).join(', ');
   const moreRecipients = to.length > maxRecipients ? ` +${to.length - maxRecipients}` : '';

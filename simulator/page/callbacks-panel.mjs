@@ -12,7 +12,7 @@ export class CallbacksPanel {
   constructor() {
     this.#form.addEventListener('submit', (event) => event.preventDefault());
     this.#form.addEventListener('change', ({ target }) => {
-      // Does not send an address that is typed while callbacks are off. It is used when they are switched on.
+      // Does not send an address that is typed while callbacks are off. Switching callbacks on sends the address.
       if (!this.#isOn.checked && (target === this.#replies || target === this.#statuses)) return;
       void this.#set();
     });

@@ -28,7 +28,7 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error if the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /** Called after the journal has opened the store, passed on claimed items or run steps, when the effects have run. */
+  /** Called after the journal has opened the store, has passed on claimed items, or has run steps and their effects. */
   onSteps?(): void;
   /** Called when damaged data was found in the store and quarantined. The error contains none of the data. */
   onDamaged?(error: SmsError): void;

@@ -258,7 +258,8 @@ export class Endpoint {
     if (state.name !== previousState.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failure = state.name === 'failing' ? state.error : undefined;
-    // Notifies of service and store separately, because the store can fail and recover while the service still fails.
+    // Notifies of failures of the service and of the store separately, because the store can fail and recover while
+    // the service still fails.
     const part = failure?.code === 'SMS_STORE' ? 'store' : 'service';
     const isNew = failure !== undefined && this.#notices.note(part);
     const hasRecovered = !failure && state.name !== 'paused' && this.#notices.size > 0;

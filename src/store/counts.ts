@@ -59,7 +59,7 @@ export function isWithinLimits(value: string | undefined, { limits }: Count): bo
 
 /**
  * Counts messages on top of a value. Removing a message lowers the number at its time or, if that time was merged with
- * others, at the merged time. Returns the new value, or `undefined` if no message is left in the window.
+ * other times, at the merged time. Returns the new value, or `undefined` if no message is left in the window.
  *
  * `redis-scripts.ts` has the same rules for the server.
  */

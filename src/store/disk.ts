@@ -184,8 +184,8 @@ export class DiskStore implements Store {
       [rememberedPrefix + key, formatRemembered(mark)],
       [clearingKey, key],
     ];
-    // After this write, all other data counts as dropped. If the process ends before the data is removed, the next
-    // opening removes the rest.
+    // After this write, all items, and all remembered values except `mark`, count as dropped. If the process ends
+    // before they are removed, the next opening removes the rest.
     await this.#requireDatabase().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }

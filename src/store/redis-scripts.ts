@@ -21,7 +21,7 @@ const claimedSuffix = 'taken';
 /**
  * Writes the first heartbeat of a session, and returns it. The heartbeat gets the suffix {@link claimedSuffix} in two
  * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
- * found that. If the suffix is absent but items are missing, the server has lost them.
+ * found such claims. If the suffix is absent but items are missing, the server has lost them.
  *
  * Before it changes lasting data, the script runs every command that the store needs. A Redis user without the
  * necessary rights is therefore refused before any change. Keys: own items, heartbeat, mark that this instance is gone,

@@ -98,7 +98,7 @@ function checksum(bytes: Buffer, [first, second]: Checksum, isBigEndian: boolean
   return [first, second];
 }
 
-/** A request to the thread. The first request opens a file, and later ones call its methods. */
+/** A request to the thread. The first request opens the database, later ones call methods of {@link TextFile}. */
 type Call = [name: 'open' | 'read' | 'list' | 'write' | 'close', ...args: unknown[]];
 
 /** The thread's answer. A failure contains SQLite's message, without any stored data. */

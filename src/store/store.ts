@@ -142,7 +142,8 @@ export interface Changes {
   remember: Map<string, Remembered | undefined>;
   /**
    * Messages to count under a key, on top of the messages that the store has counted there. Other processes can count
-   * under the key at the same time. The step is a conflict only if one of its limits is reached.
+   * under the same key at the same time. This is a conflict only if the messages that the store has counted exceed one
+   * of the limits of the {@link Count}.
    */
   count: Map<string, Count>;
   /** Keys that the step read. A shared store commits the step only if their values are unchanged. */

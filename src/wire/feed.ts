@@ -53,8 +53,8 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const ownBodies = [...parts.withoutExtensions('content'), ...parts.withoutExtensions('summary')];
-  // Uses elements with another prefix only if the entry has no other bodies. Ignores empty elements with another
-  // prefix, because they belong to extensions.
+  // Uses elements with another prefix than the entry only if no `content` or `summary` has the prefix of the entry.
+  // Ignores empty elements with another prefix, because they belong to extensions.
   const otherPrefixBodies =
     ownBodies.length > 0 ? [] : [...parts.withName('content'), ...parts.withName('summary')].filter(hasContent);
   const bodies = isAtom
@@ -118,8 +118,8 @@ class Parts {
   }
 
   /**
-   * Marks all elements with a name as used and returns them. Returns elements of extensions only if there are no
-   * others.
+   * Marks all elements with a name as used and returns them. Returns elements of extensions only if all elements with
+   * the name belong to extensions.
    */
   useAll(name: string): XmlElement[] {
     const elements = this.#candidates(name);
