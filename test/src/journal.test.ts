@@ -48,7 +48,7 @@ const look = (...keys: string[]): Step<(string | undefined)[]> => ({
   decide: (readKey) => () => keys.map((key) => readKey(key)?.value),
 });
 
-/** Describes the results of steps. */
+/** For each step: `fulfilled`, or the reason for which the step rejected. */
 const outcomesOf = (results: readonly PromiseSettledResult<unknown>[]) =>
   results.map((result) => (result.status === 'rejected' ? result.reason : result.status));
 

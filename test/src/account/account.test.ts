@@ -63,7 +63,7 @@ describe('an account', () => {
       await until(isPolling);
       first.close();
       await two.leave();
-      // A poll in flight keeps its settings. The next poll uses the settings of the other member.
+      // A poll in flight keeps its settings. The next poll uses the settings of the remaining member `one`.
       receive('1');
       await until(() => b.bodies.length === 1 && isPolling());
       assert.equal(simulator.requests.at(-1)?.method, 'GET');
@@ -110,7 +110,7 @@ describe('an account', () => {
     });
 
     describe('when it opens connections', () => {
-      /** Creates connections under names. Records the names of the open ones, and the name for each request. */
+      /** Opens connections under names. Records the names of the open connections, and for each request its name. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
         const opener = (name: string) => (options: ConnectionSettings) => {

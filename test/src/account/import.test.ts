@@ -334,7 +334,7 @@ describe('an account whose store changes', () => {
   });
   afterEach(() => joining.closing.run());
 
-  /** A server that keeps the values of an imported login, because other instances can use them. */
+  /** A server whose `clear` keeps the remembered values, because other instances can use the values. */
   class SharedServer extends FailingServer {
     awaitsClaims(): Promise<boolean> {
       return Promise.resolve(!isClaimable);

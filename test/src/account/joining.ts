@@ -113,7 +113,7 @@ export class Joining {
     return createSettings(this.simulator.baseUrl, { authentication, ...this.defaults(), ...changes });
   }
 
-  /** Joins an account. `closing` leaves the account before it stops the service, which can then end the poll. */
+  /** Joins an account. `closing` leaves it before it closes the simulator, so that the simulator can end the poll. */
   enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     const { clock } = changes;
     return this.closing.add(this.accounts.join(this.settings(changes)), (it) =>

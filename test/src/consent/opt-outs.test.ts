@@ -34,7 +34,10 @@ function createList() {
   };
 }
 
-/** Applies changes of numbers under one key by their handsets, one after another. Returns the value after each. */
+/**
+ * Opts numbers out or in, as messages from their handsets do, one change after another. All numbers have one key in the
+ * store. Returns the value of this key after each change.
+ */
 function valuesAfter(changesOfNumbers: readonly Omit<OptOutChange, 'via'>[]): (Remembered | undefined)[] {
   let value: Remembered | undefined;
   return changesOfNumbers.map((one) => {

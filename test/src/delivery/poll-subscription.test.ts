@@ -13,7 +13,7 @@ describe('PollSubscription', () => {
     return node;
   }
 
-  /** Bodies of the deliveries, whether they were marked as redelivered, and their attempts. */
+  /** For each delivery: the body, whether it was marked as redelivered, and the number of the attempt. */
   const attemptsOf = ({ sent }: RecordingNode) =>
     sent.map(({ record, redelivered, ackId }) => [record.body, redelivered, Number(ackId?.split('.')[1])]);
 

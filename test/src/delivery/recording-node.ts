@@ -34,7 +34,7 @@ export class RecordingNode {
     return this.sent.map(({ record }) => record.body);
   }
 
-  /** Bodies, each with whether the delivery was marked as redelivered. */
+  /** For each delivery: the body, and whether the delivery was marked as redelivered. */
   get marks(): [body: unknown, redelivered: boolean][] {
     return this.sent.map(({ record, redelivered }) => [record.body, redelivered]);
   }

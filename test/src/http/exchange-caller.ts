@@ -69,7 +69,7 @@ export class Caller {
     assert.equal((await failure(this.call(baseUrl, { ...options, effect: 'read' }))).code, onRead);
   };
 
-  /** Starts a service that answers with the request. */
+  /** Starts a service that answers each request with the method, URL, body and headers of the request. */
   readonly startEcho = (tls?: ReturnType<typeof createSelfSigned>): Promise<RawService> =>
     startRawService(
       this.#closing,

@@ -13,7 +13,7 @@ export function polled(...records: (IncomingRecord | string)[]): Arrival {
   return { kind: 'incoming', via: 'poll', records: all };
 }
 
-/** Creates the arrival of a callback at node `callback`. By default, it has no identifier, as in XMLv3 (§6.4). */
+/** Creates the arrival of a callback at node `callback`. By default, the record has no identifier (XMLv3, §6.4). */
 export function calledBack(record: IncomingRecord = incoming(undefined)): Arrival {
   const address = { node: 'callback', path: '/sms' };
   return { kind: 'incoming', via: 'callback', records: [{ ...record, via: 'callback' }], address };

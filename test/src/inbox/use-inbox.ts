@@ -10,7 +10,7 @@ import { createInboxOn } from './inbox-on';
 
 type Options = Partial<Parameters<typeof createInboxOn>[0]>;
 
-/** The inbox of a process. The inboxes of later processes find its data, because they have the same disk. */
+/** The inbox of a process. Later processes use the same disk, so that their inboxes find the data of this inbox. */
 export class InboxBench {
   clock = new TurningClock();
   store = new FailingStore();

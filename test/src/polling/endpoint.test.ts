@@ -34,7 +34,7 @@ const unreachable = new SmsError('unreachable', { params: { host: 'sms.example.c
 describe('Endpoint', () => {
   let clock: VirtualClock;
   let storeFailure: SmsError | undefined;
-  /** Error with which the service answers. If it is `undefined`, the service has no unread message. */
+  /** Error with which the service answers. If `undefined`, the service answers that it has no unread message. */
   let serviceFailure: SmsError | undefined;
   let polls: number;
   let member: Member;

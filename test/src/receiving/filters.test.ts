@@ -11,7 +11,10 @@ const isAny = () => true;
 const createReply = (messageId?: string) => incoming(messageId, { body: 'yes', isReply: true, query: { id: '7' } });
 
 describe('a message that a filter leaves out', () => {
-  /** Makes the outcome of a sent message known. Until then, "held back" waits, because it might be a reply. */
+  /**
+   * Makes the outcome of a sent message known. Until then, the record with the messageId `held back` waits, because it
+   * might be a reply to the sent message.
+   */
   let settleOutcome = () => {};
   const bench = useInbox(() => {
     const outcome = new Promise<void>((resolve) => {

@@ -127,7 +127,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['nurses: me']);
   });
 
-  describe('with a reply by handset before the outcome is known', () => {
+  describe('whose reply arrives before the outcome of their message is known', () => {
     async function reply<S extends FailingStore>(messageId?: string, store = new FailingStore() as S) {
       const receiving = beginReceiving(store);
       const { side, node } = receiving;
@@ -152,7 +152,7 @@ describe('reply requests', () => {
       });
     }
 
-    it('leave the reply to another instance if their instance dies', async () => {
+    it('leave the reply to another instance if their own instance dies', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
       const items = store.disk.items.filter(({ part }) => part !== 'outgoing');
       const server = new FailingServer();

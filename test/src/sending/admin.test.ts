@@ -6,7 +6,7 @@ import { Messages } from '../../../src/outbox/messages';
 describe('the list of messages that a user can decide about', () => {
   let texts: Messages;
   let admin: Admin;
-  /** Number of messages that the code inspected. */
+  /** Number of times that the `message` of an item was read. */
   let read: number;
 
   beforeEach(() => {

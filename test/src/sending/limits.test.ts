@@ -214,7 +214,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     server.failing.add('commit');
     server.failing.add('open');
     await side.send(node, 'two');
-    // The other instance counts a message in the meantime.
+    // Another instance counts a message during the outage.
     const [key = '', stored = ''] = [...server.disk.remembered].find(([key]) => key.startsWith('limit:day')) ?? [];
     assert.match(stored, /:1$/);
     server.disk.remembered.set(key, stored.replace(/:1$/, ':2'));

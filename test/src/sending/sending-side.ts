@@ -172,7 +172,7 @@ export class FakeNode implements SendHandler {
     return this.answers.map(({ result }) => ('reason' in result ? result.reason : result.reply.body));
   }
 
-  /** Per outcome: the error code, or the accepted recipients. */
+  /** For each outcome: the error code or the accepted recipients, and whether it is redelivered or for a duplicate. */
   get ends(): string[] {
     return this.outcomes.map(({ outcome, redelivered, duplicate }) => {
       const end = 'code' in outcome ? outcome.code : `to ${outcome.accepted.join(' ')}`;

@@ -13,7 +13,7 @@ describe('a failure of the store while sending', () => {
 
   beforeEach(() => {
     store = new FailingStore();
-    // Reports data of an earlier process, so that the account opens the store before it sends a message.
+    // The store seems to have data of an earlier process, so the account opens it before any message is sent.
     Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     side = new SendingSide({ store });
   });

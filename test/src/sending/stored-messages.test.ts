@@ -234,7 +234,7 @@ describe('stored messages', () => {
       assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
     });
 
-    /** Crashes after the commit of a message (1), of the state that it is being sent (2), or of its outcome (3). */
+    /** Crashes after a commit: 1 stores the message, 2 that the message is being sent, 3 the outcome of the message. */
     async function crashAfter(commits: number) {
       const { store, side, node } = beginSending();
       const commit = store.commit.bind(store);

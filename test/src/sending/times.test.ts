@@ -12,7 +12,7 @@ const dayMs = 24 * hourMs;
 const noon = Date.UTC(2026, 0, 1, 12);
 const at = (time: number, keep: NonNullable<SendOptions['keep']> = { expireMs: hourMs }) => ({ at: { time, keep } });
 
-/** Quiet every day between two hours. */
+/** Creates quiet hours of every day, from one full hour to another. */
 const quiet = (from: number, to: number) => new QuietHours({ from: from * 60, to: to * 60, timeZone: 'UTC' });
 
 function start(options: SendingSideOptions = {}) {

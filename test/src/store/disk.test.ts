@@ -228,7 +228,7 @@ function testDiskStore(engine: Engine): void {
     await store.commit(changes);
     await store.clear('imported:x', createValue(2));
     await store.close();
-    // Writes the data of a kill that interrupted the deletion.
+    // Writes the data that remains if a kill interrupts `clear`.
     const remaining: Operation[] = [
       ['!items!1', JSON.stringify(createItem('1'))],
       ['!clearing!', 'imported:x'],

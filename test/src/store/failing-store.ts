@@ -221,7 +221,7 @@ export class FailingServer extends FailingStore {
   /** Saves nothing, because a server cannot save uncommitted data. */
   override saveAhead(): undefined {}
 
-  /** Items of a dead process that this process would claim. */
+  /** Names whose items this process would claim from a dead process. */
   get wanted(): readonly string[] {
     return this.events?.wantedNames?.() ?? [];
   }

@@ -244,7 +244,7 @@ for (const program of programs) {
 
       it('knows when no more items of a dead instance can appear', async () => {
         const instance = create(steady);
-        // Wants no items, because its heartbeat could otherwise claim the item before `instance` does.
+        // This instance wants no items. Otherwise, its heartbeat could claim the item before `instance` does.
         await open({ wants: [] });
         const livingSigns = await signs();
         const { instance: dead, proxy } = await openBehindProxy();
@@ -347,7 +347,7 @@ for (const program of programs) {
         return { instance, proxy };
       }
 
-      /** Makes the instance look dead, and lets another instance claim the items that it wants. */
+      /** Makes the instance look dead, and lets another instance claim the items for the names in `wants`. */
       async function claim(wants: string[]): Promise<void> {
         await forgetSigns();
         await open({ wants });
@@ -705,7 +705,7 @@ describe('a server other than Redis', () => {
 
   afterEach(() => closing.run());
 
-  /** Opens a store on a server that answers in this way. Returns the error. */
+  /** Opens a store on a server that answers with `answer`. Returns the error of the opening. */
   async function openOn(scheme: string, answer: (received: string) => string): Promise<Error> {
     const other = createServer((socket) => {
       socket.on('error', () => {}).on('data', (data) => socket.write(answer(String(data)), 'latin1'));
