@@ -305,12 +305,12 @@ export class Account implements EndpointHost, MembershipHost {
   async ready(member: Member | undefined): Promise<Member> {
     const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
-    // Checks again, because the store might have failed in the same turn of the event loop.
+    // Checks again, because the store might have failed in the turn of the event loop in which it became ready.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
   }
 
-  /** Returns the member or, if it has left, another member. */
+  /** Returns the member or, if it is absent or has left, another member. Throws `SMS_CLOSED` if there is no member. */
   #present(member: Member | undefined): Member {
     const [firstMember] = this.members;
     const activeMember = member && this.members.has(member) ? member : firstMember;
@@ -435,7 +435,8 @@ export class Account implements EndpointHost, MembershipHost {
     if (firstMember) return;
     this.#deploymentTimer?.cancel();
     const { clock } = this;
-    // Keeps the account open until this stop ends. No other stop may close the store before, because outcomes need it.
+    // Keeps the account open until this stop ends, so that no other stop closes the store while outcomes still need the
+    // store.
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));

@@ -262,7 +262,7 @@ export class Imports {
     return source && this.#failure && { kind: source.kind, error: this.#failure };
   }
 
-  /** Whether imports are not done. If the store is open anyway, its data is incomplete. */
+  /** Whether any import is not done yet. If so, the data of the new store is incomplete, even if that store is open. */
   get arePending(): boolean {
     return this.#sources.length > 0;
   }

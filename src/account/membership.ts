@@ -177,8 +177,8 @@ export interface Membership {
    * Ends the membership. Resolves when all arrived records are stored, at most 8 s after the stop. A poll in flight
    * continues, and the next member gets its answer.
    *
-   * @param returning resolves when the redeploy has ended, in which a member with the same id might join; until then,
-   * the limits of this member apply
+   * @param returning resolves at the end of a redeploy during which a member with the id of this member might join;
+   * until then, the limits of this member apply
    * @param stoppedAt time at which the flow was stopped, by {@link Clock.elapsed}; absent: now
    */
   leave(returning?: Promise<void>, stoppedAt?: number): Promise<void>;

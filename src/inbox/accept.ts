@@ -283,7 +283,8 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
     decide(readKey, changes) {
       const { isHeldBack, ...entry } = latest(pending.entry, changes);
       const isWaiting = isHeldBack && entries.get(id) === pending && !changes.drop.has(id);
-      // Does nothing if data might still be imported. The entry stays held back, and is matched after the import.
+      // Does nothing if data might still be imported. The entry is withheld from the nodes until the import has ended,
+      // and is matched then.
       if (!isWaiting || (context.isIncomplete && context.journal.isOpen)) return () => {};
       const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } =
         correlation?.correlate(readKey, changes) ?? entry;

@@ -45,7 +45,7 @@ export interface InboxParts {
   readonly correlator?: Correlator | undefined;
   /**
    * Whether the message that a record answers might be in data that is not imported yet. A record that is stored before
-   * the import is held back, and matched afterwards.
+   * the import is withheld from the nodes, and is matched after the import.
    */
   isIncomplete: boolean;
   /** Records that were delivered without being matched. They are matched after the import. */

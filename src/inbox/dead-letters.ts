@@ -143,7 +143,8 @@ export class DeadLetters {
    */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // Refuses a record without a node, because the entry would wait invisibly: no other node can receive it.
+    // Refuses a record that no attached node can receive, because the record would no longer be unhandled, but would
+    // reach no node.
     if (!item || !this.#channelOf(item)) return false;
     this.#context.run(this.#createDelivery([item]));
     return true;

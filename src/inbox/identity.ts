@@ -104,8 +104,9 @@ export function identify({ kind, record }: RecordOfKind): Identity {
 }
 
 /**
- * Judges whether a record was seen before, and remembers it. If both records have identifiers, only the identifiers are
- * compared. A message without an identifier (XMLv3, §6.4) is recognised by sender, body and date.
+ * Judges whether a record was seen before, and remembers it. If the record and an earlier record both have identifiers,
+ * only the identifiers are compared. A message without an identifier (XMLv3, §6.4) is recognised by sender, body and
+ * date.
  */
 export function judge(
   { clock, journal, dedupeMs }: Memory,

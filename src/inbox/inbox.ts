@@ -190,7 +190,11 @@ export class Inbox {
     this.#context.isIncomplete = isIncomplete;
   }
 
-  /** Matches the records that an inbox has delivered without matching them. Called after an import. */
+  /**
+   * Matches records with the sent messages that they answer. `inbox` has delivered these records without matching them.
+   * It is this inbox, or the inbox of the former login or store. Called after an import, and when the store opens
+   * without pending imports.
+   */
   matchRecordsOf(inbox: Inbox): void {
     matchLate(this.#context, inbox.#context.unmatchedRecords.splice(0));
   }

@@ -147,13 +147,13 @@ export class Admin {
     const { messages } = this.#options.repository;
     const { item, listing } = messages.find(id) ?? {};
     const entry = listing?.entry;
-    // Not `gone` while the account searches for evidence, because the message might wait again afterwards.
+    // Does not return `gone` while the account searches for evidence, because the message might wait again afterwards.
     if (!entry && !(item?.state === 'leaving' && isKept(item))) return 'gone';
     if (!item || !entry || action === 'deliver') return 'unfit';
     return (await this.#decide(item, action, entry.state === 'kept')) ? 'done' : 'unfit';
   }
 
-  /** Returns whether the action fits the state of the message. */
+  /** Carries out an action. Returns `false` if the action does not fit the state of the message. */
   async #decide(item: MessageItem, action: MessageAction, isKept: boolean): Promise<boolean> {
     const { clock, dispatcher, repository, registrations, settlement } = this.#options;
     if (action === 'discard') {

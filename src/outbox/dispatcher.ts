@@ -71,7 +71,7 @@ export class Dispatcher implements TurnSource {
    * opens.
    *
    * @param repeats number of earlier unknown outcomes: if there was any, the message first waits for a while
-   * @param isUrgent sends the message before all others
+   * @param isUrgent sends the message before all other messages
    */
   admit(item: MessageItem, repeats = 0, isUrgent = false): void {
     const { clock, repository, outage, queue, rules } = this.#options;
@@ -275,7 +275,7 @@ export class Dispatcher implements TurnSource {
     else await settlement.end(item, { by: 'settle', outcome, change });
   }
 
-  /** Queues a message that is sent again after an unknown outcome. */
+  /** Queues a message that is sent again after an unknown outcome. `undefined`: no message is sent again. */
   sendAgain(item: MessageItem | undefined): void {
     if (item) this.admit(item, item.repeats);
   }

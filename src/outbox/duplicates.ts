@@ -9,8 +9,8 @@ import type { Acceptance } from './transitions';
  */
 const otherInstanceMs = 1_000;
 /**
- * The same interval if this process has the first message, in ms. It can be longer, because the end of the first
- * message wakes the duplicate.
+ * Interval at which a waiting duplicate reads the store again if this process has the first message, in ms. Can be
+ * longer than {@link otherInstanceMs}, because the end of the first message wakes the duplicate.
  */
 const maxSilenceMs = 60_000;
 

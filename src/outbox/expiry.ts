@@ -15,7 +15,7 @@ export interface End {
 /** Maximum time for which a message waits for a node that is not deployed, in ms. */
 export const maxAbsenceMs = 7 * 24 * 3_600_000;
 
-/** Returns until when a message waits. `expireMs` and {@link maxAbsenceMs} begin when it can be sent. */
+/** Returns until when a message waits. `expireMs` and {@link maxAbsenceMs} begin when the message can be sent. */
 export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { sendNowAt, ...item } = waiting;
   const skew = ClockSkew.of(clock);

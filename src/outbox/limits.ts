@@ -164,7 +164,7 @@ function openWindows({ rules, time }: Counting, readKey: ReadKey) {
  * other processes. If such a count lies in the future, it lasts for one window after this process first reads it.
  */
 class CountWindow {
-  /** Number of messages that this step adds, or removes if it is negative. */
+  /** Number of messages that this step adds. If negative, the number that this step removes. */
   added = 0;
   readonly #key: string;
   readonly #limits: readonly LimitOn[];

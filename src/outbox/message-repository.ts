@@ -47,7 +47,7 @@ interface MessageRepositoryEvents {
   openRequests: [node: string, kind: FollowUp['kind']];
 }
 
-/** Maximum number of messages that one step checks for a replacement or a reset at another instance. */
+/** Maximum number of messages that one step checks, to find those that another instance has replaced or withdrawn. */
 const maxPerStep = 1_000;
 
 /** Time for which a user can decide about a message with an unknown outcome, in ms. */

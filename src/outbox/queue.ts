@@ -56,7 +56,7 @@ export interface TurnSource {
  */
 const latenessMs = 2;
 
-/** Shorter delays count as 0, because no clock is that precise. */
+/** Minimum delay, in ms. Shorter delays count as 0, because no clock is that precise. */
 const minDelayMs = 0.001;
 
 const maxPriority = 10;

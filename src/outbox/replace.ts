@@ -16,7 +16,10 @@ interface Holder {
   hasOvertaken?: true;
 }
 
-/** Why a message is not sent: a newer input has the same key, or a reset withdrew it. */
+/**
+ * Why a message is not sent: a newer input has the `replace` key of the message, or an input with `msg.reset` withdrew
+ * the message.
+ */
 export type Superseding = 'replaced' | 'withdrawn';
 
 /**
@@ -75,7 +78,10 @@ export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: Read
   write(key, holder, item.arrivedAt, changes);
 }
 
-/** Notes a reset under the key of a message that another instance has, or that is being sent. */
+/**
+ * Notes under a `replace` key that an input with `msg.reset` withdrew its message. Used if another instance has that
+ * message, or if the message is being sent.
+ */
 export function noteWithdrawn(key: string, now: number, readKey: ReadKey, changes: Changes): void {
   const holder = readHolder(key, readKey);
   if (holder) write(key, { ...holder, isWithdrawn: true }, now, changes);

@@ -182,8 +182,8 @@ export function accept(
 }
 
 /**
- * waiting → settled: a reset withdraws the node's message that has this `replace` key. Results in the ended message, if
- * this process has it and it is not being sent.
+ * waiting → settled: an input with `msg.reset` withdraws the message of the node with this `replace` key. Results in
+ * the ended message if this process has that message and is not sending it, and otherwise in `undefined`.
  */
 export function withdraw(node: string, replaceKey: string, context: StepContext): Step<Moved | undefined> {
   const key = replaceKeyOf(node, replaceKey);

@@ -116,7 +116,8 @@ export class Replies {
     if (followUps.size === 0) return;
     const messageFollowUps = followUps.of(messageItemId);
     for (const followUp of messageFollowUps) {
-      // Drops the follow-up of a message that was not accepted. The store can have one if a commit only seemed to fail.
+      // Drops the follow-up of a message that was not accepted. The store can have such a follow-up if a commit only
+      // seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
@@ -200,7 +201,7 @@ export class Replies {
     const foundMatch = match(event.kind, event.record, keys, readKey);
     if (!foundMatch) return event;
     const { request, sent, rememberedUntil } = foundMatch;
-    // If the record answers no open request, matches it only as long as the message is remembered.
+    // If the record answers no open request, matches it only as long as the sent message is remembered.
     if (!request && rememberedUntil <= clock.now()) return event;
     const record = { ...event.record, sent };
     if (!request) return { record };
@@ -405,7 +406,7 @@ export class Replies {
  * Returns the remaining time of a wait, in ms. Returns at most the whole wait, because the clock might have been set
  * back before this process started.
  *
- * @param graceMs how long a follow-up stays after its time
+ * @param graceMs how long a follow-up stays after the end of its wait
  */
 function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): number {
   const wholeMs = waitMs + graceMs;

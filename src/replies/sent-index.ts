@@ -112,7 +112,7 @@ function requestOfReply(
 ): FoundRequest | undefined {
   const request = findRequest(reference, recipientDigest(from), readKey);
   if (request || to.includes(normaliseRecipient(from))) return request;
-  // Also looks for requests of address-book items, because any other handset can belong to one.
+  // Also looks for requests of address-book items, because a sender that is not a recipient can belong to any of them.
   for (const item of to) {
     const itemRequest = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
     if (itemRequest) return itemRequest;
@@ -121,8 +121,8 @@ function requestOfReply(
 }
 
 /**
- * A status never ends the request of an address-book item. A status of a second message (option `again`) ends no
- * request.
+ * Returns the open request that a status can end, if any. A status never ends the request of an address-book item. A
+ * status of a second message (option `again`) ends no request.
  */
 function requestOfStatus(from: unknown, reference: string, readKey: ReadKey): FoundRequest | undefined {
   if (!isHandset(normaliseRecipient(from))) return undefined;
@@ -463,7 +463,8 @@ function writeRequests(key: string, { at, forMs }: Duration, open: readonly Open
 }
 
 /**
- * Finds an open request of a handset: the latest request whose message is known to be accepted, or else the latest.
+ * Finds an open request of a handset: the latest request whose message is known to be accepted, or else the latest
+ * request.
  *
  * @param recipient see {@link recipientDigest}
  */
