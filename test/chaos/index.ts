@@ -19,13 +19,16 @@ export interface ChaosOptions {
   log?: (line: string) => void;
 }
 
-/** Time without an observation that ends the run after the faults: the longest pause of a poll, and a margin. */
+/**
+ * After the faults, a run ends if this time passes without an observation: the longest pause of a poll, and a margin,
+ * in ms.
+ */
 const restLimitMs = 180_000;
 /** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
 const maxRestMs = 900_000;
 /** Upper bound of the time until an instance claims the items of a dead instance in Redis, in ms. */
 const maxClaimMs = 75_000;
-/** Time without an observation after which the run is at rest. */
+/** Minimum time without an observation before a run can be at rest. */
 const quietMs = 4_000;
 
 /** Runs Node-RED against a service, causes the faults that the seed selects, and checks the observations. */
@@ -81,7 +84,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // Waits again after faults of Redis and suspensions, because the import from a former login needs Redis.
+    // A fault of Redis or a suspension starts the wait again, because the import from a former login needs Redis.
     const lastMute = Math.max(0, ...disturbances.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isClaimed = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * maxClaimMs;

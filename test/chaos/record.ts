@@ -63,7 +63,7 @@ export interface Disturbance {
 export interface Input {
   id: string;
   node: 'plain' | 'kept' | 'once' | 'ask' | 'report' | 'replace';
-  /** Body that the flow receives. A reset has none. */
+  /** Body that the flow receives. Absent if the flow message has `msg.reset`. */
   postedBody?: string;
   /** Body that the service receives. */
   body: string;

@@ -10,7 +10,7 @@ export interface Failure {
   /** The promise that was broken: the name of a rule. */
   rule: string;
   description: string;
-  /** Time of the observation that shows it, in seconds since the run began. */
+  /** Time of the observation that shows the broken promise, in seconds since the run began. */
   atSeconds: number;
 }
 
@@ -89,7 +89,8 @@ const rules: readonly Rule[] = [
             if (first && world.wasUnclaimed(at, first.at)) return [];
             // A message of a new login does not wait forever for the data of the former login.
             if (first && world.isImportDelayed(at, first.at)) return [];
-            // The account delays this reply until it knows the outcome of the message, and delivers later events first.
+            // The account delays this reply until it knows the outcome of a message to the handset of the reply, and
+            // delivers later events first.
             if (world.isReplyOnTheWay(event)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
@@ -113,7 +114,8 @@ const rules: readonly Rule[] = [
       for (const event of world.events.filter(({ kind }) => kind === 'message')) {
         const [first, ...further] = world.deliveriesAt(event, 'asked');
         if (!first || further.length > 0 || !isRefusedAtFirst(event)) continue;
-        // An earlier delivery went to a flow that a deploy replaced. The flow acknowledges every redelivery.
+        // If the first recorded delivery is a redelivery, an earlier one went to a flow that a deploy replaced.
+        // The flow acknowledges every redelivery.
         if (first.sms?.redelivered || world.wasStoreDeleted(first.at, first.at + ackSeconds * 1_000)) continue;
         if (world.wasDeletedUnread(first.at)) continue;
         yield [first.at, `not redelivered, although the flow had not acknowledged it: the ${describeEvent(event)}`];

@@ -159,7 +159,8 @@ export const sendingRules: readonly Rule[] = [
                 one.word === 'START' &&
                 one.handset === handset &&
                 one.event.created < at &&
-                // An opt-out word counts again if the account had forgotten the identifier of the earlier message.
+                // A START counts if the flow received it after the STOP, also a second time: if the account had
+                // forgotten the identifier of the START, it opts the handset in again.
                 (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
             );
             const isHeldUp = world.findDisturbances(/suspend|redis/, heardAt - leavingMs, at).length > 0;
@@ -290,7 +291,7 @@ export const sendingRules: readonly Rule[] = [
   },
 ];
 
-/** Causes of the only error of stored messages, which otherwise wait. A suspension can make a Redis command fail. */
+/** The only error that may end a stored message, with its causes. A suspension can make a Redis command fail. */
 const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop|suspend/ };
 
 const plainMayFail: Readonly<Record<string, RegExp>> = {

@@ -111,7 +111,7 @@ export class World {
   wasDeletedUnread(at: number): boolean {
     // A process that ends too early does not deliver the event.
     const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
-    // A process does not deliver it during a deploy either.
+    // A process does not deliver the event during a deploy either.
     const deployed = next && this.findDisturbances(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
     const listening = next && Math.max(next.listening, ...(deployed ?? [])) + findingMs;
     // An account can retry the store some time after the disk works again.
@@ -199,7 +199,10 @@ export class World {
     });
   }
 
-  /** Returns the time at which the service accepted a message. Waits for its replies and statuses begin no earlier. */
+  /**
+   * Returns the time at which the service accepted a message, or 0. The account does not begin to wait for replies and
+   * statuses of the message before that time.
+   */
   acceptedAt({ body }: Input): number {
     return this.sentMessages.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;
   }

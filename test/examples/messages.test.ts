@@ -203,7 +203,7 @@ describe('the examples of messages', function () {
   });
 
   example('Reminder a day before', ({ number, deploy }) => {
-    /** Deploys the example with an appointment in one day and `aheadMs`. */
+    /** Deploys the example with an appointment in one day plus `aheadMs`. */
     const deployWith = (aheadMs: number): Promise<void> => {
       const changeTime = (text: string) => JSON.parse(text.replace(/\+ [12]0000/, `+ ${aheadMs}`));
       return deploy({ inject: ({ props }) => ({ props: changeTime(JSON.stringify(props)) }) });
@@ -260,7 +260,7 @@ describe('the examples of messages', function () {
   example('Send from a spreadsheet and report deliveries', ({ number, other, third, deploy }) => {
     const reportFile = (): string => join(nodeRed.userDir, 'sms-report.csv');
 
-    /** Waits until the report contains three results. Its rows are in the order of their results. */
+    /** Waits until the report contains these three results. Its rows are in the order in which the results arrived. */
     async function untilReported(anna: string, ben: string, carl: string): Promise<void> {
       const expected = [`${number},Anna,${anna}`, `${other},Ben,${ben}`, `${third},Carl,${carl}`, ''];
       const read = () => (existsSync(reportFile()) ? readFileSync(reportFile(), 'utf8') : '');

@@ -332,7 +332,7 @@ describe('the admin routes of accounts', () => {
         assert.equal(await ask(path), mayWrite ? 200 : 401, `${permissions} ${path}`);
       }
       assert.equal(await ask('test', { baseUrl: sim.baseUrl, apiKey: '' }), mayWrite ? 200 : 401);
-      // A user with the permission gets 404 for the entry.
+      // A user with the permission gets 404, because this entry does not exist.
       assert.equal(await ask('account/entries/none', { action: 'discard' }), mayWrite ? 404 : 401);
       await nodeRed.stop();
     }

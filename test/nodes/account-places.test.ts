@@ -82,7 +82,7 @@ describe('AccountPlaces', () => {
     }
   });
 
-  it('does not overwrite a file that it cannot read for a moment', () => {
+  it('does not overwrite a file that it temporarily cannot read', () => {
     const noted = { node: [onDisk(a)], other: [onDisk(a), onDisk(b)] };
     writeNoted(noted);
     const places = new AccountPlaces();

@@ -93,7 +93,7 @@ describe('an account node whose login or store changes', () => {
       const running = await leave(nodes(from));
       await running.deploy(nodes(to));
       await assertImported(running, 2);
-      // The process still has the input.
+      // The process that stored the message still runs, so it completes the input itself.
       await running.done('send', 1);
       assert.deepEqual(warnings(running), []);
     });
@@ -124,7 +124,7 @@ describe('an account node whose login or store changes', () => {
     await assertImported(running, 2);
   });
 
-  it('recognizes the server if only the password in its URL changes', async () => {
+  it('recognises the Redis server if only the password in its URL changes', async () => {
     await startRedis();
     const before = await leave(nodes(redis));
     await before.stop();
@@ -210,7 +210,7 @@ describe('an account node whose login or store changes', () => {
     assert.equal(await keys(), 1);
   });
 
-  it('writes no file of former stores if the account was only in memory', async () => {
+  it('writes no file that lists former stores if the store was in memory', async () => {
     const running = await start(nodes(memory));
     await running.deploy(nodes(memory, { authType: 'basic' }));
     assert.throws(notedPlaces, /ENOENT/);

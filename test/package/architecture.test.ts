@@ -51,7 +51,7 @@ function roomOf(path: string): string {
 
 const plain = ['clock', 'errors', 'login', 'model', 'page', 'reasons'];
 
-/** Folders that the files of a low folder can import, besides their own. The folders above can import each other. */
+/** What these folders and files of `src` can import, besides their own. All others can import anything in `src`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   clock: [],
   model: [],

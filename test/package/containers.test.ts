@@ -95,7 +95,7 @@ describe('the containers', function () {
   it('run a healthy Node-RED with flows from a volume, secrets from variables', async () => {
     const secret = 'a long random text';
     const userDir = createLinkedUserDir();
-    // Flows that a user deployed in a container earlier.
+    // Deploys the flows into the user directory, as a user did in an earlier container.
     const former = await startNodeRed({ userDir, settings: { credentialSecret: secret }, flows });
     await former.stop();
     copyFileSync(join(folder, 'settings.js'), join(userDir, 'settings.js'));

@@ -42,7 +42,7 @@ function ownFile(address: string): string | undefined {
   return ofReadme ? `README.md${address.slice(repository.length)}` : undefined;
 }
 
-/** Checks whether a file exists and has the heading. */
+/** Checks whether the file of a link exists, and has the heading that the anchor names, if any. */
 function isThere(target: string, from: string): boolean {
   const [path = '', anchor] = target.split('#');
   const file = path === '' ? from : decodeURIComponent(path);

@@ -51,7 +51,7 @@ describe('test/promises.json', () => {
     assert.deepEqual(faults, []);
   });
 
-  it('has one mistake to plant for each promise of npm test', () => {
+  it('has exactly one mutant for each promise that npm test checks', () => {
     assert.deepEqual(
       promiseMutants.map(({ name }) => name),
       Object.keys(promises['npm test'] ?? {}),

@@ -102,7 +102,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
         const body = `text ${round} ${index}`;
         fed.add(body);
         machine.send({ send: body, ...(index % 5 === 0 ? { once: true } : undefined) } satisfies Order);
-        // Reuses a key from before the cut. Its first message may have been sent or not.
+        // Repeats a message, with its key, from before the cut. The earlier one may have been sent or not.
         if (index % 5 === 0 && round > 0)
           machine.send({ send: `text ${round - 1} ${index}`, once: true } satisfies Order);
         // Never discards a message with a key, because the test may send it again.

@@ -107,7 +107,7 @@ class Folder {
   readonly pendingWrites = new Map<number, string>();
   /** Functions that undo the unflushed commits, oldest first. */
   readonly unflushed: (() => void)[] = [];
-  /** The process that opened the folder. No other process may use it. */
+  /** The store that has opened the folder, if any. No other store may use the folder. */
   owner: object | undefined;
   /** True after the login of this folder was imported. After that, nothing is stored here. */
   isAbandoned = false;
@@ -223,7 +223,7 @@ class DiskModel extends ModelStore implements Store {
   /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
   #freeFiles = 0;
   readonly #pendingWrites = new Map<Kind, number>();
-  /** Keys of the answers that this process saved. When the store opens, it returns only other answers. */
+  /** Keys of the answers that this process saved. When the store opens, it does not return these answers. */
   readonly #savedKeys = new Set<number>();
   #committing: Changes | undefined;
 

@@ -4,8 +4,8 @@ type Finding = readonly [way: Way, seed: number, mistake: string, scenes?: numbe
 
 /**
  * Seeds that have found a mistake in the library. A change of the model removes the seeds whose schedule it changes.
- * `scenes` is the number of scenes when the seed was found (default: none), and `store` the only store of the search
- * (default: all).
+ * `scenes` is the number of scenes when the seed was found (default: none), and `store` the only store that the plan
+ * could have (default: any store).
  */
 const findings: readonly Finding[] = [
   ['in', 165, 'a record that no flow had received was marked as redelivered'],

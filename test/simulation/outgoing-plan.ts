@@ -40,7 +40,7 @@ export interface OrderPlan {
   replyMs?: number;
 }
 
-/** Withdraws the stored message of a node with a `replace` key. */
+/** A flow message with `msg.reset`, which withdraws the stored message of a node with a `replace` key. */
 export interface ResetPlan {
   type: 'reset';
   process: number;

@@ -78,7 +78,7 @@ export class Input {
   /** The process that has the input in its memory. */
   receivedBy?: object;
 
-  /** @param receivedMs time at which the node received it */
+  /** @param receivedMs time at which the node received the flow message */
   constructor(
     readonly number: number,
     readonly outgoing: OutgoingMessage,
@@ -242,7 +242,10 @@ export class OutgoingModel {
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
-  /** Notes that the service accepted a second message (option `again`) for these recipients. Limits apply to it. */
+  /**
+   * Notes that the service accepted a second message (option `again`) for these recipients. Checks the second message
+   * against the rules of `sms-ask`, and against the limits, unless its question is unlimited or has a deduplication key.
+   */
   repeatArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
     const { unlimited, key } = again.question.order;
@@ -267,7 +270,7 @@ export class OutgoingModel {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
-      // The model cannot see the commit of a message that no node wants. A START counts now, and a STOP as unsure.
+      // The model cannot see the commit of a message that no node wants, so it notes a START now, and a STOP as unsure.
       const isUnwanted = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
       else if (isUnwanted) this.#unwantedStops.add(message);
@@ -500,11 +503,11 @@ export class OutgoingModel {
     const mayRepeat = outgoing.inputs.some((one) => one.order.retryUncertain);
     if (!unsentCodes.has(code) && !refusedCodes.has(code) && !unknownCodes.has(code))
       this.#violate('an outcome has an error code that no message can have', name);
-    // If the account refused an input on arrival, it may still have sent earlier inputs with its key.
+    // If the account refused an input on arrival, it may still have sent earlier inputs with the same key.
     const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
     const isAnother = outgoing.inputs.length > 1 && this.#isForgetful;
-    // As soon as the account knows that one input is unsent, it may send the next input with its key. This can happen
-    // before the first outcome enters the flow.
+    // As soon as the account knows that one input is unsent, it may send the next input with the same key. This can
+    // happen before the outcome of the unsent input enters the flow.
     const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
     if (!unknownCodes.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('a message was reported as not sent, but the service had accepted it', name);
@@ -659,7 +662,7 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether no request used the reply, although the account knew of the request. (A reply can arrive before the
+   * Whether no reply request used the reply, although the account knew of the request. (A reply can arrive before the
    * account knows of the request.)
    */
   #isUnused({ outgoing, from, message }: Reply): boolean {
@@ -695,8 +698,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether a process was down for longer than the account remembers deduplication keys. A key then no longer protects
-   * a message that waits.
+   * Whether a process was down for longer than the account remembers deduplication keys. A key then no longer keeps
+   * a message that waits from being sent twice.
    */
   get #outlastsKeys(): boolean {
     return this.#world.plan.plannedEvents.some(

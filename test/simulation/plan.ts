@@ -101,8 +101,8 @@ export interface Plan {
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /**
-   * Subject of the plan. `in`: incoming messages. `out`: also outgoing messages with all options. The other
-   * ways add consent and due times, `replace` keys, or questions to `out`.
+   * Subject of the plan. `in`: incoming messages. `out`: also outgoing messages. The others extend `out`: `consent` by
+   * consent words and due times, `replace` by `replace` keys and resets, `ask` by questions.
    */
   way?: Way;
   /** Chooses only among the first `scenes` scenes, to reproduce a seed that was found when there were fewer. */

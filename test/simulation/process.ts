@@ -81,7 +81,7 @@ export class Process implements Owner {
    * deliver it again.
    */
   readonly #calledBack = new Set<Message>();
-  /** Messages that the server lost and this process has, so it must store them again. */
+  /** Messages that the server lost and this process has. The process must store them again. */
   readonly #lostByServer = new Set<Message>();
   /** Time since which no store has had a problem, in ms. */
   #untroubledSinceMs = 0;
@@ -143,7 +143,7 @@ export class Process implements Owner {
     return this.isAlive && !this.#isStopped && (this.#isDeploying || this.#isDeployingNode);
   }
 
-  /** Whether a saved poll answer on the disk has a message, and can record its delivery. */
+  /** Whether a saved poll answer on the disk contains a message, and can record the delivery of the message. */
   isSavedAhead(message: Message): boolean {
     // False after a change of the login, because a login does not know the items that another login imported from it.
     return (
@@ -389,7 +389,7 @@ export class Process implements Owner {
     if (world.nodesThatGaveUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#undelivered) {
-      // Waits, because a node may attach while the account records that no node receives the message.
+      // Waits for `maxDeploymentMs`, because a node may attach while the account records that no node gets the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
       if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= usedBySenderOnly;
       if (hasFailed) {
@@ -714,7 +714,7 @@ export class Process implements Owner {
     this.#latest.set(message, this.world.timeline.nowMs);
   }
 
-  /** Notes a store failure. Recent messages may be repeated, because it might have interrupted their steps. */
+  /** Notes a store failure, which might have interrupted the steps of recent messages. These may be repeated. */
   #onStoreFailure(): void {
     this.hasStoreFailed = true;
     this.examineStoredMessages();

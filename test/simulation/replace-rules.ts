@@ -32,7 +32,10 @@ interface Group {
   twoWaitSinceMs?: number | undefined;
 }
 
-/** A possible violation. When each cause has an outcome, `isFault` decides by which causes were refused. */
+/**
+ * A possible violation. When each cause has an outcome, `isFault` decides whether it is one, by which causes the
+ * library refused.
+ */
 interface Suspicion {
   rule: string;
   detail: string;

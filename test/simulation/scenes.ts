@@ -186,7 +186,7 @@ function changeLogin(stage: Stage): PlannedEvent[] {
   ];
 }
 
-/** Changes to a login whose store fails. Then the flows or the process stop. */
+/** Switches to another login while the store of that login fails. Then kills the process or redeploys. */
 function changeToFailing(stage: Stage): PlannedEvent[] {
   const { random } = stage;
   if (stage.plan.store === 'shared') return changeLogin(stage);
@@ -200,7 +200,7 @@ function changeToFailing(stage: Stage): PlannedEvent[] {
   ];
 }
 
-/** Lets the store fail. A flow still gets a message, and then the process ends. */
+/** Lets the store fail while messages arrive and a flow may fail, be late or stay silent. Then ends the process. */
 function endWhileFailing(stage: Stage): PlannedEvent[] {
   const { random, process } = stage;
   const endsMs = random.between(500, 8_000);

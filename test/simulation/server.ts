@@ -84,7 +84,7 @@ export class Server {
 class Space {
   readonly items = new Map<string, StoredItem>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
-  /** Changes when the server loses its data. */
+  /** Number that changes when the server loses its data. */
   epoch: number | undefined;
   /** Open stores, whose processes have their items in memory. */
   readonly users = new Set<ServerModel>();

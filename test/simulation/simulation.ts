@@ -28,11 +28,11 @@ const maxEvents = 400_000;
 const settleMs = 45_000 + 100_000 + 60_000;
 /** `settleMs` after 401 and 403, because these answers cause longer back-offs. */
 const refusedSettleMs = settleMs + 300_000;
-/** Sum of a pause that the service asks for, the search for evidence, and the wait for a reply. */
+/** Sum of a pause that the service asks for, the search for evidence of a message, and the wait for a reply. */
 const outgoingSettleMs = 60_000 + 60_000 + 60_000;
 /** Time until a scheduled message is due, plus the quiet minute. */
 const dueSettleMs = 90_000 + 60_000;
-/** Time after which waiting polls have ended and the memory has forgotten temporary data. */
+/** Time after which waiting polls have ended and the library has forgotten temporary data. */
 const cleanupMs = 150_000;
 /** Maximum time that messages wait for the import from a former login. */
 const maxImportWaitMs = 10_000;
@@ -159,7 +159,7 @@ class Run {
     this.#processes[index] = new Process(machine);
   }
 
-  /** Runs events until `isReached` returns true or the time comes. Lets all promises settle after each event. */
+  /** Runs events until `isReached` returns true or `untilMs` is reached. Lets all promises settle after each event. */
   #until(isReached: () => boolean, untilMs: number): Promise<void> {
     const { timeline, violations } = this.world;
     return new Promise((resolve) => {

@@ -44,8 +44,8 @@ export abstract class MachineStorage {
   }
 
   /**
-   * Whether a message is in a poll answer that is saved here, but not committed yet. The saved answer can record its
-   * delivery. A shared store does not save poll answers.
+   * Whether a message is in a poll answer that is saved here, but not committed yet. The saved answer can record the
+   * delivery of the message. Always false in a shared store, which does not save poll answers.
    */
   isSavedAhead(_message: Message): boolean {
     return false;

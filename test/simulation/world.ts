@@ -16,7 +16,7 @@ export class Message {
   isRead: boolean;
   /** Position of the message in the order in which complete answers brought messages. Undefined before that. */
   answerPosition: number | undefined;
-  /** Number of processes that died while they had the message. Each may have lost one count of a delivery attempt. */
+  /** Number of processes that died while they had the message. Each death may have lost one count of an attempt. */
   deaths = 0;
   /** Time of the last death of a process with the message, in ms. */
   diedAtMs: number | undefined;
@@ -171,8 +171,8 @@ export class World {
   }
 
   /**
-   * Whether a login knows which messages the former login has seen. It does not if a store has problems or another
-   * instance uses the other login.
+   * Whether a login knows which messages the former login has seen. False if the plan has store faults, or several
+   * instances, of which one can still use the former login.
    */
   get isKnownToAll(): boolean {
     const { instances, plannedEvents } = this.plan;

@@ -28,10 +28,10 @@ import { isPath, isPublicUrl, parsePath } from '../../../nodes/runtime/callback-
 import { parseNumber } from '../../../nodes/runtime/settings';
 import { checkDraft, type Draft, isSmsError, parseAt } from '../../../src';
 
-/** Checks that a form and the runtime share, with values. */
+/** A check that both a form and the runtime make, with right and wrong values for it. */
 interface Question<Value> {
   form(value: Value): Verdict;
-  /** Throws or returns false if it refuses the value. */
+  /** Throws or returns false if the runtime refuses the value. */
   runtime(value: Value): unknown;
   right: Value[];
   wrong: Value[];
