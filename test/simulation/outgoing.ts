@@ -244,7 +244,8 @@ export class OutgoingModel {
 
   /**
    * Notes that the service accepted a second message (option `again`) for these recipients. Checks the second message
-   * against the rules of `sms-ask`, and against the limits, unless its question is unlimited or has a deduplication key.
+   * against the rules of `sms-ask`. Also checks it against the limits, unless its question is unlimited or has a
+   * deduplication key.
    */
   repeatArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
