@@ -11,7 +11,7 @@ describe('parseBaseUrl', () => {
     assert.equal(parseBaseUrl(' https://SMS.example.com:8443/some/path// '), 'https://sms.example.com:8443/some/path');
   });
 
-  it('refuses plain http to hosts other than this machine, unless it is allowed', () => {
+  it('refuses plain http to other machines, unless it is allowed', () => {
     for (const host of ['sms.example.com', '127.0.0.1.example.com', 'localhost.example.com', '10.0.0.1', '[::2]']) {
       assert.throws(() => parseBaseUrl(`http://${host}`), { code: 'SMS_CONFIG', reason: 'baseUrlHttp' }, host);
       assert.equal(parseBaseUrl(`http://${host}/a/`, true), `http://${host}/a`);
@@ -21,7 +21,7 @@ describe('parseBaseUrl', () => {
     }
   });
 
-  it('refuses an address that is not a base URL, without quoting its credentials', async () => {
+  it('refuses another address than a base URL, and hides its credentials', async () => {
     for (const text of [
       'https://ann:3141592653@sms.example.com',
       'https://sms.example.com/?key=3141592653',

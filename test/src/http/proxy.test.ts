@@ -34,7 +34,7 @@ describe('a proxy', () => {
   /** Sends a request to a service through a proxy. No test reaches the service. */
   const callBehind = (url: string) => call('https://sms.test', { proxy: { url }, effect: 'send' });
 
-  it('forwards http and tunnels https, and does not pass its login on to the service', async () => {
+  it('forwards http and tunnels https, and hides its login from the service', async () => {
     const proxy = await startProxyService(closing);
     const [plain, secure] = [await startEcho(), await startEcho(pair)];
     const options = { proxy: { url: proxy.baseUrl, ...login }, tls };

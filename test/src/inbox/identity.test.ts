@@ -89,7 +89,7 @@ describe('identity (dedupe)', () => {
       ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
       ['white space around the body', { body: ' hello\n' }],
     ] as const) {
-      it(`is recognised with ${title}, whether polled or called back first`, () => {
+      it(`is recognised, polled or called back first: ${title}`, () => {
         assert.deepEqual(
           [memory.poll('1'), memory.call(fields), memory.call(fields)],
           ['new', 'duplicate', 'duplicate'],
@@ -121,11 +121,11 @@ describe('identity (dedupe)', () => {
     for (const [title, fields] of [
       ['another body', { body: 'Hello' }],
       ['another sender', { from: '6421555002' }],
-      ['a date a millisecond later', { messageDate: '2026-03-01T10:00:00.124Z' }],
-      ['a later date without fraction', { messageDate: '2026-03-01T10:00:01Z' }],
-      ['the sender inside the body', { from: '', body: '6421555001hello' }],
+      ['a date 1 ms later', { messageDate: '2026-03-01T10:00:00.124Z' }],
+      ['a later date, no fraction', { messageDate: '2026-03-01T10:00:01Z' }],
+      ['the sender in the body', { from: '', body: '6421555001hello' }],
     ] as const) {
-      it(`is a new message with ${title}, whether polled or called back first`, () => {
+      it(`is a new message, polled or called back first: ${title}`, () => {
         assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);
         memory = new Memory();
         assert.deepEqual([memory.call(fields), memory.poll('1')], ['new', 'new']);

@@ -90,7 +90,7 @@ describe('a report', () => {
     assert.deepEqual(reportsOf(node), [`unknown: ${first} |  | ${second}`]);
   });
 
-  it('counts the first final status of each recipient, and ignores unknown codes', async () => {
+  it('counts the first final status of a recipient, and ignores unknown codes', async () => {
     const { side, node } = await begin();
     await side.status(first, 'QUE', 'm1');
     await side.status(first, 'EXP', 'm1');
