@@ -440,7 +440,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));
-    // Waits one turn, because a record that was sent in this turn of the event loop is delivered in the next turn.
+    // Waits one turn, so that a record that was passed on in this turn of the event loop reaches its flow.
     await wait(clock, 0);
     // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
     const closing = this.data?.outbox.close(restMs());

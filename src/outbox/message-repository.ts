@@ -325,7 +325,7 @@ export class MessageRepository {
     return this.journal.run(createReading('postpone', (readKey) => readKey(key)?.value));
   }
 
-  /** @param remembered a message that this step might remember */
+  /** @param remembered the message of the step, if the step might store it so that replies and statuses match it */
   #context(remembered?: MessageItem): StepContext {
     const { clock, settings } = this.#options;
     const now = clock.now();

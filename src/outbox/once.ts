@@ -17,7 +17,7 @@ export type OnceVerdict =
   | { type: 'taken' }
   /** The message `id` has the key, but no outcome yet. */
   | { type: 'underway'; id: string }
-  /** The message with the key was accepted for a recipient, replaced or withdrawn, or its outcome is unknown. */
+  /** The message with the key has ended: accepted for at least one recipient, replaced, withdrawn, or unknown. */
   | { type: 'ended'; outcome: StoredOutcome };
 
 interface Guard {

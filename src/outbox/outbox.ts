@@ -63,7 +63,7 @@ export class Outbox implements Participant {
   readonly #reconciliations: Reconciliations;
   readonly #settlement: Settlement;
   readonly #dispatcher: Dispatcher;
-  /** Handsets to which the outbox is sending a second message (option `again`), each with its reply request. */
+  /** Second messages (option `again`) that are being sent now, each as the id of its reply request and the handset. */
   readonly #againUnderWay = new Set<string>();
   /**
    * For each node that might still be running: messages that are being accepted, or sent without being stored. A closed

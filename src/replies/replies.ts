@@ -155,7 +155,7 @@ export class Replies {
     this.#collect();
   }
 
-  /** Matches a record, see {@link Correlation}. */
+  /** Prepares the match of a record with the sent messages that it might answer. */
   correlationOf(event: RecordOfKind) {
     const { clock, reconciliations, repository } = this.#options;
     const { kind, record } = event;

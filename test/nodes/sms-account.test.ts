@@ -495,7 +495,7 @@ describe('sms-account', () => {
     for (const [name, properties, code] of ways) {
       it(`sends the certificate of the chosen tls-config: ${name}`, async () => {
         const { key, cert } = createSelfSigned();
-        // With a later TLS version, the client learns of the refusal only after its request.
+        // Excludes TLS 1.3, where a client learns only after its request that the server refused its certificate.
         const asked = {
           requestCert: true,
           ca: clientCertificate,

@@ -102,7 +102,7 @@ describe('sms-callback-in', () => {
       ['not set', undefined],
       ['blank', ' '],
     ] as const) {
-      it(`causes 503 with the reason if its variable is ${what}`, async () => {
+      it(`raises SMS_CONFIG and answers 503 if its variable is ${what}`, async () => {
         const token = variable('SMS_TEST_TOKEN');
         if (value !== undefined) setVariables({ SMS_TEST_TOKEN: value });
         const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' });

@@ -16,7 +16,10 @@ const kills = isLong ? 30 : 3;
 const waitMs = isLong ? 20_000 : 4_000;
 /** Time in which all messages are sent, in ms. */
 const askingMs = isLong ? kills * 10_000 : 6_000;
-/** An instance claims the items of a dead instance after 60 s, and overdue reply requests wait for the same time. */
+/**
+ * Maximum time until all reply requests end, in ms: 60 s until an instance claims the items of a dead one, 60 s in which
+ * an overdue request can still get a reply, and the wait of the request.
+ */
 const endLimitMs = 60_000 + 60_000 + waitMs;
 
 /** Behaviours of recipients. `chaos/traffic.ts` has more, such as late answers. */

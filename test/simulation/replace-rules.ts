@@ -18,7 +18,7 @@ interface Entry {
   /** Position of the first commit with the message. */
   storedPosition: number | undefined;
   state: string | undefined;
-  /** Position since which the store has had the message as waiting. */
+  /** Position of the commit with the state `waiting`. Absent while the message has another state. */
   waitingPosition: number | undefined;
   /** True if the message has been marked as leaving. */
   hasLeft: boolean;

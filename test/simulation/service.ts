@@ -40,7 +40,7 @@ export class Service {
   readonly #waiting: Record<Kind, ServiceRequest[]> = { incoming: [], status: [], outbox: [] };
   /** Ids of the feed entries. */
   readonly #fed: string[] = [];
-  /** Time of the last status or reply to an outgoing message. */
+  /** Time at which the last scheduled status or reply to an outgoing message arrives, in ms. */
   lastArrivalMs = 0;
   /** True if the service does not mark the messages of its answers as read. */
   isForgetful = false;

@@ -379,10 +379,10 @@ describe('an account whose store changes', () => {
   }
 
   for (const [when, waitMs, isBack] of [
-    ['undelivered, former store again', 0, true],
-    ['delivered, former store again', 61_000, true],
-    ['undelivered, new store again', 0, false],
-    ['delivered, new store again', 61_000, false],
+    ['not in the flow, former store', 0, true],
+    ['in the flow, former store', 61_000, true],
+    ['not in the flow, new store', 0, false],
+    ['in the flow, new store', 61_000, false],
   ] as const) {
     it(`matches records from before the import: ${when}`, async () => {
       const { simulator } = joining;

@@ -122,7 +122,7 @@ describe('a reply request with answers', () => {
       assert.equal(node.ends.length, 1);
     });
 
-    it('sends the second message once, whenever a further unclear reply comes', async () => {
+    it('sends only one second message, even if more unclear replies come', async () => {
       for (let turns = 0; turns < 60; turns++) {
         const { side, store } = await ask({ again: { ...again, keep: forever }, keep: forever });
         store.turns = 3;

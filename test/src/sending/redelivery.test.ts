@@ -25,7 +25,7 @@ describe('an outcome or an answer', () => {
     const end = what === 'outcome' ? 'to 6421555123' : 'yes';
 
     for (const how of ['late', 'thrown'] as const) {
-      it(`goes to the next node if the closed node misses it (${what}, ${how})`, async () => {
+      it(`goes to the redeployed node if the old one misses it (${what}, ${how})`, async () => {
         const { side, fail } = await missDelivery();
         const next = side.attach();
         await side.pass(10);

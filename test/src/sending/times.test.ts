@@ -170,7 +170,7 @@ describe('a message with a time', () => {
 });
 
 describe('quiet hours', () => {
-  it('let stored messages and messages with a past time wait', async () => {
+  it('delay stored messages and messages whose scheduled time has passed', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: { expireMs: minuteMs } });
     await side.send(node, 'at', at(noon - hourMs, { expireMs: minuteMs }), hourMs - 1_000);

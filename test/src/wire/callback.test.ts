@@ -151,7 +151,7 @@ describe('a callback', () => {
       assert.deepEqual(parseCallback(request), parse(formStatus, formType));
   });
 
-  it('is equal from the bytes and from the form of another parser', () => {
+  it('is read correctly from a form that another parser has decoded', () => {
     const incoming = (form: Record<string, string>) => {
       const { records } = parseCallback({ form });
       return records.map(({ from, body, messageId }: Record<string, unknown>) => [from, body, messageId]);
