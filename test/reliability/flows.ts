@@ -1,3 +1,4 @@
+import { Agent, request } from 'undici';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { createRecorder, readObservations } from './recorder';
@@ -45,16 +46,38 @@ export function createFeed(send: Partial<FlowNode>): FlowNode[] {
   ];
 }
 
-/** Posts a message to the route of {@link createFeed}. Returns whether the flow has received it. */
-export async function feed(url: string, message: { to: string | string[]; body: string; ballast?: string }) {
-  const response = await fetch(`${url}/feed`, {
+/** A message for the route of {@link createFeed}. */
+interface FedMessage {
+  to: string | string[];
+  body: string;
+  ballast?: string;
+}
+
+/**
+ * Opens a connection for each request. If the machine is busy, Node-RED can close a kept connection while the next
+ * request leaves on it, and that request would fail.
+ */
+const withoutKeepAlive = new Agent({ pipelining: 0 });
+
+/** Posts a message to the route of {@link createFeed}. Rejects if the flow has not received it. */
+export async function post(url: string, message: FedMessage): Promise<void> {
+  const { statusCode, body } = await request(`${url}/feed`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(message),
     signal: AbortSignal.timeout(feedLimitMs),
-  }).catch(() => undefined);
-  await response?.text();
-  return response?.status === 200;
+    dispatcher: withoutKeepAlive,
+  });
+  await body.dump();
+  if (statusCode !== 200) throw new Error(`The route /feed answered ${statusCode}`);
+}
+
+/** Does the same as {@link post} in a process that can be killed. Returns whether the flow has received the message. */
+export function feed(url: string, message: FedMessage): Promise<boolean> {
+  return post(url, message).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Returns the number of times that the service received each body. */
