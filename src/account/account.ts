@@ -255,12 +255,12 @@ export class Account implements EndpointHost, MembershipHost {
       for (const endpoint of Object.values(endpoints)) endpoint.pauseOrResume();
       onChanged();
     };
-    const isUsed = () => this.data === data;
+    const isCurrent = () => this.data === data;
     const onFault = (error: unknown) => this.settings?.onFault?.(error);
     // All poll loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
     const dedupeMs = () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs;
     const data = new AccountData({
-      isUsed: () => isUsed() && this.members.size > 0,
+      isUsed: () => isCurrent() && this.members.size > 0,
       storeName: settings.storeName,
       formerData,
       store: settings.createStore(key),
@@ -270,7 +270,7 @@ export class Account implements EndpointHost, MembershipHost {
       onDamaged: (error) => this.settings?.onDamaged?.(error),
       inbox: {
         counts: stats.receives,
-        isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
+        isPolled: (kind) => isCurrent() && endpoints[kind].isWatched,
         readConsentChange: (text) => this.#readConsentChange?.(text),
         dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
         dedupeMs,
@@ -294,7 +294,7 @@ export class Account implements EndpointHost, MembershipHost {
           client: () => [...this.members][0]?.client,
           onAbandoned: (node) => this.settings?.onAbandoned?.(node),
           onDiscarded: (node) => this.settings?.onDiscarded?.(node),
-          onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].setWaiting(node, areOpen),
+          onOpenRequests: (node, kind, areOpen) => isCurrent() && this.#replyPolls[kind].setWaiting(node, areOpen),
           onFault,
         },
       },

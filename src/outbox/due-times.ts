@@ -1,6 +1,6 @@
 import BTree from 'sorted-btree';
 import type { Clock, Timer } from '../clock';
-import { orderOf } from './order';
+import { firstValueOf, orderOf } from './order';
 
 /**
  * Maximum timer delay, in ms. Frequent checks are needed because timers do not notice clock changes or machine sleep.
@@ -45,8 +45,8 @@ export class DueTimes {
     if (at === Number.POSITIVE_INFINITY) return;
     const due = { id, at, time, onDue };
     this.#byId.set(id, due);
-    this.#inOrder[time].set(orderOf(due.at, id), due);
-    if (this.#inOrder[time].minKey() === orderOf(at, id)) this.#wait();
+    this.#inOrder[time].set(orderOf(at, id), due);
+    if (firstValueOf(this.#inOrder[time]) === due) this.#wait();
   }
 
   delete(id: string): void {
@@ -64,8 +64,7 @@ export class DueTimes {
   /** Returns the next due time, and how long it is until then, in ms. */
   #next(): { due: Due; inMs: number } | undefined {
     const [elapsed, now] = times.map((time) => {
-      const inOrder = this.#inOrder[time];
-      const due = inOrder.get(inOrder.minKey() ?? '');
+      const due = firstValueOf(this.#inOrder[time]);
       return due && { due, inMs: due.at - this.#clock[time]() };
     });
     return elapsed && now ? (elapsed.inMs <= now.inMs ? elapsed : now) : (elapsed ?? now);

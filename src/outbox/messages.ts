@@ -2,7 +2,7 @@ import BTree from 'sorted-btree';
 import { type PageQuery, pageOf } from '../page';
 import type { End } from './expiry';
 import { isKept, isTracked, type MessageItem, type MessageState } from './message-item';
-import { orderOf } from './order';
+import { firstValueOf, orderOf } from './order';
 
 /**
  * The phases of an outgoing message in this process. Each phase lists the states that the message can have in the
@@ -139,7 +139,8 @@ export class Messages {
 
   /** Returns the time at which the first scheduled message of a node can be sent, in ms since 1970. */
   nextAt(node: string): number | undefined {
-    return firstOf(this.#byNode.get(node)?.scheduled)?.listing.scheduledAt;
+    const { scheduled } = this.#byNode.get(node) ?? {};
+    return scheduled && firstValueOf(scheduled)?.listing.scheduledAt;
   }
 
   /** Adds a message that the caller will process. */
@@ -221,7 +222,7 @@ export class Messages {
 
   /** Time of the oldest stored message, in ms. */
   get oldestKeptAt(): number | undefined {
-    return firstOf(this.#listed.kept)?.item.arrivedAt;
+    return firstValueOf(this.#listed.kept)?.item.arrivedAt;
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
@@ -293,8 +294,4 @@ function placeOfEntry({ item, phase, isKept }: OutgoingMessage): MessageEntryPla
   if (phase === 'accepting' || phase === 'searching') return undefined;
   if (state === 'waiting' || state === 'leaving') return isKept ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
-}
-
-function firstOf(sorted: BTree<string, OutgoingMessage> | undefined): OutgoingMessage | undefined {
-  return sorted?.get(sorted.minKey() ?? '');
 }

@@ -89,8 +89,7 @@ export function guard(item: MessageItem, readKey: ReadKey, changes: Changes, { n
   const aheadMs = Math.max(0, (item.options.at?.time ?? at) - at);
   const forMs = Math.max(dedupeMs(), aheadMs + waitMs + maxEndMs);
   const { inFormerStore } = read(item, readKey, at) ?? {};
-  const value = { fingerprint: fingerprintOf(item), id: item.id, ...(inFormerStore && { inFormerStore }) };
-  write(item, value, changes, { at, forMs });
+  write(item, createGuard(item, inFormerStore), changes, { at, forMs });
 }
 
 /** Extends the reservation of the key for a message that is sent again, unless the message no longer has the key. */
@@ -113,11 +112,7 @@ export function noteOutcome(
   if (key === undefined) return;
   const current = read(item, readKey, at);
   const mayBeInFormerStore = item.id < maxFoundId || current?.inFormerStore;
-  const value: Guard = {
-    fingerprint: fingerprintOf(item),
-    id: item.id,
-    ...(mayBeInFormerStore && { inFormerStore: true }),
-  };
+  const value = createGuard(item, mayBeInFormerStore);
   const storedOutcome = formatOutcome(outcome);
   if (isSuperseded(storedOutcome)) {
     const forMs = mayBeInFormerStore ? maxEndMs : supersededMs;
@@ -129,6 +124,10 @@ export function noteOutcome(
   } else {
     write(item, { ...value, outcome: storedOutcome }, changes, { at, forMs: dedupeMs() });
   }
+}
+
+function createGuard(item: MessageItem, mayBeInFormerStore = false): Guard {
+  return { fingerprint: fingerprintOf(item), id: item.id, ...(mayBeInFormerStore && { inFormerStore: true }) };
 }
 
 function write(item: MessageItem, value: Guard, changes: Changes, duration: Duration): void {

@@ -1,3 +1,5 @@
+import type BTree from 'sorted-btree';
+
 /**
  * Rounds a number down, and formats it as text of fixed length. The texts sort like the numbers. Negative numbers
  * become 0.
@@ -9,4 +11,9 @@ export function formatOrder(number: number): string {
 /** Returns a sort key: by time in ms, then by id. */
 export function orderOf(at: number, id: string): string {
   return formatOrder(at) + id;
+}
+
+/** Returns the value of the smallest key. */
+export function firstValueOf<Value>(sorted: BTree<string, Value>): Value | undefined {
+  return sorted.get(sorted.minKey() ?? '');
 }
