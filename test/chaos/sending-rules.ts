@@ -159,8 +159,8 @@ export const sendingRules: readonly Rule[] = [
                 one.word === 'START' &&
                 one.handset === handset &&
                 one.event.created < at &&
-                // A START counts if the flow received it after the STOP, also a second time: if the account had
-                // forgotten the identifier of the START, it opts the handset in again.
+                // A START counts if the flow received it after the STOP. The flow can receive it a second time, if the
+                // account has forgotten its identifier. The account then opts the handset in again.
                 (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
             );
             const isHeldUp = world.findDisturbances(/suspend|redis/, heardAt - leavingMs, at).length > 0;

@@ -171,8 +171,8 @@ export class World {
   }
 
   /**
-   * Whether a login knows which messages the former login has seen. False if the plan has store faults, or several
-   * instances, of which one can still use the former login.
+   * Whether a login knows which messages the former login has seen. False if the plan has store faults. Also false if
+   * it has several instances, because one of them can still use the former login.
    */
   get isKnownToAll(): boolean {
     const { instances, plannedEvents } = this.plan;

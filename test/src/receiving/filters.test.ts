@@ -35,6 +35,14 @@ describe('a message that a filter leaves out', () => {
   const attachCallback = () => attach({ channel: 'callback', id: 'callback', path: '/sms', acknowledge: 'auto' });
   const poll = (messageId?: string) => bench.receive(createReply(messageId));
   const callBack = (messageId?: string) => bench.callBack(createReply(messageId));
+  /** Polls a message after the node that listened was removed. Returns that node. */
+  const pollAfterRemoval = async (wants: (record: InboxRecord) => boolean) => {
+    const removedNode = listen(wants);
+    await pass();
+    removedNode.detach();
+    await poll('m1');
+    return removedNode;
+  };
   const bodiesOf = (...nodes: RecordingNode[]) => nodes.map(({ bodies }) => bodies);
 
   for (const [how, messageId] of [
@@ -69,10 +77,7 @@ describe('a message that a filter leaves out', () => {
     ['with a different id', 'other'],
   ] as const) {
     it(`goes to a node ${how} that a deployment adds`, async () => {
-      const before = listen(isNew);
-      await pass();
-      before.detach();
-      await poll('m1');
+      const before = await pollAfterRemoval(isNew);
       const after = listen(isAny, id);
       await pass();
       assert.deepEqual([...bodiesOf(before, after), bench.state.undelivered], [[], ['yes'], 0]);
@@ -81,10 +86,7 @@ describe('a message that a filter leaves out', () => {
 
   it('goes to the callback node called after a filter was added', async () => {
     const called = attachCallback();
-    const before = listen(isAny);
-    await pass();
-    before.detach();
-    await poll('m1');
+    const before = await pollAfterRemoval(isAny);
     const after = listen(isNew);
     await pass();
     assert.equal(bench.state.undelivered, 0);
@@ -95,10 +97,7 @@ describe('a message that a filter leaves out', () => {
 
   it('goes to the polling node if the service calls back during the redeploy', async () => {
     const called = attachCallback();
-    const before = listen(isAny);
-    await pass();
-    before.detach();
-    await poll('m1');
+    await pollAfterRemoval(isAny);
     await callBack('m1');
     const after = listen(isAny);
     await pass();
