@@ -181,7 +181,7 @@ export function asSmsError(thrown: unknown): SmsError {
 export class Notices<Who = string> extends Set<Who> {
   #of: unknown;
 
-  /** Sets the current failure. If the failure has changed, forgets who was notified of the previous one. */
+  /** Sets the current failure. If the failure has changed, forgets the notifications of the previous failure. */
   of(failure: unknown): this {
     if (failure !== this.#of) this.clear();
     this.#of = failure;

@@ -178,7 +178,7 @@ export interface FeedAccount {
   currency?: string;
 }
 
-/** A message in the feed, equal for ATOM and RSS. Dates are ISO 8601 UTC. */
+/** A message in the feed, in the same form for ATOM and RSS. Dates are ISO 8601 UTC. */
 export interface FeedEntry {
   id?: string;
   title?: string;

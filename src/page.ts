@@ -12,7 +12,7 @@ export interface EntryQuery {
 export interface PageQuery<Item> {
   /** Maximum number of items. */
   limit: number;
-  /** `next` of an earlier page. The item with this key need not exist any more. Absent: the first page. */
+  /** `next` of an earlier page. Also valid after the item with this key is gone. Absent: the first page. */
   after?: string | undefined;
   /** Returns whether an item is listed; absent: all items are. */
   matches?: ((item: Item) => boolean) | undefined;

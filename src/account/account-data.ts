@@ -17,8 +17,8 @@ interface AccountDataOptions extends Required<Pick<JournalOptions, 'store' | 'on
   inbox: Omit<InboxOptions, 'clock' | 'journal' | 'correlator'>;
   outbox: Omit<OutboxOptions, 'clock' | 'journal'>;
   /**
-   * Earlier data in the same store, if other data has imported it or is importing it. This data opens the store only
-   * after that import.
+   * Earlier data in the same store, if its export to another store has begun. This data opens the store only after that
+   * export.
    */
   formerData: AccountData | undefined;
   /** Returns whether a deployed account node uses this data. */
@@ -86,8 +86,7 @@ export class AccountData {
   }
 
   /**
-   * The inbox that accepts the answers of polls in flight. If other data has imported this data, this is the inbox of
-   * that data.
+   * The inbox that accepts the answers of polls in flight. After {@link exportTo}, this is the inbox of the successor.
    */
   get receiver(): Inbox {
     return this.#successor?.receiver ?? this.inbox;

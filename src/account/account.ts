@@ -435,8 +435,8 @@ export class Account implements EndpointHost, MembershipHost {
     if (firstMember) return;
     this.#deploymentTimer?.cancel();
     const { clock } = this;
-    // Keeps the account open until this stop ends, so that no other stop closes the store while outcomes still need the
-    // store.
+    // Keeps the account open until this stop ends. Otherwise, another stop could close the store before the outcomes
+    // are written.
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));

@@ -49,7 +49,7 @@ const pageKey = ({ id }: Head, index: number) => `${pagePrefix}${id}:${index}`;
 /** Prefix of the key under which the former store notes that an import has emptied it. The id of the import follows. */
 const markPrefix = 'imported:';
 /**
- * Time for which the former store notes that it was emptied, in ms. If a process is killed during an import, it must
+ * Time for which the former store notes that it was emptied, in ms. A process that is killed during an import must
  * restart within this time. Otherwise, the staged items are lost.
  */
 const markedMs = 30 * 24 * 3_600_000;
@@ -140,7 +140,7 @@ async function copyAll(
   return head;
 }
 
-/** Removes the staged pages. Stores the items in them for which `isToKeep` returns true. */
+/** Stores the staged items for which `isToKeep` returns true, and removes the staged pages. */
 async function unstage(to: Store, head: Head, isToKeep: (item: Item) => boolean): Promise<void> {
   for (let index = 1; index <= head.pages; index++) {
     const key = pageKey(head, index);
@@ -186,7 +186,7 @@ function stageValue(value: unknown, at: number): Remembered {
 }
 
 /**
- * Turns polled answers that were saved but not committed into items. Their ids make them older than all other items.
+ * Creates items from polled answers that were saved but not committed. Their ids make them older than all other items.
  * Each try creates the same ids.
  */
 function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }: ImportOptions['events']): Item[] {
@@ -238,7 +238,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
   reopen(): void;
 }
 
-/** Maximum time for which opening the store waits until the former store answers, in ms. */
+/** Maximum time for which an opening store waits for an answer of the former store, in ms. */
 const maxAnswerWaitMs = 2_000;
 const retryMs = 10_000;
 

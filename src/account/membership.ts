@@ -110,15 +110,15 @@ export interface Membership {
    * Imports the data of former places, in this order, before the account uses its store. Until then, the store counts
    * as failing.
    *
-   * @param whenStarted resolves when all nodes of the deployment have started, so that other users of the places are
-   * known
+   * @param whenStarted resolves when all nodes of the deployment have started: only then is it known whether other
+   * nodes use the places
    */
   importFrom(formerPlaces: readonly FormerPlace[], whenStarted?: Promise<void>): void;
   /** Abandons the waiting import. The data stays in the former store. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
   /** The settings of this member that do not apply, and the id of the member whose connections apply instead. */
   readonly connection: { id: string; settings: ('proxy' | 'tls')[] } | undefined;
-  /** Attaches a sending node with the credentials of this member. Its earlier messages continue. */
+  /** Attaches a sending node with the credentials of this member. Earlier messages of the node continue. */
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Client for direct calls with the credentials of this member. */
   readonly client: Client;

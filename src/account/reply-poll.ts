@@ -10,7 +10,7 @@ export interface ReplyPollHost {
   member(): Member | undefined;
   /** Reports a polling failure to a node. Returns whether the node is deployed. */
   onFailing(node: string, error: SmsError): boolean;
-  /** Called when polling works again. One of these nodes logs it. */
+  /** Called when polling works again. One of the nodes logs this. */
   onRecovered(nodes: Iterable<string>): void;
 }
 
@@ -24,8 +24,8 @@ export class ReplyPoll {
   /** Nodes whose recipients can opt out. */
   #listeningNodes: ReadonlySet<string> = new Set();
   /**
-   * Nodes that received an error about a failure. They receive it again only after polling has worked or failed
-   * differently.
+   * Nodes that received an error about a failure. They receive another error only after polling has worked, or has
+   * failed for another reason.
    */
   readonly #notices = new Notices();
   #error: SmsError | undefined;

@@ -25,9 +25,9 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   perSecond?: number | undefined;
   /** Limits of this member. The limits of all other members apply too. Absent: no limits. */
   limits?: LimitSettings;
-  /** Quiet hours of this member. Those of all other members apply too. Absent: no quiet hours. */
+  /** Quiet hours of this member. The quiet hours of all other members apply too. Absent: no quiet hours. */
   quietHours?: QuietSettings | undefined;
-  /** Opt-out words of this member. Those of all other members apply too. Absent: no opt-outs. */
+  /** Opt-out words of this member. The words of all other members apply too. Absent: no opt-outs. */
   optOut?: ConsentSettings | undefined;
   /** Allowed prefixes for nodes of this member. Empty or absent: all numbers. */
   prefixes?: readonly string[];
@@ -39,7 +39,7 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   onDiscarded?(node: string): void;
   /** Called if a stored item is damaged. The item is quarantined or lost. All other items work. */
   onDamaged?(error: SmsError): void;
-  /** Called if a node threw an error while it received an outcome without an input. */
+  /** Called if a node threw an unexpected error, or background work failed. */
   onFault?(error: unknown): void;
   /** Kind and place of the store. Stores with different names are different stores. */
   storeName: string;

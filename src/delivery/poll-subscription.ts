@@ -28,7 +28,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
   maxAttempts: number;
   /** Sends a record into the flow. Resolves with `false` if the flow stopped first. */
   send(delivery: FlowDelivery<K>): Promise<boolean>;
-  /** Called when the flow has acknowledged a record in none of the attempts. */
+  /** Called when all attempts for a record have ended without an acknowledgement. */
   onUndelivered(event: RecordOfKind<K>, attempts: number): void;
 }
 
@@ -36,7 +36,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
 interface Unacknowledged extends EntryDelivery {
   /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
-  /** Ends the time in the flow, or the wait for the next delivery. */
+  /** Ends the time to acknowledge, or the wait for the next delivery. */
   timer: Timer | undefined;
 }
 

@@ -46,7 +46,7 @@ export function createUnreachable(
   if (cause instanceof ProxyFailure && cause.detail === 407) return new SmsError('proxyLogin', details);
   if (cause instanceof ProxyFailure && cause.detail === 403) return new SmsError('proxyRefused', details);
   if (cause instanceof TlsFailure) return new SmsError('tlsInvalid', details);
-  // Ignores a failed certificate of a proxy, because the TLS settings of the account do not apply to it.
+  // Ignores the certificate error of a proxy, because the TLS settings of the account do not apply to a proxy.
   const code = (cause instanceof ProxyFailure ? undefined : codeOf(cause)) ?? '';
   const [, reason] = tlsFailures.find(([pattern]) => pattern.test(code)) ?? [];
   return new SmsError(reason ?? (effect === 'send' ? 'unreachable' : 'unreachableRead'), details);

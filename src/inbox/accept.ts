@@ -23,14 +23,14 @@ import {
 export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 
 /**
- * Maximum time for which records wait for the store, in ms. They are then delivered without being matched with sent
- * messages.
+ * Maximum time for which records wait for the store, in ms. Afterwards, the records are delivered without being matched
+ * with sent messages.
  */
 const maxMatchWaitMs = 60_000;
 
 const digits = /^\d{1,20}$/;
 
-/** Records of one answer or one callback. */
+/** Records of one poll or one callback. */
 export type Arrival = Destination &
   RecordsOfKind & {
     via: Via;

@@ -127,7 +127,6 @@ export class DeadLetters {
     this.#records.delete(id);
   }
 
-  /** Removes records. */
   discard(ids: readonly string[]): void {
     for (const id of ids) this.#records.delete(id);
     this.#context.run(
@@ -143,7 +142,7 @@ export class DeadLetters {
    */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // Refuses a record that no attached node can receive, because the record would no longer be unhandled, but would
+    // Refuses a record that no attached node can receive: the record would leave the list of unhandled records, but
     // reach no node.
     if (!item || !this.#channelOf(item)) return false;
     this.#context.run(this.#createDelivery([item]));

@@ -26,7 +26,7 @@ interface EntryItem extends Item {
    * redelivered it.
    */
   address?: Address;
-  /** Number of attempts by node, if the numbers differ. `attempts` is then the highest number. */
+  /** Number of attempts per node, if the numbers differ. `attempts` is then the highest number. */
   attemptsOf?: Readonly<Record<string, number>> | undefined;
   /**
    * The entry might already have been delivered under another id, because the account could not check for duplicates.

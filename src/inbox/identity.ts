@@ -11,7 +11,9 @@ import { isBlank, isObject, normaliseRecipient, present } from '../wire/fields';
 export interface Identity {
   /** Key of the identifier. Absent if the record has none. */
   id?: string;
-  /** Key of sender, body and second. `instant` distinguishes two messages within that second. */
+  /**
+   * Key of the sender, the body and the date to the second. `instant` distinguishes two messages within that second.
+   */
   text?: { key: string; instant: Instant };
   /** All keys under which the record is remembered. */
   keys: string[];
@@ -48,7 +50,7 @@ interface SeenId extends Notes {
   polled: boolean;
 }
 
-/** One of several messages with the same sender, body and second. */
+/** One of several messages with the same sender, body and date to the second. */
 interface SeenMessage extends Notes {
   instant: Instant;
   /** Key of the identifier. Absent until a copy with an identifier arrives. */

@@ -50,7 +50,7 @@ export class ClockSkew {
   }
 
   /**
-   * Corrects the start of a value by the clock changes since then. A start in the future becomes {@link setAt}, unless
+   * Corrects the time of a value by the clock changes since then. A time in the future becomes {@link setAt}, unless
    * the store is shared.
    *
    * @param isShared true if other processes, whose clocks can be ahead, also write to the store

@@ -47,8 +47,8 @@ const sharedDelaysMs = [0, 250, 1_000];
 const sharedGraceMs = 2_000;
 
 /**
- * Minimum time between two failures of different outages, in ms. After a successful write, any failure starts a new
- * outage.
+ * Minimum time between the last failure of an outage and the first failure of the next outage, in ms. After a
+ * successful write, any failure starts a new outage.
  */
 const newOutageMs = 10_000;
 
@@ -306,7 +306,7 @@ export class Journal {
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
   }
 
-  /** Returns whether an item that the store still has was dropped, or will be dropped by a waiting step. */
+  /** Returns whether an item was dropped, or will be dropped by a waiting step, although the store still has it. */
   #isForgotten({ id, part }: Item): boolean {
     if (this.#writer.isDropped(id)) return true;
     return !this.#isReleased && this.#writer.hasKept(id) && !this.#participants.get(part)?.itemOf?.(id);

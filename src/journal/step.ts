@@ -74,9 +74,9 @@ export interface Versions {
 /** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Receives the items of this participant. The participant might already have some of these items. It does not receive
-   * items again that it has forgotten in this process. The journal runs no step before this method returns, or before
-   * its promise resolves.
+   * Receives the items of this participant. The participant might already have some of these items. Items that the
+   * participant has forgotten in this process are left out. The journal runs no step before this method returns, or
+   * before its promise resolves.
    *
    * @param isOpening true if these are all items that this process has in the store, false if a dead process left them
    */

@@ -21,13 +21,13 @@ export interface TextMeasure {
 
 /** A body as it is sent, and its encoding. */
 export interface EncodingPlan {
-  /** The body after the replacements of type `gsm`. */
+  /** The body after the replacements of content type `gsm`. */
   body: string;
   encoding: Encoding;
   parts: number;
   /** Value of the parameter `contentType`. Absent: the parameter is not sent. */
   contentType?: ContentType;
-  /** Number of characters that type `gsm` has replaced; absent if none. */
+  /** Number of characters that content type `gsm` has replaced; absent if none. */
   replacements?: number;
 }
 

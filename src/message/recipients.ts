@@ -100,7 +100,8 @@ function readItems(to: unknown): readonly unknown[] {
 function readText(item: unknown): string {
   if (typeof item === 'string') return item.replace(invisibleMarks, '').trim();
   if (typeof item === 'number') {
-    // Refuses other numbers here, because in a text, their sign and point would count as formatting characters.
+    // Refuses negative numbers, fractions and huge numbers here. In a text, the sign and the point would count as
+    // formatting characters.
     if (!Number.isSafeInteger(item) || item < 0) throw refusal('recipientNumber', String(item));
     return String(item);
   }

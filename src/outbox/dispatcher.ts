@@ -13,7 +13,6 @@ import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
 import { stale } from './transitions';
 
-/** Components that {@link Dispatcher} uses. */
 interface DispatcherOptions {
   clock: Clock;
   queue: SendQueue;
@@ -45,7 +44,10 @@ export class Dispatcher implements TurnSource {
   /** Messages that wait only for the service and their turn, by {@link OutgoingMessage.turn}. */
   readonly #ready = new BTree<string, OutgoingMessage>();
   readonly #tries = new UnderWay();
-  /** Delays all messages until the next turn of the event loop, so that a later message of this turn can go first. */
+  /**
+   * Delays all messages until the next turn of the event loop, so that a later message with a higher priority goes
+   * first.
+   */
   #gathering: Timer | undefined;
 
   constructor(options: DispatcherOptions) {
@@ -159,7 +161,7 @@ export class Dispatcher implements TurnSource {
     const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
-    // While the outbox is closed, no message has a place, so a waiting message is already removed.
+    // While the outbox is closed, no message has a place in the queue, so a waiting message is already removed.
     if (message?.place === undefined) return isClosed && message !== undefined;
     this.release(id);
     return true;

@@ -35,7 +35,7 @@ export class DueTimes {
   }
 
   /**
-   * Sets the due time of an id, and removes an earlier one. With an infinite time, the id has no due time.
+   * Sets or replaces the due time of an id. An infinite time only removes the earlier due time.
    *
    * @param onDue called with the id at that time, when its due time has already been removed
    * @param time the clock method whose time `at` refers to

@@ -83,7 +83,7 @@ export interface MessageItem extends Item, CheckedDraft {
   /** Id of the sending node. */
   node: string;
   options: SendOptions;
-  /** The flow message as the node wrote it. */
+  /** The flow message, serialised by the sending node. */
   flowMessage?: string;
   /** Set if the flow message is stored under a separate key, because it is too long to be written at each step. */
   isFlowMessageApart?: true;

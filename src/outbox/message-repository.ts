@@ -36,7 +36,6 @@ import {
   withdraw,
 } from './transitions';
 
-/** Options of {@link MessageRepository}. */
 type MessageRepositoryOptions = Pick<OutboxOptions, 'journal' | 'clock' | 'settings'>;
 
 /** Events of a repository. */
@@ -325,7 +324,7 @@ export class MessageRepository {
     return this.journal.run(createReading('postpone', (readKey) => readKey(key)?.value));
   }
 
-  /** @param remembered the message of the step, if the step might store it so that replies and statuses match it */
+  /** @param remembered the message of the step, if the step might store it for later replies and statuses */
   #context(remembered?: MessageItem): StepContext {
     const { clock, settings } = this.#options;
     const now = clock.now();

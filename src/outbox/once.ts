@@ -17,7 +17,10 @@ export type OnceVerdict =
   | { type: 'taken' }
   /** The message `id` has the key, but no outcome yet. */
   | { type: 'underway'; id: string }
-  /** The message with the key has ended: accepted for at least one recipient, replaced, withdrawn, or unknown. */
+  /**
+   * The message with the key has ended: the service accepted at least one recipient, the message was replaced or
+   * withdrawn, or its outcome is unknown.
+   */
   | { type: 'ended'; outcome: StoredOutcome };
 
 interface Guard {

@@ -28,7 +28,6 @@ const wordCharacter = /[\p{L}\p{N}_-]/u;
  */
 const minSearchLength = 8;
 
-/** Options of {@link Reconciliations}. */
 interface ReconciliationsOptions extends Pick<OutboxOptions, 'clock' | 'account'> {
   /** Provides a client, because a redeploy closes the client that sent the message. */
   registrations: SenderRegistrations;
@@ -54,8 +53,8 @@ export class Reconciliations {
   }
 
   /**
-   * Starts to collect evidence for a message, unless this was done before. Returns `undefined` if the message needs no
-   * search, or if there is no client that can read the feed.
+   * Returns the evidence of a message, and starts to collect it if necessary. Returns `undefined` if the message needs
+   * no search, or if there is no client that can read the feed.
    */
   open(item: MessageItem, client = this.#options.registrations.clientFor(item.node)): Reconciliation | undefined {
     const opened = this.get(item.id) ?? (client && isReconciled(item) ? this.#create(item, client) : undefined);

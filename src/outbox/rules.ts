@@ -194,8 +194,8 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
  * counts of recipients to which the message was not sent. If the message cannot be sent, nothing changes.
  */
 export function passRules(leaving: Leaving, readKey: ReadKey, changes: Changes): boolean {
-  // Without rules, does not check the scheduled time again. It was reached before, but the clock might have been set
-  // back since then.
+  // Without rules, does not check the scheduled time again. That time was reached before, but the clock might have been
+  // set back since then.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, readKey, counted, true);

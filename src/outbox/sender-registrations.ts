@@ -14,7 +14,7 @@ import type { UnderWay } from './queue';
 export interface OutcomeEvent extends CheckedDraft {
   /** The input that the node sent, if this process still has it. */
   origin?: unknown;
-  /** The flow message as the node wrote it. Used if the input is no longer in memory. */
+  /** The flow message, serialised by the node. Used if the input is no longer in memory. */
   flowMessage?: string | undefined;
   outcome: Outcome;
   /** Whether the outcome might have entered the flow before. */
@@ -93,7 +93,7 @@ export interface SendRequest extends CheckedDraft {
   options: SendOptions;
   /** The input, returned with the outcome if this process still runs. */
   origin: unknown;
-  /** Writes the flow message for a later process. Called only if the message must survive this process. */
+  /** Serialises the flow message for a later process. Called only if the message must survive this process. */
   flowMessage(): string;
 }
 
@@ -116,7 +116,6 @@ export interface SendingNode {
   close(): Promise<void>;
 }
 
-/** Dependencies of {@link SenderRegistrations}. */
 interface SenderRegistrationsOptions
   extends Pick<OutboxOptions, 'journal' | 'clock' | 'outage' | 'storeNotices' | 'account'> {
   repository: MessageRepository;

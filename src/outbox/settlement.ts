@@ -29,7 +29,6 @@ import type { SendCounts } from './send-counts';
 import type { OutcomeEvent, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import { type Ending, type Stale, stale } from './transitions';
 
-/** Components that {@link Settlement} uses. */
 interface SettlementOptions {
   clock: Clock;
   counts: SendCounts;

@@ -145,14 +145,14 @@ export interface Acceptance {
 export interface Arrival {
   /** The error that refuses the message if it would have to wait. */
   busy?: SmsError | undefined;
-  /** Id of the first message with the same deduplication key, if this message waited for that outcome. */
+  /** Id of the first message with the same deduplication key, if this message waited for the outcome of the first. */
   firstId?: string | undefined;
 }
 
 /**
  * Accepts a new message. Flushes the message to the store before anything else happens to it, unless another message
- * has its deduplication key. The same commit ends the message that it replaces. If another instance has the replaced
- * message, that instance ends it: see {@link collectSuperseded}.
+ * has its deduplication key. The same commit ends the older message that the new one replaces. If another instance has
+ * the older message, that instance ends it: see {@link collectSuperseded}.
  */
 export function accept(
   item: MessageItem,

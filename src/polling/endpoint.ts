@@ -64,7 +64,6 @@ type Asker = Pick<Arrival, 'asker' | 'context'>;
 export interface EndpointHost {
   readonly clock: Clock;
   readonly polls: Polls;
-  /** Members of the account. */
   readonly members: ReadonlySet<Poller>;
   /** Settings that apply while the endpoint has no watcher. */
   readonly settings: PollSettings | undefined;
@@ -278,7 +277,7 @@ export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 
 /** Polls whose records are not stored yet. They can outlive the nodes that requested them. */
 export class Polls {
-  /** Each resolves when the records are stored. */
+  /** One promise per poll, which resolves when the records of the poll are stored. */
   readonly #pollsInFlight = new Set<Promise<void>>();
   /** The polls whose answers have begun to arrive. */
   readonly #arrivingPolls = new Set<Promise<void>>();

@@ -79,8 +79,8 @@ export class PollLoop {
   /** Polls whose answers are saved, but not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll that found nothing new after the loop had already continued. Kept until the loop has paused
-   * because of this outcome, or a newer poll ends.
+   * Outcome of a poll without new records that ended after the loop had already continued. Kept until the loop has
+   * paused because of this outcome, or a newer poll ends.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
@@ -174,8 +174,8 @@ export class PollLoop {
           await this.#sleep(this.#resumeWaits);
           continue;
         }
-        // Polls less far ahead while the loop backs off, because the loop must know whether an answer contained new
-        // records before it polls again.
+        // Allows fewer polls at a time while the loop backs off, because the loop must know whether an answer contained
+        // new records before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#pollsBeingStored.size >= Math.max(1, max)) {
           // Ends this worker, because another worker, whose poll is in flight, continues the loop.
@@ -232,7 +232,8 @@ export class PollLoop {
   }
 
   async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
-    // Computes the number of repeats before the poll, so that simultaneous polls with known records count as one.
+    // Computes the number of repeats before the poll, so that simultaneous polls that return only repeated records
+    // count as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;

@@ -227,7 +227,7 @@ export class Replies {
     const isAwaited = ownRequest !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
     const rules = request.hasAnswers && readAnswerRules(messageOfRequest(request.id), readKey);
-    // If the store fails before the rules are read, the record is matched when the store works again.
+    // If the store fails before the answer rules are read, the record is matched when the store works again.
     if (request.hasAnswers && !rules) return { record };
     const answer = rules ? findAnswer(rules.answers, record.body) : undefined;
     if (!request.hasAnswers || answer !== undefined) {

@@ -121,8 +121,8 @@ export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest
 }
 
 /**
- * Notes in the reply request that a second message (option `again`) is stored or sent. The note is in the commit of the
- * second message, so that a crash neither loses nor repeats it. Returns the effect.
+ * Notes in the reply request that a second message (option `again`) is stored or sent. The note and the second message
+ * share a commit, so that a crash neither loses nor repeats the second message. Returns the effect.
  */
 export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
   if (!again) return () => {};

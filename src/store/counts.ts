@@ -1,7 +1,7 @@
 /** A time, in ms since 1970, and the number of messages at this time. The time can stand for several merged times. */
 export type Counted = [at: number, number: number];
 
-/** Messages that a commit counts under a key, and the limits that the messages already counted must not exceed. */
+/** Messages that a commit counts under a key, and the limits for the messages that are already counted there. */
 export interface Count {
   /** The current time, in ms since 1970. */
   now: number;
@@ -15,7 +15,10 @@ export interface Count {
   limits: readonly { since: number; max: number }[];
 }
 
-/** Maximum number of times under a key. If there are more, the times of each 1/360 of the window are merged. */
+/**
+ * Maximum number of different times under a key. If there are more, the times within each 1/360 of the window are
+ * merged.
+ */
 export const maxTimes = 400;
 /** Number of parts of a window, see {@link maxTimes}. */
 export const partsOfWindow = 360;

@@ -3,10 +3,10 @@ import { maxTimes, partsOfWindow } from './counts';
 
 /** Heartbeat value of a closed instance, whose items other instances can claim immediately. */
 export const closedHeartbeat = 'left';
-/** Field of the heartbeat value in the hash of items of an instance. No item has this id. */
+/** Hash field of the heartbeat value. The hash also has the items of the instance by id, and no item has this id. */
 export const heartbeatField = '-';
 
-/** Checks that no other instance has claimed items of this instance, and that the server has not lost its items. */
+/** Checks that no other instance has claimed items of this instance, and that the server has not lost the items. */
 const checkHeartbeat = `
 local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.heartbeat and redis.call('HGET', KEYS[1], '${heartbeatField}') == step.heartbeat

@@ -446,7 +446,7 @@ function describeFailure(error: unknown, redact: Redact): Error {
     return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
   }
   if (code !== undefined) {
-    // Adds a hint about TLS. A Redis server without TLS waits for a line end, so that the connection times out.
+    // Adds a hint about TLS. A Redis server without TLS waits for a line end, so the connection times out.
     const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
     return new Error(`Redis: ${code}${hint}`);
   }

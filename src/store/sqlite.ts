@@ -23,7 +23,7 @@ export const sqlite: Engine = {
  */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // Does not inherit the Node.js options of the process, because a thread refuses some of them. The only option hides
+  // Does not inherit the Node.js options of the process, because a thread refuses some of them. The option here hides
   // the warning that `node:sqlite` is experimental.
   const worker = new Worker(__filename, {
     execArgv: ['--disable-warning=ExperimentalWarning'],

@@ -98,9 +98,9 @@ export interface StoreEvents {
   /** Set if the store is opened for an import. `open` then returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * Called when this process has claimed items of a dead process. Only a shared store calls it. Some outgoing
-   * messages might belong to nodes that this process does not have. These are messages that no process claimed for as
-   * long as messages wait for a missing node.
+   * Called when this process has claimed items of a dead process. Only a shared store calls it. Some outgoing messages
+   * might belong to nodes that this process does not have, because no process with these nodes has claimed the messages
+   * in time.
    */
   onTakenOver(items: readonly Item[]): void;
   /**
