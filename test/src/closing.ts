@@ -12,3 +12,10 @@ export class Closing {
     for (let undo = this.#steps.pop(); undo; undo = this.#steps.pop()) await undo();
   }
 }
+
+/** Undoes after each test what the test has registered. */
+export function useClosing(): Closing {
+  const closing = new Closing();
+  afterEach(() => closing.run());
+  return closing;
+}

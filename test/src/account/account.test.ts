@@ -9,26 +9,12 @@ import { VirtualClock } from '../../virtual-clock';
 import { startRawService } from '../raw-service';
 import { sendText } from '../sending/sending-side';
 import { FailingServer } from '../store/failing-store';
-import { attachSender, Joining, Listener, onDisk } from './joining';
+import { attachSender, Listener, onDisk, useJoining } from './joining';
 
 describe('an account', () => {
-  const joining = new Joining();
-  const { closing } = joining;
-  const enter = joining.enter.bind(joining);
-  const receive = joining.receive.bind(joining);
-  const subscribe = joining.subscribe.bind(joining);
-  const isPolling = joining.isPolling.bind(joining);
+  const joining = useJoining();
+  const { closing, enter, receive, subscribe, isPolling } = joining;
   const polls = () => joining.simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
-
-  /** Advances a clock until a condition holds, but only while no poll is in flight. */
-  const passUntil = (clock: VirtualClock, isTrue: () => boolean) =>
-    until(async () => {
-      if (!isTrue() && !isPolling()) await clock.advance(1_000);
-      return isTrue();
-    });
-
-  beforeEach(() => joining.start(15_000));
-  afterEach(() => closing.run());
 
   describe('with several members', () => {
     it('has one poll loop per login, and all members receive every message', async () => {
@@ -169,7 +155,7 @@ describe('an account', () => {
     assert.equal(late.failures.length, 1);
     await joining.simulator.setOnline(true);
     receive('1');
-    await passUntil(clock, () => a.deliveries.length === 1);
+    await joining.passUntil(clock, () => a.deliveries.length === 1);
     for (const { failures } of [gone, a, b, late]) assert.equal(failures.length, 1);
     assert.deepEqual([gone.recoveries, a.recoveries, b.recoveries, late.recoveries], [0, 1, 0, 0]);
     assert.deepEqual([b.bodies, late.bodies], [['1'], ['1']]);

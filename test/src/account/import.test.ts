@@ -9,27 +9,23 @@ import { parseConsentWords } from '../../../src/consent/words';
 import type { SmsError } from '../../../src/errors';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
-import { createChanges, type Item, keepItem, type Remembered, type Store } from '../../../src/store/store';
+import { createChanges, keepItem, type Remembered, type Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
+import { useClosing } from '../closing';
 import { forever, sendText } from '../sending/sending-side';
+import { createItem, events } from '../store/driver-suite';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
-import { attachSender, Joining, Listener, onDisk } from './joining';
+import { attachSender, Listener, onDisk, useJoining } from './joining';
 
-const events = { wantedNames: () => [], isReadable: () => true, onUnreadable: () => {} };
-const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
 const weekMs = 7 * 24 * 3_600_000;
-
-function createItem(id: string): Item {
-  return { id, part: 'inbox', subscribers: ['incoming'], attempts: 0 };
-}
 
 function remembered(value: string, at = 1): Remembered {
   return { at, forMs: weekMs, value };
 }
 
 async function fill(store: Store, ids: readonly string[], values: Record<string, Remembered>): Promise<void> {
-  await store.open(passive);
+  await store.open(events);
   const changes = createChanges();
   for (const id of ids) keepItem(changes, createItem(id));
   for (const [key, value] of Object.entries(values)) changes.remember.set(key, value);
@@ -39,7 +35,7 @@ async function fill(store: Store, ids: readonly string[], values: Record<string,
 
 /** Returns the ids of the items of a store, and its values by key. Leaves out the keys that record imports. */
 async function read(store: Store): Promise<{ ids: string[]; values: Record<string, string> }> {
-  await store.open(passive);
+  await store.open(events);
   const ids: string[] = [];
   const values: Record<string, string> = {};
   for await (const page of store.pages()) {
@@ -68,16 +64,10 @@ function importing(from: Store, to: Store, changes: Partial<ImportOptions> = {})
 const nothing = { ids: [], values: {} };
 
 describe('importStore', () => {
-  const folders: string[] = [];
-  afterEach(async () => {
-    for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
-  });
+  const closing = useClosing();
 
-  async function createFolder(): Promise<string> {
-    const folder = await mkdtemp(join(tmpdir(), 'sms-import-'));
-    folders.push(folder);
-    return folder;
-  }
+  const createFolder = async () =>
+    closing.add(await mkdtemp(join(tmpdir(), 'sms-import-')), (path) => rm(path, { recursive: true }));
 
   for (const [what, createFormer] of [
     ['memory', async () => new MemoryStore()],
@@ -105,7 +95,7 @@ describe('importStore', () => {
     const disk = new FakeDisk();
     const from = new FailingStore(disk);
     await fill(from, ['1'], {});
-    await from.open(passive);
+    await from.open(events);
     const answer = { kind: 'incoming', records: [{ body: 'an answer' }] };
     from.saveAhead(JSON.stringify(answer));
     from.kill();
@@ -273,9 +263,7 @@ describe('Imports', () => {
 });
 
 describe('an account that imports two former stores', () => {
-  const joining = new Joining();
-  beforeEach(() => joining.start(15_000));
-  afterEach(() => joining.closing.run());
+  const joining = useJoining();
 
   it('merges statuses, closed requests and messages, in either import order', async () => {
     const onServer = (disk: FakeDisk) => ({ storeName: 'redis', createStore: () => new FailingServer(disk) });
@@ -322,17 +310,15 @@ describe('an account that imports two former stores', () => {
 });
 
 describe('an account whose store changes', () => {
-  const joining = new Joining();
+  const joining = useJoining();
   let clock: VirtualClock;
   /** Whether the servers let an import claim the items of a dead instance. */
   let isClaimable: boolean;
 
-  beforeEach(async () => {
-    await joining.start(15_000);
+  beforeEach(() => {
     clock = new VirtualClock();
     isClaimable = true;
   });
-  afterEach(() => joining.closing.run());
 
   /** A server whose `clear` keeps the remembered values, because other instances can use the values. */
   class SharedServer extends FailingServer {

@@ -6,6 +6,7 @@ import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { MemoryStore } from '../../../src/store/memory';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { type AttachedNode, FakeNode } from '../sending/sending-side';
@@ -92,12 +93,12 @@ export function attachSender(membership: JoinedMembership, id = 'send', usesStor
 }
 
 /** Accounts of one process, and a simulator that they use. `closing` undoes everything that a test sets up. */
-export class Joining {
+class Joining {
   readonly closing = new Closing();
   accounts: Accounts = createAccounts();
   simulator!: Simulator;
 
-  constructor(readonly defaults: () => Partial<AccountSettings> = () => ({})) {}
+  constructor(readonly defaults: () => Partial<AccountSettings>) {}
 
   /** @param waitMs time after which the simulator ends a poll without a message */
   async start(waitMs: number): Promise<void> {
@@ -107,33 +108,42 @@ export class Joining {
     );
   }
 
-  settings(changes: Partial<AccountSettings> = {}): AccountSettings {
+  readonly settings = (changes: Partial<AccountSettings> = {}): AccountSettings => {
     const { apiKey } = this.simulator.credentials;
     const authentication = { type: 'bearer', apiKey } as const;
     return createSettings(this.simulator.baseUrl, { authentication, ...this.defaults(), ...changes });
-  }
+  };
 
   /** Joins an account. `closing` leaves it before it closes the simulator, so that the simulator can end the poll. */
-  enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
+  readonly enter = (changes: Partial<AccountSettings> = {}): JoinedMembership => {
     const { clock } = changes;
     return this.closing.add(this.accounts.join(this.settings(changes)), (it) =>
       Promise.all([it.leave(), clock instanceof VirtualClock && clock.advance(20_000)]),
     );
-  }
+  };
 
-  subscribe(
+  readonly subscribe = (
     membership: JoinedMembership,
     listener: Subscriber,
     kind: 'incoming' | 'status' = 'incoming',
-  ): Subscription {
-    return this.closing.add(membership.subscribe(kind, listener), (it) => it.close());
-  }
+  ): Subscription => this.closing.add(membership.subscribe(kind, listener), (it) => it.close());
 
-  receive(body: string) {
-    return this.simulator.receive({ from: '6421555001', to: '642100000001', body });
-  }
+  readonly receive = (body: string) => this.simulator.receive({ from: '6421555001', to: '642100000001', body });
 
-  isPolling(): boolean {
-    return this.simulator.polling('incoming') === 1;
-  }
+  readonly isPolling = (): boolean => this.simulator.polling('incoming') === 1;
+
+  /** Advances a clock until a condition holds, but only while no poll is in flight. */
+  readonly passUntil = (clock: VirtualClock, isTrue: () => boolean): Promise<void> =>
+    until(async () => {
+      if (!isTrue() && !this.isPolling()) await clock.advance(1_000);
+      return isTrue();
+    });
+}
+
+/** Starts the simulator before each test, and closes everything afterwards. `defaults` returns the usual settings. */
+export function useJoining(defaults: () => Partial<AccountSettings> = () => ({}), waitMs = 15_000): Joining {
+  const joining = new Joining(defaults);
+  beforeEach(() => joining.start(waitMs));
+  afterEach(() => joining.closing.run());
+  return joining;
 }

@@ -8,15 +8,13 @@ import { RedisStore } from '../../../src/store/redis';
 import type { Store } from '../../../src/store/store';
 import { hasProgram, RedisServer } from '../../redis-server';
 import { until } from '../../until';
-import { Joining, Listener } from './joining';
+import { Listener, useJoining } from './joining';
 
 const count = 1_000;
 
 describe('messages with parallelPolls 1', () => {
-  const joining = new Joining();
+  const joining = useJoining();
   const { closing } = joining;
-  beforeEach(() => joining.start(15_000));
-  afterEach(() => closing.run());
 
   const stores: Record<string, () => Promise<() => Store>> = {
     memory: async () => () => new MemoryStore(),

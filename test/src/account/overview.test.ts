@@ -5,7 +5,7 @@ import type { AccountState } from '../../../src/account/stats';
 import { until } from '../../until';
 import { forever, sendText } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { attachSender, Joining, Listener } from './joining';
+import { attachSender, Listener, useJoining } from './joining';
 
 describe('the state of an account', () => {
   let disk: FakeDisk;
@@ -14,24 +14,23 @@ describe('the state of an account', () => {
   let subscription: Subscription;
   let discarded: string[];
 
-  const joining = new Joining(() => ({
-    storeName: 'disk /somewhere',
-    createStore: () => {
-      store = new FailingStore(disk);
-      return store;
-    },
-    onDiscarded: (node) => discarded.push(node),
-  }));
-  const { closing } = joining;
-  const enter = joining.enter.bind(joining);
-  const receive = joining.receive.bind(joining);
+  const joining = useJoining(
+    () => ({
+      storeName: 'disk /somewhere',
+      createStore: () => {
+        store = new FailingStore(disk);
+        return store;
+      },
+      onDiscarded: (node) => discarded.push(node),
+    }),
+    50,
+  );
+  const { closing, enter, receive } = joining;
 
-  beforeEach(async () => {
+  beforeEach(() => {
     disk = new FakeDisk();
     discarded = [];
-    await joining.start(50);
   });
-  afterEach(() => closing.run());
 
   /** Subscribes a node whose flow does not acknowledge, so that its messages soon become unhandled. */
   function listen(membership: JoinedMembership, changes: Partial<Subscriber> = {}) {

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { Joining } from './joining';
+import { useJoining } from './joining';
 
 describe('the reads of an account', () => {
-  const joining = new Joining();
-
-  beforeEach(() => joining.start(15_000));
-  afterEach(() => joining.closing.run());
+  const joining = useJoining();
 
   it('refuses a read with SMS_BUSY if the queue is full', async () => {
     const member = joining.enter({ concurrency: 2, queueLimit: 3 });

@@ -2,17 +2,15 @@ import assert from 'node:assert/strict';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { type AttachedNode, sendText } from '../sending/sending-side';
-import { attachSender, Joining, onDisk } from './joining';
+import { attachSender, onDisk, useJoining } from './joining';
 
 describe('the poll for reply requests', () => {
-  const joining = new Joining();
+  const joining = useJoining();
   let clock: VirtualClock;
 
   beforeEach(() => {
     clock = new VirtualClock();
-    return joining.start(15_000);
   });
-  afterEach(() => joining.closing.run());
 
   /** Sends a message that waits for a reply of a handset. */
   async function ask(node: AttachedNode, handset: string): Promise<void> {
@@ -21,12 +19,7 @@ describe('the poll for reply requests', () => {
     await until(() => node.ends.length === ended);
   }
 
-  /** Advances the clock until a condition holds, but only while no poll is in flight. */
-  const passUntil = (isTrue: () => boolean) =>
-    until(async () => {
-      if (!isTrue() && !joining.isPolling()) await clock.advance(1_000);
-      return isTrue();
-    });
+  const passUntil = (isTrue: () => boolean) => joining.passUntil(clock, isTrue);
 
   it('is one poll for all nodes, which ends with the last request', async () => {
     let maxPolls = 0;
@@ -98,10 +91,7 @@ describe('the poll for reply requests', () => {
     joining.receive('cannot be stored');
     await passUntil(() => member.state().polls.some(({ state }) => state === 'failing') && node.outages.length > 0);
     stores[0]?.failing.clear();
-    await until(async () => {
-      if (!joining.isPolling()) await clock.advance(1_000);
-      return joining.isPolling();
-    });
+    await passUntil(joining.isPolling);
     const codes = node.outages.map(({ code }) => code);
     assert.deepEqual([codes, node.recoveries], [['SMS_STORE'], ['store']]);
     await node.node.close();

@@ -5,15 +5,14 @@ import { Client, type ClientOptions } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { OutboundMessage } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { type RawService, startRawService } from '../raw-service';
 import { createTimeouts, failure } from './exchange-caller';
 
 const message: OutboundMessage = { to: ['6421555123'], body: 'a private body' };
 
 describe('Client', () => {
-  const closing = new Closing();
-  afterEach(() => closing.run());
+  const closing = useClosing();
 
   function createClient(baseUrl: string, options: Partial<ClientOptions> = {}): Client {
     return new Client({

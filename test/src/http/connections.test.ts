@@ -7,7 +7,7 @@ import type { ConnectionsOptions, TlsOptions } from '../../../src/http/connectio
 import type { Call } from '../../../src/http/exchange';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import {
   createSelfSigned,
   findClosedPort,
@@ -20,8 +20,7 @@ import { Caller, failure } from './exchange-caller';
 type Way = Omit<ConnectionsOptions, 'proxyRules'>;
 
 describe('connections', () => {
-  const closing = new Closing();
-  afterEach(() => closing.run());
+  const closing = useClosing();
 
   const caller = new Caller(closing);
 

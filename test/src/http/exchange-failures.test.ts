@@ -4,13 +4,12 @@ import type { RequestListener } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { SmsError } from '../../../src/errors';
 import { until } from '../../until';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { createSelfSigned, findClosedPort, startRawService, startSocketService } from '../raw-service';
 import { Caller, createTimeouts, failure } from './exchange-caller';
 
 describe('a request that fails or is stopped', () => {
-  const closing = new Closing();
-  afterEach(() => closing.run());
+  const closing = useClosing();
   const caller = new Caller(closing);
   const { call, failsOnBoth, startEcho } = caller;
 

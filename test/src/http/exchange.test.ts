@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { startRawService, startSocketService } from '../raw-service';
 import { basic, Caller, failure, readEcho } from './exchange-caller';
 
 describe('createExchange', () => {
-  const closing = new Closing();
-  afterEach(() => closing.run());
+  const closing = useClosing();
   const caller = new Caller(closing);
   const { call, failsOnBoth, startEcho } = caller;
 

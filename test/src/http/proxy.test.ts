@@ -8,7 +8,7 @@ import { findProxy, type ProxyRules } from '../../../src/http/proxy';
 import { createTunnel } from '../../../src/http/tunnel';
 import fc from '../../fast-check';
 import { until } from '../../until';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import {
   createSelfSigned,
   findClosedPort,
@@ -23,8 +23,7 @@ const { getProxyForUrl } = require('@node-red/nodes/core/network/lib/proxyHelper
 };
 
 describe('a proxy', () => {
-  const closing = new Closing();
-  afterEach(() => closing.run());
+  const closing = useClosing();
   const caller = new Caller(closing);
   const { call, failsOnBoth, startEcho } = caller;
   const pair = createSelfSigned();

@@ -6,7 +6,7 @@ import { RedisStore, type RedisTiming } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { RecordingSubscriber } from '../delivery/recording-subscriber';
 import { calledBack, incoming, polled } from './arrivals';
 import { createInboxOn } from './inbox-on';
@@ -76,7 +76,7 @@ class Instance {
 }
 
 describe('Inboxes of several processes on one Redis', () => {
-  const closing = new Closing();
+  const closing = useClosing();
   let redis: RedisServer;
 
   before(async () => {
@@ -84,7 +84,6 @@ describe('Inboxes of several processes on one Redis', () => {
   });
   after(() => redis?.stop());
   beforeEach(() => redis.client.flushall());
-  afterEach(() => closing.run());
 
   async function create(options: InstanceOptions = {}, url = redis.url): Promise<Instance> {
     const instance = closing.add(new Instance(url, options), ({ inbox }) => inbox.journal.close());

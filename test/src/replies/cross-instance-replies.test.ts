@@ -65,10 +65,8 @@ describe('a reply that another instance reads', () => {
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever });
     await replyElsewhere('yes');
     const compared = new Set<string>();
-    const commit = store.commit.bind(store);
-    store.commit = (changes, ...rest) => {
-      for (const key of changes.compare) compared.add(key.replace(/:.*/, ''));
-      return commit(changes, ...rest);
+    store.beforeCommit = ({ compare }) => {
+      for (const key of compare) compared.add(key.replace(/:.*/, ''));
     };
     accept();
     await side.pass(10);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
-import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
+import { beginOutage, beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
@@ -20,9 +20,8 @@ describe('sending, when several events coincide', () => {
 
   it('names the error and the searched places if a message may have been sent', async () => {
     const failed = createError('serverError').with({ statusCode: 500 });
-    const { store, side, node } = beginSending();
+    const { store, side, node } = beginOutage();
     side.service.script.push({ takes: true, error: failed });
-    side.service.otherwise = { unreachable: true };
     const options = { keep: { expireMs: minuteMs }, retryUncertain: true, resolveMs: 1_000, messageId: 'message-1' };
     await side.send(node, 'hello', options, 10_000);
     const disk = copyDisk(store.disk);
@@ -63,11 +62,9 @@ describe('sending, when several events coincide', () => {
   it('sends a message that expires while the store records its sending', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
-    const commit = store.commit.bind(store);
-    store.commit = async (changes) => {
-      const marked = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
-      if (marked) await side.clock.advance(minuteMs);
-      await commit(changes);
+    store.beforeCommit = async (changes) => {
+      const isLeaving = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
+      if (isLeaving) await side.clock.advance(minuteMs);
     };
     await side.send(node, 'hello', { keep: { expireMs: minuteMs } });
     await side.pass(2 * minuteMs);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { isFlushed } from '../../../src/store/store';
 import { createError } from '../some-error';
-import { beginSending, forever, type SendingSide, sendText } from './sending-side';
+import { beginOutage, beginSending, forever, type SendingSide, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 const keep = forever;
@@ -16,8 +16,7 @@ async function beginUncertain(options: Parameters<typeof sendText>[2] = { keep }
 
 /** Sends messages that wait, because the service is unreachable. */
 async function beginWaiting(bodies: readonly string[], options: Parameters<typeof sendText>[2] = { keep }) {
-  const sending = beginSending();
-  sending.side.service.otherwise = { unreachable: true };
+  const sending = beginOutage();
   for (const body of bodies) sendText(sending.node, body, options);
   await sending.side.pass(100);
   return sending;
@@ -36,16 +35,14 @@ describe('a user who decides about a waiting message', () => {
   });
 
   it('causes an outcome marked as redelivered, also if the message expires', async () => {
-    const { side, node } = beginSending();
-    side.service.otherwise = { unreachable: true };
+    const { side, node } = beginOutage();
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
     await side.send(node, 'in time', { keep: { expireMs: 2 * minuteMs } }, 40_000);
     for (const { id } of side.outbox.admin.entries('kept', { limit: 2 }).entries) {
       assert.equal(await side.outbox.admin.act(id, 'send'), 'done');
     }
     await side.pass(30_000);
-    side.service.otherwise = { takes: true };
-    await side.pass(minuteMs);
+    await side.recover(minuteMs);
     assert.deepEqual(node.ends, ['SMS_EXPIRED again', 'to 6421555123 again']);
   });
 
@@ -89,11 +86,9 @@ describe('a user who decides about a waiting message', () => {
     await side.pass(100);
     const { admin } = side.outbox;
     const decisions: Promise<unknown>[] = [];
-    const commit = store.commit.bind(store);
-    store.commit = async (changes) => {
-      const isMark = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
-      if (isMark) decisions.push(admin.act(admin.entries('kept', { limit: 1 }).entries[0]?.id ?? '', 'discard'));
-      await commit(changes);
+    store.beforeCommit = (changes) => {
+      const isLeaving = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
+      if (isLeaving) decisions.push(admin.act(admin.entries('kept', { limit: 1 }).entries[0]?.id ?? '', 'discard'));
     };
     await side.send(node, 'hello', { keep });
     assert.deepEqual([await Promise.all(decisions), node.ends], [['unfit'], ['to 6421555123']]);
@@ -139,11 +134,7 @@ describe('a user who decides about a waiting message', () => {
     await side.pass(2 * minuteMs);
     assert.deepEqual([side.outbox.admin.state.kept, node.discarded], [1, []]);
     const flushed: boolean[] = [];
-    const commit = store.commit.bind(store);
-    store.commit = (changes) => {
-      flushed.push(isFlushed(changes));
-      return commit(changes);
-    };
+    store.beforeCommit = (changes) => flushed.push(isFlushed(changes));
     assert.deepEqual([await side.act('kept', 'discard'), flushed, store.disk.entries.size], ['done', [true], 0]);
     side.service.otherwise = { takes: true };
     await side.send(node, 'hello', { keep, once: 'key' }, 2 * minuteMs);

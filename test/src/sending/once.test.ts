@@ -3,7 +3,7 @@ import { SmsError } from '../../../src/errors';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
+import { beginOutage, beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 const hourMs = 3_600_000;
 const once = { once: 'a' };
@@ -49,8 +49,7 @@ describe('the option once', () => {
       await side.send(node, body, { once, keep: forever });
     }
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'SMS_BUSY']);
-    side.service.otherwise = { takes: true };
-    await side.pass(60_000);
+    await side.recover(60_000);
     await side.send(node, 'too many', { once: 'c', keep: forever });
     assert.deepEqual(node.ends.slice(3), ['to 6421555123', 'to 6421555123']);
     assert.deepEqual(side.service.bodies, ['hello', 'waits', 'too many']);
@@ -206,8 +205,7 @@ describe('the option once', () => {
     const longMs = 3 * dedupeMs;
 
     it('lets duplicates wait for its outcome, also after a crash', async () => {
-      const { side, node: first } = beginSending({ dedupeMs });
-      side.service.otherwise = { unreachable: true };
+      const { side, node: first } = beginOutage({ dedupeMs });
       await side.send(first, 'hello', stored, 1_000);
       const disk = copyDisk((side.store as FailingStore).disk);
       await Promise.all([side.close(), side.pass(longMs)]);
@@ -216,17 +214,15 @@ describe('the option once', () => {
       sendText(node, 'something else', stored);
       await next.send(node, 'hello', stored, 1_000);
       assert.deepEqual(node.ends, ['SMS_INPUT']);
-      next.service.otherwise = { takes: true };
-      await next.pass(120_000);
+      await next.recover();
       assert.deepEqual(node.ends, ['SMS_INPUT', 'to 6421555123', 'to 6421555123 duplicate']);
       assert.equal(next.service.bodies.length, 1);
     });
 
     for (const had of ['left', 'not left']) {
       it(`forgets the key of a discarded message that had ${had} the process`, async () => {
-        const { side, node } = beginSending({ dedupeMs });
+        const { side, node } = beginOutage({ dedupeMs });
         if (had === 'left') side.service.script.push({ error: createError('uncertain') });
-        side.service.otherwise = { unreachable: true };
         await side.send(node, 'hello', { ...stored, retryUncertain: true }, longMs);
         assert.equal(await side.act('kept', 'discard'), 'done');
         side.service.otherwise = { takes: true };
@@ -244,15 +240,9 @@ describe('the option once', () => {
       [1, 'to 6421555123'],
       [2, 'SMS_UNCERTAIN duplicate'],
     ] as const) {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const commit = store.commit.bind(store);
-      let count = 0;
-      store.commit = async (...step) => {
-        await commit(...step);
-        if (++count === commits) await new Promise(() => {});
-      };
-      await side.send(side.attach(), 'hello', once);
+      const { store, side, node } = beginSending();
+      store.unansweredCommit = commits;
+      await side.send(node, 'hello', once);
       const { next, back } = side.crash();
       await next.pass(100);
       const before = back.ends.length;
@@ -263,8 +253,7 @@ describe('the option once', () => {
 
   describe('with a duplicate of a message without an outcome', () => {
     const twins = () => {
-      const { store, side, node } = beginSending();
-      side.service.otherwise = { unreachable: true };
+      const { store, side, node } = beginOutage();
       for (let count = 0; count < 2; count++) sendText(node, 'hello', stored);
       return { store, side, node };
     };
@@ -280,9 +269,8 @@ describe('the option once', () => {
       await side.pass(1_000);
       await Promise.all([node.node.close(), side.pass(100)]);
       assert.deepEqual(node.ends, ['SMS_CLOSED']);
-      side.service.otherwise = { takes: true };
       const back = side.attach();
-      await side.pass(120_000);
+      await side.recover();
       assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
@@ -291,15 +279,13 @@ describe('the option once', () => {
       await side.pass(100);
       const [entry] = side.outbox.admin.entries('kept', { limit: 2 }).entries;
       const acted = side.outbox.admin.act(entry?.id ?? '', 'discard');
-      side.service.otherwise = { takes: true };
-      await side.pass(120_000);
+      await side.recover();
       assert.deepEqual([await acted, node.ends], ['done', ['to 6421555123']]);
       assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
     it('counts waiting duplicates for the limit of the queue', async () => {
-      const { side, node } = beginSending({ queueLimit: 3 });
-      side.service.otherwise = { unreachable: true };
+      const { side, node } = beginOutage({ queueLimit: 3 });
       for (let count = 0; count < 4; count++) {
         await side.send(node, 'hello', stored);
       }

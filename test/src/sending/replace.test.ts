@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
 import { createError } from '../some-error';
-import { FailingStore } from '../store/failing-store';
-import { beginSending, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
+import { beginOutage, beginSending, copyDisk, forever, sendText } from './sending-side';
 
 const replaceKey = 'booking 1';
 const order = { keep: forever, replaceKey };
 const hourMs = 3_600_000;
 
-/** Creates a sending side whose service is unreachable, so that messages wait. */
-function createOutage(options: ConstructorParameters<typeof SendingSide>[0] = {}) {
-  const { side, node } = beginSending(options);
-  side.service.otherwise = { unreachable: true };
-  return { side, node };
-}
-
 describe('replacing a stored message', () => {
   it('ends the older message with SMS_REPLACED and sends the newer one', async () => {
-    const { side, node } = createOutage();
+    const { side, node } = beginOutage();
     await side.send(node, 'at nine', order, 1_000);
     await side.send(node, 'at ten', { ...order, messageId: 'm2' }, 1_000);
     assert.deepEqual([node.ends, node.outcomes[0]?.message.body], [['SMS_REPLACED'], 'at nine']);
@@ -24,8 +16,7 @@ describe('replacing a stored message', () => {
       side.outbox.admin.entries('kept', { limit: 5 }).entries.map(({ body, key }) => [body, key]),
       [['at ten', replaceKey]],
     );
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
+    await side.recover();
     assert.deepEqual([node.ends.slice(1), side.service.bodies], [['to 6421555123'], ['at ten']]);
     assert.deepEqual([side.outbox.admin.counts.replaced, side.outbox.admin.counts.refused], [1, 0]);
     await side.close();
@@ -52,7 +43,7 @@ describe('replacing a stored message', () => {
   });
 
   it('does not refuse a replacement because the queue is full', async () => {
-    const { side, node } = createOutage({ queueLimit: 1 });
+    const { side, node } = beginOutage({ queueLimit: 1 });
     await side.send(node, 'one', order, 1_000);
     sendText(node, 'two', order);
     await side.send(node, 'other', { keep: forever }, 1_000);
@@ -60,36 +51,31 @@ describe('replacing a stored message', () => {
   });
 
   it('leaves the older message waiting if the newer one cannot be stored', async () => {
-    const store = new FailingStore();
-    const { side, node } = createOutage({ store });
+    const { store, side, node } = beginOutage();
     await side.send(node, 'one', order, 1_000);
     store.failing.add('commit').add('open');
     await side.send(node, 'two', order, 1_000);
     store.failing.clear();
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
+    await side.recover();
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_STORE', 'to 6421555123'], ['one']]);
   });
 
   it('works across a restart', async () => {
-    const store = new FailingStore();
-    const { side, node } = createOutage({ store });
+    const { store, side, node } = beginOutage();
     await side.send(node, 'one', order, 1_000);
-    const { clock } = side;
-    const service = new FakeService();
-    const next = new SendingSide({ clock, service, store: new FailingStore(copyDisk(store.disk)) });
+    const disk = copyDisk(store.disk);
+    await side.detach(node);
+    const next = side.restart(disk);
     const back = next.attach();
-    service.otherwise = { unreachable: true };
     await next.pass(100);
     await next.send(back, 'two', order, 1_000);
-    service.otherwise = { takes: true };
-    await next.pass(120_000);
+    await next.recover();
     assert.deepEqual(back.ends, ['SMS_REPLACED', 'to 6421555123']);
-    assert.deepEqual(service.bodies, ['two']);
+    assert.deepEqual(side.service.bodies, ['two']);
   });
 
   it('reports an unknown earlier try as SMS_UNCERTAIN, not as replaced', async () => {
-    const { side, node } = createOutage();
+    const { side, node } = beginOutage();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'one', { ...order, retryUncertain: true }, 1_000);
     await side.send(node, 'two', order, 1_000);
@@ -97,15 +83,14 @@ describe('replacing a stored message', () => {
   });
 
   it('ends waiting duplicates as replaced, and frees their deduplication key', async () => {
-    const { side, node } = createOutage();
+    const { side, node } = beginOutage();
     const once = { ...order, once: 'a' };
     for (let count = 0; count < 3; count++) sendText(node, 'one', once);
     await side.pass(1_000);
     assert.deepEqual(node.ends, []);
     await side.send(node, 'two', { ...order, once: 'b' }, 1_000);
     assert.deepEqual(node.ends, ['SMS_REPLACED', 'SMS_REPLACED duplicate', 'SMS_REPLACED duplicate']);
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
+    await side.recover();
     await side.send(node, 'one', once, 1_000);
     assert.deepEqual(
       [node.ends.slice(3), side.service.bodies],
@@ -119,28 +104,22 @@ describe('replacing a stored message', () => {
 
 describe('withdrawing a stored message', () => {
   it('ends the message with SMS_WITHDRAWN, also directly after its input', async () => {
-    const { side, node } = createOutage();
+    const { side, node } = beginOutage();
     sendText(node, 'one', order);
-    const withdrawn = node.node.withdraw(replaceKey);
-    await side.pass(1_000);
-    await withdrawn;
+    await Promise.all([node.node.withdraw(replaceKey), side.pass(1_000)]);
     assert.deepEqual(node.ends, ['SMS_WITHDRAWN']);
     assert.deepEqual([side.outbox.admin.counts.withdrawn, side.outbox.admin.state.kept], [1, 0]);
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
+    await side.recover();
     assert.deepEqual(side.service.bodies, []);
     await side.close();
     assert.equal(side.outbox.isSettled, true);
   });
 
   it('frees the deduplication key for a different body', async () => {
-    const { side, node } = createOutage();
+    const { side, node } = beginOutage();
     await side.send(node, 'one', { ...order, once: 'a' }, 1_000);
-    const withdrawn = node.node.withdraw(replaceKey);
-    await side.pass(1_000);
-    await withdrawn;
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
+    await Promise.all([node.node.withdraw(replaceKey), side.pass(1_000)]);
+    await side.recover();
     await side.send(node, 'two', { ...order, once: 'a' }, 1_000);
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_WITHDRAWN', 'to 6421555123'], ['two']]);
   });
@@ -148,13 +127,9 @@ describe('withdrawing a stored message', () => {
   it('does nothing if no message waits, or if the message has begun to leave', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
-    const none = node.node.withdraw(replaceKey);
-    await side.pass(100);
-    await none;
+    await Promise.all([node.node.withdraw(replaceKey), side.pass(100)]);
     await side.send(node, 'one', order);
-    const late = node.node.withdraw(replaceKey);
-    await side.pass(100);
-    await late;
+    await Promise.all([node.node.withdraw(replaceKey), side.pass(100)]);
     answer();
     await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
@@ -164,9 +139,8 @@ describe('withdrawing a stored message', () => {
 
   it('ends a message that has started to leave and waits again', async () => {
     const { side, node } = beginSending();
-    let refuse = () => {};
-    const after = new Promise<void>((resolve) => (refuse = resolve));
-    side.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
+    const error = createError('serverError').with({ statusCode: 503 });
+    const refuse = side.service.holdNext({ takes: false, error });
     await side.send(node, 'one', order);
     const withdrawn = node.node.withdraw(replaceKey);
     await side.pass(10);

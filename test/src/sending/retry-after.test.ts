@@ -104,11 +104,8 @@ describe('Retry-After for all stored messages of an account', () => {
   });
 
   it('still applies after a redeploy, and the outage is reported once', async () => {
-    const store = new FailingStore();
-    const { side, node } = await underWay([[0, { error: unavailable('60') }]], { store });
-    const closed = side.close();
-    await side.pass(1_000);
-    await closed;
+    const { side, node } = await underWay([[0, { error: unavailable('60') }]]);
+    await Promise.all([side.close(), side.pass(1_000)]);
     const back = side.attach();
     await side.pass(1_000);
     assert.equal(back.state?.outage?.statusCode, 503);
@@ -122,9 +119,7 @@ describe('Retry-After for all stored messages of an account', () => {
 
   it('ends with a redeploy if the status was 401', async () => {
     const { side } = await underWay([[0, { error: createError('unauthorized').with({ retryAfter: '600' }) }]]);
-    const closed = side.close();
-    await side.pass(1_000);
-    await closed;
+    await Promise.all([side.close(), side.pass(1_000)]);
     side.attach();
     await side.pass(100);
     assert.deepEqual(side.service.bodies, ['0']);

@@ -368,6 +368,12 @@ export class SendingSide {
     await this.pass(passMs);
   }
 
+  /** Makes the service available, and lets time pass. By default, this is longer than all waiting times in an outage. */
+  async recover(passMs = 120_000): Promise<void> {
+    this.service.otherwise = { takes: true };
+    await this.pass(passMs);
+  }
+
   /** Lets a user decide about the first message of a list. */
   async act(state: 'kept' | 'uncertain', action: 'send' | 'discard' | 'markSent'): Promise<ActResult> {
     const [entry] = this.outbox.admin.entries(state, { limit: 1 }).entries;
@@ -424,6 +430,13 @@ export function beginSending<S extends Store = FailingStore>(options: SendingSid
   const store = (options.store ?? new FailingStore()) as S;
   const side = new SendingSide({ ...options, store });
   return { side, node: side.attach(), store };
+}
+
+/** Creates an account with a sending node and an unreachable service, so that stored messages wait. */
+export function beginOutage<S extends Store = FailingStore>(options: SendingSideOptions & { store?: S } = {}) {
+  const sending = beginSending(options);
+  sending.side.service.otherwise = { unreachable: true };
+  return sending;
 }
 
 /** Creates an account with a sending node and receiving nodes. */

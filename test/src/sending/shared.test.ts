@@ -5,7 +5,7 @@ import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { FakeService, forever, SendingSide, type SendingSideOptions, sendText } from './sending-side';
 
 const key = '0123456789abcdef0123456789abcdef';
@@ -26,7 +26,7 @@ class RealClock extends VirtualClock {
 
 describe('sending from several processes on one Redis', () => {
   const keep = forever;
-  const closing = new Closing();
+  const closing = useClosing();
   let redis: RedisServer;
   let service: FakeService;
 
@@ -40,8 +40,6 @@ describe('sending from several processes on one Redis', () => {
     service = new FakeService();
     await redis.client.flushall();
   });
-
-  afterEach(() => closing.run());
 
   function create(options: SendingSideOptions = {}, url = redis.url): SendingSide {
     const store = new RedisStore({ url, key, timing });

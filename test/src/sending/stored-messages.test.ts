@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
-import { beginSending, copyDisk, forever, sendText } from './sending-side';
+import { beginOutage, beginSending, copyDisk, forever, sendText } from './sending-side';
 
 describe('stored messages', () => {
   const keep = forever;
 
   /** Leaves a stored message that waits because the service is unreachable. */
   async function strand(options: Parameters<typeof sendText>[2] = { keep }, passMs = 1_000) {
-    const { store, side, node } = beginSending();
-    side.service.otherwise = { unreachable: true };
-    await side.send(node, 'hello', options, passMs);
-    return { store, side, node };
+    const sending = beginOutage();
+    await sending.side.send(sending.node, 'hello', options, passMs);
+    return sending;
   }
 
   it('are stored before they are sent, and dropped after their outcome', async () => {
@@ -53,8 +52,7 @@ describe('stored messages', () => {
   });
 
   it('wait in an outage, report it once, and then leave in order', async () => {
-    const { side, node } = beginSending({ concurrency: 1 });
-    side.service.otherwise = { unreachable: true };
+    const { side, node } = beginOutage({ concurrency: 1 });
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await side.send(node, 'urgent', { keep, priority: 5 }, 600_000);
     assert.deepEqual(node.ends, []);
@@ -68,8 +66,7 @@ describe('stored messages', () => {
     );
     assert.equal(node.state?.waiting, 4);
     assert.equal(node.state?.outage?.code, 'SMS_UNREACHABLE');
-    side.service.otherwise = { takes: true };
-    await side.pass(80_000);
+    await side.recover(80_000);
     assert.deepEqual(side.service.bodies, ['urgent', '1', '2', '3']);
     assert.equal(node.ends.length, 4);
     assert.equal(node.state?.outage, undefined);
@@ -148,8 +145,7 @@ describe('stored messages', () => {
   it('wait over a redeploy, and leave when their node is back', async () => {
     const { side, node } = await strand();
     await side.detach(node);
-    side.service.otherwise = { takes: true };
-    await side.pass(300_000);
+    await side.recover(300_000);
     assert.deepEqual(side.service.bodies, []);
     const back = side.attach();
     await side.pass(100);
@@ -207,8 +203,7 @@ describe('stored messages', () => {
 
   describe('the outbox after a crash', () => {
     it('sends messages by priority, and then by arrival', async () => {
-      const { side, node } = beginSending({ concurrency: 1 });
-      side.service.otherwise = { unreachable: true };
+      const { side, node } = beginOutage({ concurrency: 1 });
       for (const body of ['reminder 1', 'reminder 2']) sendText(node, body, { keep });
       for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
       await side.pass(1_000);
@@ -229,19 +224,14 @@ describe('stored messages', () => {
     it('expires a message whose time to live is over', async () => {
       const { side } = await strand({ keep: { expireMs: 60_000 } });
       const { next, back } = await side.crashFor(100_000);
-      side.service.otherwise = { takes: true };
-      await next.pass(1_000);
+      await next.recover(1_000);
       assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
     });
 
     /** Crashes after a commit: 1 stores the message, 2 that the message is being sent, 3 the outcome of the message. */
     async function crashAfter(commits: number) {
       const { store, side, node } = beginSending();
-      const commit = store.commit.bind(store);
-      store.commit = async (...step) => {
-        await commit(...step);
-        if (store.commits === commits) await new Promise(() => {});
-      };
+      store.unansweredCommit = commits;
       await side.send(node, 'hello', { keep });
       const { next, back } = side.crash();
       await next.pass(1_000);
@@ -303,8 +293,7 @@ describe('stored messages', () => {
     const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
     side.outbox.forget(entry?.id ?? '');
     assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
+    await side.recover();
     assert.deepEqual([node.ends, side.service.bodies], [[], []]);
   });
 
@@ -321,8 +310,7 @@ describe('stored messages', () => {
     assert.ok(nextTryAt > side.clock.now() && nextTryAt <= side.clock.now() + 1_500);
     await side.pass(10_000);
     assert.equal(failing()?.since, since);
-    side.service.otherwise = { takes: true };
-    await side.pass(70_000);
+    await side.recover(70_000);
     assert.equal(failing(), undefined);
   });
 });

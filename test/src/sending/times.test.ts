@@ -163,8 +163,7 @@ describe('a message with a time', () => {
     assert.equal(side.service.tries > 0, true);
     const { next: after, back: again } = side.crash();
     await after.pass(10 * minuteMs);
-    after.service.otherwise = { takes: true };
-    await after.pass(2 * minuteMs);
+    await after.recover();
     assert.deepEqual(again.ends, ['to 6421555123 again']);
   });
 });
@@ -198,15 +197,11 @@ describe('quiet hours', () => {
 
   it('hold back messages if they begin while the connection is being made', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
-    let connect = () => {};
-    const connects = new Promise<void>((resolve) => {
-      connect = resolve;
-    });
-    side.service.script.push({ connects, takes: true }, { connects, takes: true });
+    const connects = [side.service.holdConnection(), side.service.holdConnection()];
     await side.pass(hourMs - 1_000);
     sendText(node, 'plain');
     await side.send(node, 'kept', { keep: forever }, 2_000);
-    connect();
+    for (const connect of connects) connect();
     await side.pass(1_000);
     assert.deepEqual(side.service.bodies, []);
     assert.deepEqual(node.ends, ['SMS_QUIET']);

@@ -17,7 +17,7 @@ import {
   type StoreEvents,
 } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { createItem, events, testDriver } from './driver-suite';
 
 /** Creates the changes of a step that stores items. */
@@ -35,7 +35,7 @@ for (const engine of engines.filter((one) => one !== sqlite || hasSqlite)) {
 }
 
 function testDiskStore(engine: Engine): void {
-  const closing = new Closing();
+  const closing = useClosing();
   let folder: string;
   let location: string;
   const { NODE_OPTIONS } = process.env;
@@ -52,7 +52,6 @@ function testDiskStore(engine: Engine): void {
     folder = closing.add(await mkdtemp(join(tmpdir(), 'disk-')), (path) => rm(path, { recursive: true, force: true }));
     location = join(folder, 'store');
   });
-  afterEach(() => closing.run());
 
   const createStore = (path = location, engineOfStore = engine) =>
     closing.add(new DiskStore(path, [engineOfStore]), (store) => store.close());

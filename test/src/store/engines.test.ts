@@ -9,7 +9,7 @@ import { sqlite } from '../../../src/store/sqlite';
 import type { Database, Engine } from '../../../src/store/store';
 import { createChanges } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { events } from './driver-suite';
 import { requireFrom, runScript } from './run-script';
 
@@ -28,14 +28,13 @@ function without(engine: Engine): Engine {
 }
 
 describe('the database of a folder', () => {
-  const closing = new Closing();
+  const closing = useClosing();
   let folder: string;
   let opened: string[];
   beforeEach(async () => {
     opened = [];
     folder = closing.add(await mkdtemp(join(tmpdir(), 'engines-')), (path) => rm(path, { recursive: true }));
   });
-  afterEach(() => closing.run());
 
   const openBy = (...candidates: Engine[]) => openDatabase(folder, candidates);
   const isRefused = (reason: string) => (error: unknown) =>

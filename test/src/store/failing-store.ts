@@ -72,6 +72,10 @@ export class FailingStore implements Store {
   readonly failing = new Set<Step>();
   /** If true, a failing commit still writes its data. */
   failsAfterwards = false;
+  /** Called before each commit, which waits for the returned promise. */
+  beforeCommit: (changes: Changes) => unknown = () => {};
+  /** Number of the commit whose answer never arrives, as if the process died at this moment. */
+  unansweredCommit = 0;
   /** Called before each step of the store. */
   onCall: (step: Step) => void = () => {};
   /** Duration of every call, in turns of the event loop. */
@@ -143,8 +147,8 @@ export class FailingStore implements Store {
     );
   }
 
-  commit(changes: Changes): Promise<void> {
-    this.commits++;
+  async commit(changes: Changes): Promise<void> {
+    const number = ++this.commits;
     // The store writes the data as it was at the time of the call.
     const keptTexts = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
     const dropped = [...changes.drop.keys()].map((id) => [id, undefined] as const);
@@ -162,8 +166,10 @@ export class FailingStore implements Store {
       );
       disk.write([...keptTexts, ...dropped], remembered, isFirm);
     };
+    await this.beforeCommit(changes);
     if (this.failsAfterwards && this.failing.has('commit')) write();
-    return this.#call('commit', write);
+    await this.#call('commit', write);
+    if (number === this.unansweredCommit) await new Promise(() => {});
   }
 
   sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {

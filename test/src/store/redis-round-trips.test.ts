@@ -3,7 +3,7 @@ import type { Inbox } from '../../../src/inbox/inbox';
 import { RedisStore } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { RecordingSubscriber } from '../delivery/recording-subscriber';
 import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
@@ -12,7 +12,7 @@ const ids = Array.from({ length: 20 }, (_, index) => `message ${index}`);
 
 /** The store waits for the answer to each command before it sends the next, so each command is a round trip. */
 describe('receiving with a Redis store', () => {
-  const closing = new Closing();
+  const closing = useClosing();
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
   let server: RedisServer;
   /** Commands of clients other than the test. A script counts as one command. */
@@ -36,7 +36,6 @@ describe('receiving with a Redis store', () => {
       if (source !== 'lua') commands.push(name.toLowerCase() === 'echo' ? mark : name.toLowerCase());
     });
   });
-  afterEach(() => closing.run());
 
   async function accept(...messageIds: string[]) {
     const verdicts = await inbox.accept(polled(...messageIds));

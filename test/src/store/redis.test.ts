@@ -12,7 +12,7 @@ import { createChanges, type Item, type Remembered, StoreConflict, type StoreEve
 import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
-import { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { testDriver } from './driver-suite';
 import { requireFrom, runScript } from './run-script';
 
@@ -129,7 +129,7 @@ class Instance implements StoreEvents {
 
 for (const program of programs) {
   describe(`RedisStore on ${program}`, () => {
-    const closing = new Closing();
+    const closing = useClosing();
     let server: RedisServer;
 
     before(async () => {
@@ -139,8 +139,6 @@ for (const program of programs) {
     after(() => server?.stop());
 
     beforeEach(() => server.client.flushall());
-
-    afterEach(() => closing.run());
 
     function create(options: InstanceOptions = {}): Instance {
       return closing.add(new Instance({ url: server.url, ...options }), ({ store }) => store.close());
@@ -701,9 +699,7 @@ for (const program of programs) {
 }
 
 describe('a server other than Redis', () => {
-  const closing = new Closing();
-
-  afterEach(() => closing.run());
+  const closing = useClosing();
 
   /** Opens a store on a server that answers with `answer`. Returns the error of the opening. */
   async function openOn(scheme: string, answer: (received: string) => string): Promise<Error> {
@@ -748,9 +744,7 @@ describe('a server other than Redis', () => {
 });
 
 describe('rediss://', () => {
-  const closing = new Closing();
-
-  afterEach(() => closing.run());
+  const closing = useClosing();
 
   it('trusts only the certificates of NODE_EXTRA_CA_CERTS', async () => {
     const plain = closing.add(await RedisServer.start(), (it) => it.stop());
