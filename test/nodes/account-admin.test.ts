@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Express } from 'express';
@@ -15,43 +14,41 @@ import smsAccount from '../../nodes/sms-account';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, coreNode, RunningFlow, sink, smsNode, stopLater, useService } from './running-flow';
+import { idleState } from './account-state';
+import {
+  account,
+  coreNode,
+  nodeWithSink,
+  RunningFlow,
+  requireFromNodeRed,
+  stopLater,
+  useService,
+} from './running-flow';
 
 // The Express of Node-RED.
-const express = createRequire(process.env.NR ?? require.resolve('node-red'))('express') as {
+const express = requireFromNodeRed('express') as {
   (): Express;
   json(): Parameters<Express['use']>[0];
 };
 
-const countNames = [
-  ...['sent', 'failed', 'refused', 'uncertain', 'resolved', 'expired', 'replaced', 'withdrawn', 'limited', 'quiet'],
-  ...['optedOut', 'notAllowed', 'received', 'statuses', 'duplicates', 'redelivered', 'unhandled'],
-];
-const counts = Object.fromEntries(countNames.map((name) => [name, 0])) as unknown as AccountState['counts'];
 const state: AccountState = {
+  ...idleState,
   polls: [
     { kind: 'incoming', state: 'waiting', since: 0, lastAnswerAt: 1_000 },
     { kind: 'status', state: 'failing', since: 0, error: new SmsError('forbiddenRead') },
   ],
   inbox: { undelivered: 2, oldestAt: 2_000, unhandled: 1 },
   sends: {
-    inFlight: 0,
-    waiting: 1,
+    ...idleState.sends,
     kept: 1,
-    scheduled: 0,
     oldestKeptAt: 3_000,
-    uncertain: 1,
-    awaitingReply: 0,
-    awaitingReport: 0,
     failing: {
       error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }),
       since: 4_000,
       nextTryAt: 5_000,
     },
   },
-  consent: { optedOut: 2 },
   store: { kind: 'disk', ok: false, error: new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }) },
-  counts,
 };
 const kept: AccountEntry = { id: 'k1', state: 'kept', at: 4_000, node: 'send', to: ['64215551234'], body: 'private' };
 
@@ -60,7 +57,7 @@ function createNode(id: string, key: string, isStoreRead = () => true): AccountN
   const membership = {
     key,
     state: () => state,
-    countsToday: () => ({ ...counts, sent: 7 }),
+    countsToday: () => ({ ...state.counts, sent: 7 }),
     entries: (wanted: EntryState, { limit, after = '0' }: { limit: number; after?: string }) => {
       const entries = wanted === 'kept' ? Array.from({ length: 300 }, () => kept) : [];
       const end = Number(after) + limit;
@@ -130,7 +127,7 @@ describe('the admin routes of accounts', () => {
         { kind: 'status', state: 'failing', since: at(0) },
       ],
       inbox: { undelivered: 2, oldestAt: at(2), unhandled: 1 },
-      counts,
+      counts: state.counts,
     });
     const { message, ...failing } = sends.failing;
     assert.ok(message);
@@ -215,7 +212,7 @@ describe('the admin routes of accounts', () => {
       ],
     );
     assert.deepEqual(accounts[0]?.state, (await ask('a/state')).body);
-    assert.deepEqual([accounts[0]?.today?.sent, accounts[0]?.state?.counts.sent], [7, 0]);
+    assert.deepEqual([accounts[0]?.today?.sent, accounts[0]?.state?.counts.sent], [7, 1]);
     assert.deepEqual(accounts[0]?.failures, {
       status: 'The service does not allow these credentials to read. Check the rights of the account.',
     });
@@ -307,10 +304,7 @@ describe('the admin routes of accounts', () => {
     assert.deepEqual(sim.requests, []);
   });
 
-  it('need sms-account.read for the state, and sms-account.write otherwise', async function () {
-    this.timeout(60_000);
-    const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
-    assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
+  it('need sms-account.read for the state, and sms-account.write otherwise', async () => {
     const flows = [account(sim), { id: 'tab', type: 'tab', label: 'Test' }];
     for (const [permissions, mayRead, mayWrite] of [
       [['flows.write', 'inject.write'], false, false],
@@ -344,28 +338,23 @@ describe('the admin routes of accounts', () => {
       [proxy('p1'), account(sim, { name: 'First' }), account(sim, { id: 'second', name: 'Second', proxy: 'p1' })],
       { nodes: [coreNode('network/06-httpproxy')] },
     );
-    await until(() => flow.log.some(({ id, level }) => id === 'second' && level === 30));
-    const line = flow.log.find(({ id }) => id === 'second');
-    assert.match(String(line?.msg), /"First" has the same login and was deployed first.*: Proxy\.$/);
-    const { body } = await helper.request().get('/sms-account/state').expect(200);
-    assert.equal(body.account.connection, undefined);
-    assert.deepEqual(body.second.connection, { name: 'First', settings: ['proxy'] });
-    const { body: overview } = await helper.request().get('/sms-account/overview').expect(200);
-    assert.deepEqual((overview as AccountsReport).accounts[0]?.state?.connection, body.second.connection);
+    await until(() => flow.logged('second').length > 0);
+    assert.match(flow.logged('second')[0] ?? '', /"First" has the same login and was deployed first.*: Proxy\.$/);
+    const { account: first, second } = await flow.readRoute('state');
+    assert.equal(first.connection, undefined);
+    assert.deepEqual(second.connection, { name: 'First', settings: ['proxy'] });
+    const overview: AccountsReport = await flow.readRoute('overview');
+    assert.deepEqual(overview.accounts[0]?.state?.connection, second.connection);
   });
 
   it('continue to work over a redeploy', async () => {
-    const flow = await RunningFlow.start([
-      account(sim, { name: 'Main' }),
-      smsNode('in', { acknowledge: 'flow', inputs: 1, ackTimeout: '0.05', maxAttempts: '1' }),
-      sink('got'),
-      ...catcher(),
-    ]);
+    const oneAttempt = { acknowledge: 'flow', inputs: 1, ackTimeout: '0.05', maxAttempts: '1' };
+    const flow = await RunningFlow.start(nodeWithSink(sim, 'in', oneAttempt, { name: 'Main' }));
     sim.receive({ from: '64215551234', to: '642100000001', body: 'hello' });
     const [caught] = await flow.messages('caught', 1);
     assert.equal(caught?.error?.code, 'SMS_UNDELIVERED');
-    const { body } = await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200);
-    const [{ id = undefined, node = undefined } = {}] = (body as EntriesReport).entries;
+    const { entries }: EntriesReport = await flow.readRoute('account/entries?state=unhandled');
+    const [{ id = undefined, node = undefined } = {}] = entries;
     assert.equal(node, 'in');
     await helper.request().post(`/sms-account/account/entries/${id}`).send({ action: 'deliver' }).expect(200);
     const [, again] = await flow.messages('got', 2);
@@ -378,29 +367,29 @@ describe('the admin routes of accounts', () => {
   });
 
   /** Returns the node ids of each account in the running flow. */
-  const readAccounts = async (): Promise<string[][]> => {
-    const { body } = await helper.request().get('/sms-account/overview').expect(200);
-    return (body as AccountsReport).accounts.map(({ ids }) => ids);
+  const readAccounts = async (flow: RunningFlow): Promise<string[][]> => {
+    const { accounts }: AccountsReport = await flow.readRoute('overview');
+    return accounts.map(({ ids }) => ids);
   };
 
   it('answer the states of all account nodes by id', async () => {
     const broken = { id: 'broken', type: 'sms-account', baseUrl: 'nonsense', credentials: { apiKey: 'key' } };
-    await RunningFlow.start([account(sim), account(sim, { id: 'copy' }), broken]);
-    const { body } = await helper.request().get('/sms-account/state').expect(200);
-    assert.deepEqual(Object.keys(body).sort(), ['account', 'broken', 'copy']);
-    const { body: own } = await helper.request().get('/sms-account/account/state').expect(200);
-    assert.deepEqual([body.account, body.copy], [own, own]);
-    assert.equal(body.broken.error.code, 'SMS_CONFIG');
+    const flow = await RunningFlow.start([account(sim), account(sim, { id: 'copy' }), broken]);
+    const states = await flow.readRoute('state');
+    assert.deepEqual(Object.keys(states).sort(), ['account', 'broken', 'copy']);
+    const state = await flow.readRoute('account/state');
+    assert.deepEqual([states.account, states.copy], [state, state]);
+    assert.equal(states.broken.error.code, 'SMS_CONFIG');
   });
 
   it('list a redeployed node in its former place, and a re-added node last', async () => {
     const second = account(sim, { id: 'second' });
     const flow = await RunningFlow.start([account(sim, { id: 'first' }), second]);
     await flow.deploy([account(sim, { id: 'first', name: 'Renamed' }), second], 'nodes');
-    assert.deepEqual(await readAccounts(), [['first', 'second']]);
+    assert.deepEqual(await readAccounts(flow), [['first', 'second']]);
     await flow.deploy([second], 'nodes');
     await flow.deploy([account(sim, { id: 'first' }), second], 'nodes');
-    assert.deepEqual(await readAccounts(), [['second', 'first']]);
+    assert.deepEqual(await readAccounts(flow), [['second', 'first']]);
   });
 
   it('work after the package was removed and installed again', async () => {
@@ -409,7 +398,7 @@ describe('the admin routes of accounts', () => {
     const registerType = (type: string, ...rest: [never, never]) => nodes.registerType(`${type}-again`, ...rest);
     smsAccount({ ...flow.red, nodes: { ...nodes, registerType } } as NodeAPI);
     await flow.deploy([account(sim, { id: 'again', type: 'sms-account-again' })]);
-    assert.deepEqual(await readAccounts(), [['again']]);
-    await helper.request().get('/sms-account/again/state').expect(200);
+    assert.deepEqual(await readAccounts(flow), [['again']]);
+    await flow.readRoute('again/state');
   });
 });

@@ -20,6 +20,8 @@ const sender = (properties: Record<string, unknown>) =>
 
 const receiver = smsNode('in', { wires: [['received']] });
 
+const route = '/sms-account/account/optouts';
+
 describe('an account with opt-out and prefixes', () => {
   const sim = useService();
 
@@ -144,13 +146,12 @@ describe('an account with opt-out and prefixes', () => {
   it('lists opted-out numbers in its admin route, and accepts changes', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP', two);
-    const route = '/sms-account/account/optouts';
     const change = (body: object) => helper.request().post(route).send(body);
     assert.deepEqual(
       (await change({ msisdns: ['+6421 555 001', Number(three), two], action: 'out' }).expect(200)).body,
       { changed: 2 },
     );
-    const { body: page } = await helper.request().get(route).expect(200);
+    const page = await flow.readRoute('account/optouts');
     assert.equal(page.total, 3);
     assert.deepEqual(
       page.optouts.map(({ msisdn, via }: Record<string, unknown>) => [msisdn, via]),
@@ -161,22 +162,18 @@ describe('an account with opt-out and prefixes', () => {
       ],
     );
     assert.match(page.optouts[0].at, /^\d{4}-\d\d-\d\dT.*Z$/);
-    const { body: found } = await helper.request().get(`${route}?search=5002`).expect(200);
+    const found = await flow.readRoute('account/optouts?search=5002');
     assert.deepEqual([found.total, found.optouts[0].msisdn], [1, two]);
-    const nothing = `${route}?search=message`;
-    assert.deepEqual((await helper.request().get(nothing).expect(200)).body, { optouts: [], total: 0 });
-    const readCsv = (url: string) =>
-      helper
-        .request()
-        .get(url)
-        .set('accept', 'text/csv')
-        .expect('content-type', /text\/csv/);
-    assert.equal((await readCsv(nothing)).text, 'msisdn,at,via\r\n');
-    const csv = await readCsv(route);
-    assert.match(csv.text, /^msisdn,at,via\r\n6421555003,[^,]+Z,person\r\n/);
-    assert.equal(csv.text.split('\r\n').length, 5);
-    const { body: state } = await helper.request().get('/sms-account/account/state').expect(200);
-    assert.equal(state.consent.optedOut, 3);
+    assert.deepEqual(await flow.readRoute('account/optouts?search=message'), { optouts: [], total: 0 });
+    const readCsv = async (search: string) => {
+      const request = helper.request().get(`${route}?search=${search}`).set('accept', 'text/csv');
+      return (await request.expect('content-type', /text\/csv/)).text;
+    };
+    assert.equal(await readCsv('message'), 'msisdn,at,via\r\n');
+    const csv = await readCsv('');
+    assert.match(csv, /^msisdn,at,via\r\n6421555003,[^,]+Z,person\r\n/);
+    assert.equal(csv.split('\r\n').length, 5);
+    assert.equal((await flow.readRoute('account/state')).consent.optedOut, 3);
     await change({ msisdns: [two], action: 'in' }).expect(200);
     await send(flow, two);
     await send(flow, one);
@@ -187,8 +184,8 @@ describe('an account with opt-out and prefixes', () => {
     }
     for (const body of [{}, { msisdns: [one], action: 'x' }]) await change(body).expect(400);
     await helper.request().get('/sms-account/none/optouts').expect(404);
-    const { body: after } = await helper.request().get('/sms-account/account/state').expect(200);
-    assert.deepEqual([after.consent.optedOut, after.counts.optedOut], [2, 1]);
+    const { consent, counts } = await flow.readRoute('account/state');
+    assert.deepEqual([consent.optedOut, counts.optedOut], [2, 1]);
     assert.match((await helper.request().get('/sms-account/metrics')).text, /node_red_sms_opted_out_numbers\{.*\} 2\n/);
   });
 
@@ -196,12 +193,10 @@ describe('an account with opt-out and prefixes', () => {
     it(`shows and changes the opt-out list in a ${store} store that no node uses`, async () => {
       const userDir = createUserDir();
       const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
-      const route = '/sms-account/account/optouts';
       for (const msisdns of [[one], [two], [three]]) {
         await helper.request().post(route).send({ msisdns, action: 'out' }).expect(200, { changed: 1 });
         await flow.deploy(msisdns[0] === one ? nodes({ store }) : [account(sim, { store })]);
-        const { body } = await helper.request().get(route).expect(200);
-        assert.equal(body.optouts[0].msisdn, msisdns[0]);
+        assert.equal((await flow.readRoute('account/optouts')).optouts[0].msisdn, msisdns[0]);
       }
     });
   }
@@ -211,12 +206,12 @@ describe('an account with opt-out and prefixes', () => {
       nodes({ optOut: true, prefixes: '6421555', perHandset: '1', send: { keep: true } }, receiver),
     );
     await send(flow, one);
-    const change = helper.request().post('/sms-account/account/optouts');
+    const change = helper.request().post(route);
     await change.send({ msisdns: [two], action: 'out' }).expect(200);
     await send(flow, `${one} ${two} 6421999001 6421999002`);
     const [caught] = await flow.messages('caught', 1);
     assert.equal(caught?.sms?.error?.code, 'SMS_NOT_ALLOWED');
-    const { counts } = (await helper.request().get('/sms-account/account/state').expect(200)).body;
+    const { counts } = await flow.readRoute('account/state');
     assert.deepEqual([counts.notAllowed, counts.optedOut, counts.limited, counts.sent], [2, 1, 1, 1]);
   });
 
@@ -235,15 +230,13 @@ describe('an account with opt-out and prefixes', () => {
     write('STOP');
     write('hello', two);
     await until(async () => {
-      const { body } = await helper.request().get('/sms-account/account/state').expect(200);
-      const { undelivered, unhandled } = body.inbox;
+      const { undelivered, unhandled } = (await flow.readRoute('account/state')).inbox;
       return undelivered + unhandled === 2;
     });
     await send(flow, one);
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
     await flow.deploy(nodes({}));
-    const { body } = await helper.request().get('/sms-account/account/state').expect(200);
-    assert.deepEqual(body.polls, []);
+    assert.deepEqual((await flow.readRoute('account/state')).polls, []);
   });
 
   describe('with several account nodes of one login', () => {

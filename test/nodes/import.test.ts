@@ -69,18 +69,11 @@ describe('an account node whose login or store changes', () => {
     assert.deepEqual(bodiesOf(sim), ['stored']);
   }
 
-  const lines = (running: RunningFlow, level: number) =>
-    running.log.filter((line) => line.id === 'account' && line.level <= level).map(({ msg }) => String(msg));
-  const warnings = (running: RunningFlow) => lines(running, 30);
+  const warnings = (running: RunningFlow) => running.logged('account');
 
   const notedPlaces = () => JSON.parse(readFileSync(join(userDir, 'sms-inbox', 'logins.json'), 'utf8')) as object;
 
   const postFormer = (body: object) => helper.request().post('/sms-account/account/former').send(body);
-
-  async function storeState() {
-    const { body } = await helper.request().get('/sms-account/account/state').expect(200);
-    return body.store as { ok: boolean; former?: { kind: string; error: object } };
-  }
 
   for (const [from, to] of [
     [disk, memory],
@@ -133,8 +126,7 @@ describe('an account node whose login or store changes', () => {
     await assertImported(running, 1);
   });
 
-  it('shows that it is failing until its former Redis server is back', async function () {
-    this.timeout(40_000);
+  it('shows that it is failing until its former Redis server is back', async () => {
     const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
     const before = await leave(nodes(redis));
     await before.stop();
@@ -145,7 +137,7 @@ describe('an account node whose login or store changes', () => {
     await until(() => warnings(running).length > 0);
     assert.match(warnings(running)[0] ?? '', /former login or store \(redis\).*not been imported: .*ECONNREFUSED/);
     await running.badge('in', { fill: 'red', shape: 'ring', text: 'import: redis (Redis: ECONNREFUSED)' });
-    const { ok, former } = await storeState();
+    const { ok, former } = (await running.readRoute('account/state')).store;
     assert.deepEqual([ok, former?.kind], [false, 'redis']);
     running.send('send', { topic: handset, payload: 'refused' });
     await until(() => running.received('caught').some(({ sms }) => sms?.error?.code === 'SMS_STORE'));
@@ -159,7 +151,8 @@ describe('an account node whose login or store changes', () => {
     await running.messages('sent', 1);
     assert.deepEqual(bodiesOf(sim), ['plain', 'stored']);
     assert.equal(warnings(running).filter((line) => line.includes('imported')).length, 1);
-    await until(() => lines(running, 40).includes('The data of the former login or store (redis) has been imported.'));
+    const imported = 'The data of the former login or store (redis) has been imported.';
+    await until(() => running.logged('account', 40).includes(imported));
   });
 
   it('names the folder of a former store that is damaged', async () => {
@@ -188,7 +181,7 @@ describe('an account node whose login or store changes', () => {
     await postFormer({ action: 'forget' }).expect(200, { ok: true });
     await until(() => sim.polling('incoming') === 1);
     await postFormer({ action: 'forget' }).expect(404);
-    assert.equal((await storeState()).former, undefined);
+    assert.equal((await running.readRoute('account/state')).store.former, undefined);
     assert.equal(warnings(running).length, 2);
     assert.match(warnings(running)[1] ?? '', /starts without the data of its former login or store \(redis\)/);
     assert.deepEqual(notedPlaces(), { account: [(notedPlaces() as { account: string[] }).account[0]] });

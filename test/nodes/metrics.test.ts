@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { formatMetrics, type MeasuredAccount } from '../../nodes/runtime/metrics';
 import type { AccountState } from '../../src';
 import fc from '../fast-check';
+import { idleState } from './account-state';
 
 interface Sample {
   metric: string;
@@ -40,21 +41,10 @@ function parseLabels(pairs: string): Record<string, string> {
   return labels;
 }
 
-const countNames = [
-  ...['sent', 'failed', 'refused', 'uncertain', 'resolved', 'expired', 'replaced', 'withdrawn', 'limited', 'quiet'],
-  ...['optedOut', 'notAllowed', 'received', 'statuses', 'duplicates', 'redelivered', 'unhandled'],
-];
-const idle: AccountState = {
-  polls: [],
-  inbox: { undelivered: 0, unhandled: 0 },
-  sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, awaitingReply: 0, awaitingReport: 0 },
-  consent: { optedOut: 2 },
-  store: { kind: 'disk', ok: true },
-  counts: Object.fromEntries(countNames.map((name, index) => [name, index + 1])) as unknown as AccountState['counts'],
-};
-
 function measure(change: Partial<AccountState> = {}, more: Partial<MeasuredAccount> = {}) {
-  const { samples } = parseMetrics(formatMetrics([{ id: 'a1', name: 'Main', state: { ...idle, ...change }, ...more }]));
+  const { samples } = parseMetrics(
+    formatMetrics([{ id: 'a1', name: 'Main', state: { ...idleState, ...change }, ...more }]),
+  );
   return (metric: string, labels: Record<string, string> = {}) =>
     samples
       .filter((sample) => sample.metric === `node_red_sms_${metric}`)
@@ -66,9 +56,9 @@ describe('the metrics of accounts', () => {
   it('export every count as a counter', () => {
     const read = measure();
     const counters = [...parseMetrics(formatMetrics([])).types].filter(([, type]) => type === 'counter');
-    assert.equal(counters.length, Object.keys(idle.counts).length);
+    assert.equal(counters.length, Object.keys(idleState.counts).length);
     const values = counters.flatMap(([name]) => read(name.slice('node_red_sms_'.length)));
-    assert.deepEqual(new Set(values), new Set(Object.values(idle.counts)));
+    assert.deepEqual(new Set(values), new Set(Object.values(idleState.counts)));
   });
 
   it('export 1 for the state of a poll and 0 for the others', () => {
@@ -136,7 +126,7 @@ describe('the metrics of accounts', () => {
       fc.property(
         fc.string({ unit: fc.constantFrom('"', '\\', '\n', '{', '}', ',', '=', 'n', ' ', 'é', '#') }),
         (name) => {
-          const { samples } = parseMetrics(formatMetrics([{ id: 'a"\\\n', name, state: idle }]));
+          const { samples } = parseMetrics(formatMetrics([{ id: 'a"\\\n', name, state: idleState }]));
           for (const { labels } of samples) assert.deepEqual([labels.account, labels.name], ['a"\\\n', name]);
         },
       ),

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { account, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { account, handset, RunningFlow, requireFromNodeRed, sink, smsNode, useService } from './running-flow';
 
 /** A metric in the log of Node-RED. */
 interface Metric {
@@ -19,8 +18,7 @@ interface Log {
   removeHandler(handler: object): void;
 }
 
-const nodeRed = process.env.NR ?? require.resolve('node-red');
-const { log } = createRequire(nodeRed)('@node-red/util') as { log: Log };
+const { log } = requireFromNodeRed('@node-red/util') as { log: Log };
 const { metric: isOn } = log;
 
 describe('metrics in the log of Node-RED', () => {

@@ -41,9 +41,13 @@ interface Completion {
 type Credentials = Record<string, Record<string, string>>;
 
 const nodeRed = process.env.NR ?? require.resolve('node-red');
-const { hooks } = createRequire(nodeRed)('@node-red/util') as { hooks: Hooks };
+/** Loads a module of the Node-RED that runs the flows. */
+export const requireFromNodeRed = createRequire(nodeRed);
 /** Node-RED's log level `debug`. The log does not contain traces and metrics. */
 const lowestLevel = 50;
+/** Node-RED's log level of warnings. Errors have lower levels. */
+const warningLevel = 30;
+const { hooks } = requireFromNodeRed('@node-red/util') as { hooks: Hooks };
 const smsNodes = [smsAccount, smsSend, smsAsk, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
 
 const running = new Set<{ stop(): Promise<unknown> }>();
@@ -153,7 +157,7 @@ export function payloadsOf(messages: readonly FlowMessage[]): unknown[] {
 
 /** One of Node-RED's own nodes, such as `sequence/17-split`. */
 export function coreNode(name: string): NodeInitializer {
-  return createRequire(nodeRed)(`@node-red/nodes/core/${name}.js`) as NodeInitializer;
+  return requireFromNodeRed(`@node-red/nodes/core/${name}.js`) as NodeInitializer;
 }
 
 /** Returns the text of a catalog key, as a Node-RED in English does. */
@@ -262,6 +266,11 @@ export class RunningFlow {
     );
   }
 
+  /** Returns the warnings and errors that a node has logged, or all its lines up to another level. */
+  logged(id: string, level = warningLevel): string[] {
+    return this.log.filter((line) => line.id === id && line.level <= level).map(({ msg }) => String(msg));
+  }
+
   /** Sends a flow message to a node, as a wire does. */
   send(id: string, message: Record<string, unknown> = {}): void {
     this.node(id).receive(message as never);
@@ -297,6 +306,11 @@ export class RunningFlow {
       });
     await Promise.all([started, deployed]);
     this.#collect(nodes);
+  }
+
+  /** Returns the answer of an admin route of accounts. */
+  async readRoute(path: string) {
+    return (await helper.request().get(`/sms-account/${path}`).expect(200)).body;
   }
 
   /** Requests a connection test, and returns the answer. */
@@ -394,6 +408,16 @@ export function account(
 /** Creates a node of this package that uses the account of {@link account}, wired to the node `got`. */
 export function smsNode(type: string, properties: Record<string, unknown> = {}): FlowNode {
   return { id: type, type: `sms-${type}`, account: 'account', wires: [['got']], ...properties };
+}
+
+/** Creates an account, a node that uses it, a sink `got` for its output, and a Catch node. */
+export function nodeWithSink(
+  sim: Simulator,
+  type: string,
+  properties: Record<string, unknown> = {},
+  ofAccount: Record<string, unknown> = {},
+): FlowNode[] {
+  return [account(sim, ofAccount), smsNode(type, properties), sink('got'), ...catcher()];
 }
 
 /** Creates a node that records flow messages for the test. */

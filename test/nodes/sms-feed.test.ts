@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, handset, RunningFlow, sendWithoutAccount, sink, smsNode, useService } from './running-flow';
+import { handset, nodeWithSink, RunningFlow, sendWithoutAccount, sink, smsNode, useService } from './running-flow';
 
 const accountDetails = { balance: 1_000_000, type: 'Prepaid', currency: 'EUR' };
 
@@ -11,7 +11,7 @@ describe('sms-feed', () => {
   const sim = useService();
 
   function start(properties: Record<string, unknown> = {}, more: FlowNode[] = []) {
-    return RunningFlow.start([account(sim), feedNode(properties), sink('got'), ...catcher(), ...more]);
+    return RunningFlow.start([...nodeWithSink(sim, 'feed', properties), ...more]);
   }
 
   async function fill(): Promise<void> {
@@ -26,13 +26,8 @@ describe('sms-feed', () => {
   const trigger = (flow: RunningFlow, message: Record<string, unknown> = {}) => flow.give('feed', message);
 
   it('limits its reads by concurrency and queueLimit of the account', async () => {
-    const flow = await RunningFlow.start([
-      account(sim, { concurrency: 2, queueLimit: 3 }),
-      feedNode(),
-      feedNode({ id: 'other' }),
-      sink('got'),
-      ...catcher(),
-    ]);
+    const nodes = nodeWithSink(sim, 'feed', {}, { concurrency: 2, queueLimit: 3 });
+    const flow = await RunningFlow.start([...nodes, feedNode({ id: 'other' })]);
     sim.fault('feed', { hang: true });
     for (let index = 0; index < 4; index++) flow.send('feed', { index });
     await sim.until(() => sim.polling('feed') === 2);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { UsableAccount } from '../../nodes/runtime/account-node';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { account, handset, nodeWithSink, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const number = '642100000001';
 const listening = { fill: 'green', shape: 'dot', text: 'listening' };
@@ -17,7 +17,7 @@ describe('sms-in', () => {
   }
 
   function start(properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) {
-    return RunningFlow.start([account(sim, of), inNode(properties), sink('got'), ...catcher(), ...more]);
+    return RunningFlow.start([...nodeWithSink(sim, 'in', properties, of), ...more]);
   }
 
   describe('for an incoming record (§2.3)', () => {
@@ -182,7 +182,7 @@ describe('sms-in', () => {
       const strange = [{}, { sms: null }, { sms: 'x' }, { sms: {} }, { sms: { ackId: 7 } }, { sms: { ackId: 'no.1' } }];
       for (const input of strange) flow.send('in', input);
       for (const { error } of await flow.done('in', 1 + strange.length)) assert.equal(error, undefined);
-      await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
+      await flow.deploy(nodeWithSink(sim, 'in', { ...byFlow, name: 'new' }));
       receive('b');
       assert.deepEqual(payloadsOf(await flow.messages('got', 2)), ['a', 'b']);
     });

@@ -3,10 +3,10 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import {
   account,
-  catcher,
   countMost,
   type FlowMessage,
   handset,
+  nodeWithSink,
   payloadsOf,
   RunningFlow,
   sendWithoutAccount,
@@ -22,9 +22,11 @@ const outboxNode = (properties: Record<string, unknown> = {}) => smsNode('outbox
 describe('sms-outbox', () => {
   const sim = useService();
 
-  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = []) {
-    return RunningFlow.start([account(sim), outboxNode(properties), sink('got'), ...catcher(), ...more]);
-  }
+  const nodes = (properties: Record<string, unknown> = {}, ofAccount: Record<string, unknown> = {}) =>
+    nodeWithSink(sim, 'outbox', { interval: '0', ...properties }, ofAccount);
+
+  const start = (properties: Record<string, unknown> = {}, more: FlowNode[] = []) =>
+    RunningFlow.start([...nodes(properties), ...more]);
 
   const sendElsewhere = (body: string, to = handset) => sendWithoutAccount(sim, { to, body, messageId: `id-${body}` });
 
@@ -154,12 +156,11 @@ describe('sms-outbox', () => {
 
     it('ends waiting inputs without a poll if the node stops', async () => {
       sim.fault('outbox', { hang: true }, 1);
-      const others = [account(sim, { timeout: '1' }), sink('got'), ...catcher()];
-      const flow = await RunningFlow.start([outboxNode(), ...others]);
+      const flow = await RunningFlow.start(nodes({}, { timeout: '1' }));
       flow.send('outbox', { topic: 'polls' });
       await until(() => polls() === 1);
       for (let index = 0; index < 5; index++) flow.send('outbox', { topic: 'waits' });
-      await flow.deploy(others);
+      await flow.deploy([account(sim, { timeout: '1' })]);
       await flow.done('outbox', 6);
       assert.equal(polls(), 1);
     });
@@ -182,7 +183,7 @@ describe('sms-outbox', () => {
     sim.fault('outbox', { delayMs: 100 });
     flow.send('outbox');
     await sim.until(() => sim.polling('outbox') === 1);
-    await flow.deploy([account(sim), outboxNode({ interval: '0', name: 'new' }), sink('got')]);
+    await flow.deploy(nodes({ name: 'new' }));
     await flow.done('outbox', 1);
     assert.deepEqual(flow.status('outbox'), {});
   });
@@ -239,7 +240,7 @@ describe('sms-outbox', () => {
       sim.fault('outbox', { delayMs: 150 });
       const flow = await start({ interval: '1000' });
       await sim.until(() => sim.polling('outbox') === 1);
-      await flow.deploy([account(sim), outboxNode({ interval: '1000', name: 'new' }), sink('got')]);
+      await flow.deploy(nodes({ interval: '1000', name: 'new' }));
       assert.deepEqual(payloadsOf(await flow.messages('got', 1)), ['a']);
     });
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { runInNewContext } from 'node:vm';
 import { until } from '../until';
 import { account, bodiesOf, handset, RunningFlow, sendNode, useService } from './running-flow';
 
@@ -40,14 +39,6 @@ describe('sms-send with a time or quiet hours', () => {
     const at = new Date(Date.now() + 365 * 24 * hourMs);
     flow.send('send', { topic: handset, payload: 'far', at });
     await until(() => /^waiting 1, next \d{4}-\d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
-  });
-
-  it('sends immediately if the time is past or blank', async () => {
-    const flow = await start({ at: 'at', atType: 'msg' });
-    for (const at of [undefined, '', new Date(0), runInNewContext('new Date(0)'), 1e11, '2020-01-01']) {
-      flow.send('send', { topic: handset, payload: `at ${at}`, at });
-    }
-    await flow.messages('sent', 6);
   });
 
   it('refuses a message in quiet hours, and names their end', async () => {

@@ -481,8 +481,7 @@ describe('sms-send', () => {
       const flow = await start({ keep: true });
       flow.send('send', { topic: handset, payload: 'hello' });
       await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable, 1 waiting' });
-      const { body } = await helper.request().get('/sms-account/account/entries?state=kept').expect(200);
-      const [{ id }] = body.entries;
+      const [{ id }] = (await flow.readRoute('account/entries?state=kept')).entries;
       await helper.request().post(`/sms-account/account/entries/${id}`).send({ action: 'discard' }).expect(200);
       await until(() => flow.status('send')?.text === undefined);
     });

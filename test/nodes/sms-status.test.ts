@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { account, catcher, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { handset, nodeWithSink, RunningFlow, useService } from './running-flow';
 
 describe('sms-status', () => {
   const sim = useService();
 
   const start = (properties: Record<string, unknown> = {}) =>
-    RunningFlow.start([account(sim), smsNode('status', properties), sink('got'), ...catcher()]);
+    RunningFlow.start(nodeWithSink(sim, 'status', properties));
 
   const change = (statusCode: string) => sim.status({ messageId: 'order-7', msisdn: handset, statusCode });
 

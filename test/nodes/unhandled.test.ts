@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import helper from 'node-red-node-test-helper';
 import type { EntriesReport } from '../../nodes/runtime/account-report';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { askNode, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const [asked, other] = ['6421555001', '6421555002'] as const;
-const warning = 30;
 
 const receiver = smsNode('in', { wires: [['received']] });
 
@@ -16,18 +14,17 @@ describe('an incoming message that no node receives', () => {
   const flow = (...more: FlowNode[]) => [...askNode(sim), sink('received'), ...more];
 
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
-  const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
 
   it('is listed with one warning, and goes to the first node deployed for it', async () => {
     const running = await RunningFlow.start(flow());
+    const state = () => running.readRoute('account/state');
     await running.give('ask', { topic: asked, payload: 'Come?' });
     write('first');
     write('second');
     write('yes', asked);
     await running.messages('answer', 1);
     await until(async () => (await state()).inbox.unhandled === 2, '2 unhandled');
-    const { body } = await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200);
-    const { entries, total } = body as EntriesReport;
+    const { entries, total }: EntriesReport = await running.readRoute('account/entries?state=unhandled');
     assert.equal(total, 2);
     assert.deepEqual(
       entries.map(({ node, from, body, error }) => [node, from, body, error]),
@@ -38,9 +35,9 @@ describe('an incoming message that no node receives', () => {
     );
     const { inbox, counts } = await state();
     assert.deepEqual([inbox, counts.unhandled], [{ undelivered: 0, unhandled: 2 }, 2]);
-    const warnings = running.log.filter(({ id, level }) => id === 'account' && level === warning);
+    const warnings = running.logged('account');
     assert.equal(warnings.length, 1);
-    assert.match(String(warnings[0]?.msg), /7 days.*sms in/);
+    assert.match(warnings[0] ?? '', /7 days.*sms in/);
     await running.deploy(flow(receiver), 'nodes');
     const received = await running.messages('received', 2);
     assert.deepEqual(
