@@ -467,8 +467,8 @@ export class Account implements EndpointHost, MembershipHost {
     const { data } = this;
     await data?.close();
     if (this.#isNeeded) return;
-    // Does not drop an account immediately if it has items in a shared store, because a new account for this login
-    // would not find them.
+    // Keeps an account for a while if it has items in a shared store. A new account for this login would not find the
+    // items.
     const hasOwnItems = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!hasOwnItems && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();

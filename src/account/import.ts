@@ -238,7 +238,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
   reopen(): void;
 }
 
-/** Maximum time for which an opening store waits for an answer of the former store, in ms. */
+/** Maximum time for which the opening of a store waits for an answer of the former store, in ms. */
 const maxAnswerWaitMs = 2_000;
 const retryMs = 10_000;
 

@@ -11,7 +11,7 @@ import {
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
 /**
- * Position of the delivered entries in their group: the entries that arrived together. Used if a node receives the
+ * Position of the delivered entries among all entries that arrived together (their group). Used if a node receives the
  * group over several turns of the event loop.
  */
 export interface BatchSlice {
@@ -174,7 +174,7 @@ export class Subscribers {
     return this.hasAny(channel, record) || detachedNodes.some(({ subscriber }) => !subscriber.onDemand);
   }
 
-  /** Names of the kinds that can be delivered and of the callback nodes, as in `Item.subscribers`. */
+  /** The kinds that can be delivered, and names of the callback nodes, as in `Item.subscribers`. */
   get wantedNames(): string[] {
     const polledKinds = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
     const calledNodes = [...this.attachedNodes.callback.values()];

@@ -227,7 +227,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   /**
    * Waits one more turn of the event loop before the timeout applies. After a pause of the process, timers run before
-   * the arrived data is read, so the answer might be complete in the next turn.
+   * the arrived data is read. The answer might therefore be complete in the next turn.
    */
   #onTimeout(): void {
     const { call, clock } = this.#exchange;

@@ -120,10 +120,7 @@ export class Pending {
   readonly pendingFor = new Map<string, object | undefined>();
   /** Number of nodes that have acknowledged the entry. */
   acknowledgements = 0;
-  /**
-   * Attempt number of the first delivery to a node that attaches after the entry arrived, or after the entry was found
-   * in the store.
-   */
+  /** Attempt number of the first delivery to a node that attaches after the entry arrived or was found in the store. */
   firstAttempt: number;
   /** Whether no node has received the entry yet, although its first attempt is stored. */
   isNew = false;

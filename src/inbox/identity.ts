@@ -153,7 +153,7 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
   return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
 }
 
-/** Returns the result of matching a record. Blank if the record answers nothing. */
+/** Returns the result of matching a record: an empty object if the record answers nothing. */
 export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
   return present({ sent, awaited, optOut });
 }

@@ -152,8 +152,8 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // Drops the compared keys and the limits of the step. The effects of the step have already run, so the step is
-    // written even if another process has changed a key or reached a limit.
+    // Drops the compared keys and the limits of the step. The effects of the step have already run. Therefore, the step
+    // is written even if another process has changed a key or reached a limit.
     this.#unsaved.compare.clear();
     for (const [key, count] of this.#unsaved.count) this.#unsaved.count.set(key, { ...count, limits: [] });
   }

@@ -225,7 +225,7 @@ export class Dispatcher implements TurnSource {
     registrations.reportState(node);
   }
 
-  /** Tries to send a message. Resolves with `false` if there was no try that the pace must count. */
+  /** Tries to send a message. Resolves with `false` if the try does not count for the pace of the queue. */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { repository, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;

@@ -34,15 +34,15 @@ export interface Counting {
 }
 
 /**
- * A time by the wall clock, with the state of that clock, so that counts can be corrected if the clock is set while the
- * process runs.
+ * A time by the wall clock, with the state of that clock. If the clock is set while the process runs, counts can be
+ * corrected.
  */
 export interface CountTime {
   /** Milliseconds since 1970. */
   now: number;
   /**
    * Name of the clock and, after a slash, how far the clock is ahead of the elapsed time, in ms. The number changes
-   * only if the clock is set. If the processes share the clock of a server, there is no number.
+   * only if the clock is set. If the processes share the clock of a server, the value is `server`.
    */
   clock: string;
 }

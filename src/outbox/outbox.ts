@@ -394,8 +394,8 @@ export class Outbox implements Participant {
     /** Rejects if the flow stops before the delay is over. */
     const waitForNext = () => wait(clock, Math.min(maxDelayMs, firstDelayMs * 2 ** further++), signal);
     /**
-     * Tries again while the service is unreachable, up to `retries` times. The pace does not count a message that the
-     * rules withheld.
+     * Tries again while the service is unreachable, up to `retries` times. A message that the rules withheld does not
+     * count for the pace of the queue.
      */
     const take = async (refund: () => void): Promise<Outcome | Stale> => {
       for (;;) {

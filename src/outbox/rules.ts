@@ -93,8 +93,8 @@ export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietH
 }
 
 /**
- * Returns the options of a new message. Sets `keep` for a message with `at` if it might have to wait for its time or
- * for the end of quiet hours, or if it can be replaced.
+ * Returns the options of a new message. A message with `at` gets `keep` if it might have to wait for its time or for
+ * the end of quiet hours, or if it can be replaced.
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
@@ -223,8 +223,7 @@ export function createTooEarly(at: number): SmsError {
 }
 
 /**
- * Returns whether the error says that rules withheld all recipients or that the message must wait, so that nothing was
- * sent.
+ * Returns whether the error says that nothing was sent, because rules withheld all recipients or the message must wait.
  */
 export function isWithheldError(error: unknown): error is SmsError {
   return isSmsError(error, 'SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT', 'SMS_QUIET');

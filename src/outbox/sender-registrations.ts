@@ -220,9 +220,9 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports to a node the state of its messages and, if the node needs the store and was not notified yet, a store
-   * failure. If the store cannot have messages, the error of the first refused message reports the failure instead: see
-   * `Outbox.#refuse`.
+   * Reports to a node the state of its messages. Also reports a store failure if the node needs the store and was not
+   * notified yet. If the store cannot have messages, the error of the first refused message reports the failure
+   * instead: see `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
     const { journal, storeNotices } = this.#options;

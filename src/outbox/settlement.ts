@@ -99,10 +99,12 @@ export class Settlement {
   }
 
   /**
-   * Makes one try to send a message. Asks the rules before the request and again just before the message is sent, so
-   * that the message goes only to recipients that no rule withholds by then. If the message must survive the process,
-   * stores its state `leaving` first. Never rejects. The outcome is that of `Client.send`. If no recipient is left, or
-   * the message cannot be sent yet, the outcome is the error of the first rule.
+   * Makes one try to send a message. Asks the rules before the request and again just before the message is sent. The
+   * message goes only to recipients that no rule withholds at that time. If the message must survive the process,
+   * stores its state `leaving` first.
+   *
+   * Never rejects. The outcome is that of `Client.send`. If no recipient is left, or the message cannot be sent yet,
+   * the outcome is the error of the first rule.
    *
    * @param signal aborts a request that was not sent yet
    * @returns the outcome and the current message, which might have been sent; `stale` if another step has moved the

@@ -127,7 +127,7 @@ export class PollLoop {
   /** Stops polling. A poll in flight continues, and its answer is stored. */
   stop(): void {
     this.#isStarted = false;
-    // Forgets the failure of a stopped loop, because the next watcher must be notified of it.
+    // Forgets the failure, because a failure after the next start must be reported again.
     this.#state = { name: 'connecting' };
     wake(this.#pauseEnds);
     wake(this.#resumeWaits);
@@ -210,8 +210,8 @@ export class PollLoop {
         }
       }
     } finally {
-      // Counts down in the same turn of the event loop, so that the last of several workers that end together knows
-      // that it is the last.
+      // Counts down in the same turn of the event loop. If several workers end together, the last one then detects that
+      // it is the last.
       this.#workers--;
     }
   }

@@ -56,7 +56,10 @@ export interface RepliesOptions {
   onFault(error: unknown): void;
 }
 
-/** Maximum wait of an overdue follow-up after a start, in ms. The service might still have a reply or status for it. */
+/**
+ * Maximum wait of an overdue follow-up after a start of the process, in ms. The service might still have a reply or
+ * status for the follow-up.
+ */
 const maxUnreadMs = 60_000;
 const collectIntervalMs = 500;
 
@@ -75,7 +78,10 @@ export class Replies {
   readonly redelivery: Redelivery<FollowUp>;
   /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
   readonly #overdueIds = new Set<string>();
-  /** Kinds of records that the service might still have after a start, until the account has read them all. */
+  /**
+   * Kinds of records that the service might still have after a start of the process, until the account has read them
+   * all.
+   */
   readonly #unreadKinds = new Map<Kind, { timer: Timer; since: number }>();
   #collectTimer: Timer | undefined;
   /** Position in the open follow-ups at which the account next looks for results that other instances received. */
@@ -417,8 +423,8 @@ function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): 
 
 /**
  * Ends reply requests with the replies that other instances stored, and reports whose statuses are complete. Ends
- * nothing while the store fails, because after a crash the follow-ups would be open again, and a reply could end them a
- * second time. The result contains the changed follow-ups.
+ * nothing while the store fails. Otherwise, the follow-ups would be open again after a crash, and a reply could end
+ * them a second time. The result contains the changed follow-ups.
  *
  * @param isOver whether the time of the follow-ups is up; if so, all of them end
  */

@@ -393,8 +393,8 @@ export function noteEnded(
 }
 
 /**
- * Creates the reply requests that begin when the outcome of a message is known. Each recipient gets a request unless
- * the recipient is known to have failed. The request of a failed recipient ends immediately.
+ * Creates the reply requests of a message whose outcome is known. The wait begins for each recipient that has not
+ * failed. The request of a failed recipient ends immediately.
  */
 function beginRequests(
   { item, sent }: { item: MessageItem; sent: Sent },

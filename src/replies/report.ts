@@ -46,7 +46,7 @@ export function expectStatuses(
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
   // Drops earlier statuses of the recipients. If the message goes to an address-book item, also drops statuses of
-  // handsets that no other report waits for, because such a handset might belong to the item.
+  // handsets that no other report waits for. Such a handset might belong to the item.
   const handsetsOfReports = new Set(
     hasItems ? followUps?.of(reference).flatMap((followUp) => (followUp as Report).recipients) : [],
   );

@@ -105,7 +105,7 @@ export function joinCounts(earlierCount: Count | undefined, laterCount: Count): 
   };
 }
 
-/** Returns how many messages have a later time. */
+/** Returns how many messages have a time after `since`. */
 export function sumAfter(times: readonly Counted[], since: number): number {
   return times.reduce((sum, [at, number]) => (at > since ? sum + number : sum), 0);
 }

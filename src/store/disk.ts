@@ -311,8 +311,8 @@ async function probe(database: Database): Promise<void> {
 }
 
 /**
- * Stores how to undo a failed commit. If only the flush failed, the database finds the commit in its log when it is
- * opened again, although the commit was reported as failed.
+ * Stores how to undo a failed commit. If only the flush of a commit failed, the commit is reported as failed, but the
+ * database finds it in its log at the next opening.
  */
 class UndoFile {
   readonly #path: string;

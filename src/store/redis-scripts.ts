@@ -23,9 +23,11 @@ const claimedSuffix = 'taken';
  * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
  * found such claims. If the suffix is absent but items are missing, the server has lost them.
  *
- * Before it changes lasting data, the script runs every command that the store needs. A Redis user without the
- * necessary rights is therefore refused before any change. Keys: own items, heartbeat, mark that this instance is gone,
- * mark that its items are reserved, and names of all instances.
+ * Before the script changes lasting data, it runs every command that the store needs. A Redis user without the
+ * necessary rights is therefore refused before any change.
+ *
+ * Keys: own items, heartbeat, mark that this instance is gone, mark that its items are reserved, and names of all
+ * instances.
  */
 const startSessionScript = `
 local step = cjson.decode(ARGV[1])
@@ -97,13 +99,17 @@ end
 `;
 
 /**
- * Commits one step, renews the heartbeat, and returns 1. If a value that the step depends on has changed, or a limit of
- * a count is reached, it commits nothing and returns 0. It returns -1 if the heartbeat has expired, so that other
- * instances might have claimed items, or if the server has lost items. Keys: own items, heartbeat, all remembered
- * values, all values that are only compared, then all counts.
+ * Commits one step and renews the heartbeat. Returns:
  *
- * If the server refuses writes, it refuses the first command. If it refuses a later command, nothing is lost, because
- * the script stores a message before its identifier, and drops the message after storing its outcome.
+ * - 1 after the commit.
+ * - 0 without a commit, if a value that the step depends on has changed, or a limit of a count is reached.
+ * - -1 without a commit, if the server has lost items, or if the heartbeat has expired. Other instances might then have
+ *   claimed items.
+ *
+ * Keys: own items, heartbeat, all remembered values, all values that are only compared, then all counts.
+ *
+ * If the server refuses writes, it refuses the first command. If the server refuses a later command, nothing is lost,
+ * because the script stores a message before its identifier, and drops the message after storing its outcome.
  */
 const commitScript = `
 ${countFunctions}
@@ -136,11 +142,13 @@ return 1
 `;
 
 /**
- * Claims items of another instance that has closed or has no heartbeat. It claims the items with a wanted name, and
- * outgoing messages whose reservation has ended. If no item is left, it removes the other instance. It returns the id
- * and text of each item. If the heartbeat of this instance has expired, it returns nothing, because other instances
- * treat this one as dead. Keys: own items, heartbeat, names of all instances, then those of the other instance: items,
- * heartbeat, mark that it is gone, mark that its items are reserved.
+ * Claims items of another instance that has closed or has no heartbeat: items with a wanted name, and outgoing messages
+ * whose reservation has ended. If no item is left, removes the other instance. Returns the id and text of each item.
+ * Returns nothing if the heartbeat of this instance has expired, because other instances then treat this instance as
+ * dead.
+ *
+ * Keys: own items, heartbeat, names of all instances, then the keys of the other instance: items, heartbeat, mark that
+ * the instance is gone, mark that its items are reserved.
  */
 const claimScript = `
 ${checkHeartbeat}

@@ -357,7 +357,7 @@ export class RedisStore implements Store {
   /**
    * Commits a step, and renews the heartbeat.
    *
-   * @param names keys of the remembered values, then of the values that are only compared, then of the counts
+   * @param names keys in this order: remembered values, values that are only compared, counts
    * @returns false, without a commit, if any of the compared values has changed or a limit is reached
    */
   async #commit({ redis, heartbeat }: Session, names: readonly string[], step: object): Promise<boolean> {

@@ -94,7 +94,6 @@ class Parts {
     this.#prefix = prefix;
   }
 
-  /** Returns all elements with a name. */
   withName(name: string): XmlElement[] {
     return this.#elements.filter((element) => element.name === name);
   }
@@ -104,7 +103,6 @@ class Parts {
     return this.withName(name).filter(({ prefix }) => prefix === this.#prefix);
   }
 
-  /** Marks an element as used. */
   markUsed(element: XmlElement | undefined): XmlElement | undefined {
     this.#usedElements.add(element);
     return element;
