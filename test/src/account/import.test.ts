@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type ImportOptions, type ImportSource, Imports, importStore } from '../../../src/account/import';
 import type { AccountSettings, StoreChoice } from '../../../src/account/settings';
 import { systemClock } from '../../../src/clock';
 import { parseConsentWords } from '../../../src/consent/words';
 import type { SmsError } from '../../../src/errors';
-import { DiskStore } from '../../../src/store/disk';
-import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, keepItem, type Remembered, type Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { useClosing } from '../closing';
 import { forever, sendText } from '../sending/sending-side';
 import { createItem, events } from '../store/driver-suite';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
@@ -64,25 +58,6 @@ function importing(from: Store, to: Store, changes: Partial<ImportOptions> = {})
 const nothing = { ids: [], values: {} };
 
 describe('importStore', () => {
-  const closing = useClosing();
-
-  const createFolder = async () =>
-    closing.add(await mkdtemp(join(tmpdir(), 'sms-import-')), (path) => rm(path, { recursive: true }));
-
-  for (const [what, createFormer] of [
-    ['memory', async () => new MemoryStore()],
-    ['disk', async () => new DiskStore(await createFolder())],
-  ] as const) {
-    it(`moves items and values from ${what} to disk and leaves nothing there`, async () => {
-      const from = await createFormer();
-      const to = new DiskStore(await createFolder());
-      await fill(from, ['1', '2'], { 'seen:a': remembered('a') });
-      await importing(from, to);
-      assert.deepEqual(await read(to), { ids: ['1', '2'], values: { 'seen:a': 'a' } });
-      assert.deepEqual(await read(from), nothing);
-    });
-  }
-
   it('keeps items of the new store, and the later of two values for a key', async () => {
     const [from, to] = [new FailingStore(), new FailingStore()];
     await fill(from, ['1', '2'], { a: remembered('former', 1), b: remembered('former', 3) });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { OutgoingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
 import { startSimulator } from '../../../simulator';
 import { Client, type ClientOptions } from '../../../src/http/client';
@@ -6,9 +7,10 @@ import { createConnections } from '../../../src/http/connections';
 import type { OutboundMessage } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
 import { useClosing } from '../closing';
-import { type RawService, startRawService } from '../raw-service';
+import { startRawService } from '../raw-service';
 import { createTimeouts, failure } from './exchange-caller';
 
+const html = { 'content-type': 'text/html' };
 const message: OutboundMessage = { to: ['6421555123'], body: 'a private body' };
 
 describe('Client', () => {
@@ -31,10 +33,10 @@ describe('Client', () => {
     );
 
   /** Starts a service that answers every request in the same way. */
-  function startAnswering(status: number, reason: string, body = '', contentType = 'text/xml'): Promise<RawService> {
+  function startAnswering(status: number, reason: string, body = '', headers: OutgoingHttpHeaders = {}) {
     return startRawService(closing, (incoming, outgoing) => {
       incoming.resume();
-      outgoing.writeHead(status, reason, { 'content-type': contentType }).end(body);
+      outgoing.writeHead(status, reason, { 'content-type': 'text/xml', ...headers }).end(body);
     });
   }
 
@@ -137,10 +139,7 @@ describe('Client', () => {
 
     it('keeps the reason and the Retry-After of an error with XML', async () => {
       const xml = '<outbound-message-delivery isError="true" errorCode="403" errorMessage="Limit reached"/>';
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        incoming.resume();
-        outgoing.writeHead(403, { 'content-type': 'text/xml', 'retry-after': '600' }).end(xml);
-      });
+      const { baseUrl } = await startAnswering(403, '', xml, { 'retry-after': '600' });
       const error = await failure(createClient(baseUrl).send(message));
       assert.deepEqual([error.code, error.errorCode, error.retryAfter], ['SMS_FORBIDDEN', 403, '600']);
       assert.match(error.message, /Limit reached/);
@@ -161,7 +160,7 @@ describe('Client', () => {
       ['a default text if heading and reason phrase say nothing', 'Bad Request', 'nothing here', /gave no reason/],
     ] as const) {
       it(`is ${title}`, async () => {
-        const { baseUrl } = await startAnswering(400, reason, body, 'text/html');
+        const { baseUrl } = await startAnswering(400, reason, body, html);
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
           assert.deepEqual([error.code, error.statusCode], ['SMS_BAD_REQUEST', 400], name);
@@ -185,10 +184,7 @@ describe('Client', () => {
       [503, 'SMS_SERVICE', 'serverError', 'serverError', /^(?!.*might have been sent)/],
     ] as const) {
       it(`${status} raises ${code} on every endpoint`, async () => {
-        const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-          incoming.resume();
-          outgoing.writeHead(status, { location: 'http://127.0.0.1:1/' }).end();
-        });
+        const { baseUrl } = await startAnswering(status, '', '', { location: 'http://127.0.0.1:1/' });
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
           assert.deepEqual([error.code, error.statusCode], [code, status], name);
@@ -247,7 +243,7 @@ describe('Client', () => {
 
     it('at the end of a heading that is cut off', async () => {
       const start = 'x'.repeat(490);
-      const { baseUrl } = await startAnswering(400, '', `<h1>${start} demo-api-key</h1>`, 'text/html');
+      const { baseUrl } = await startAnswering(400, '', `<h1>${start} demo-api-key</h1>`, html);
       const error = await failure(createClient(baseUrl).send(message));
       assert.equal(error.errorMessage, `${start} •••`);
     });
@@ -268,9 +264,9 @@ describe('Client', () => {
         assert.ok(error.message.includes(line.replace(' [2J', '[2J')), error.message);
         assert.equal(error.errorMessage, inXml);
       }
-      const { baseUrl } = await startAnswering(400, '', `<h1>${forged}</h1>`, 'text/html');
+      const { baseUrl } = await startAnswering(400, '', `<h1>${forged}</h1>`, html);
       assert.equal((await failure(createClient(baseUrl).send(message))).message, line);
-      const { baseUrl: mute } = await startAnswering(400, '', '<h1>\u009b</h1>', 'text/html');
+      const { baseUrl: mute } = await startAnswering(400, '', '<h1>\u009b</h1>', html);
       assert.equal((await failure(createClient(mute).send(message))).reason, 'badRequestBare');
     });
 

@@ -39,13 +39,6 @@ describe('an unhandled message', () => {
     assert.equal(bench.state.unhandled, 0);
   }
 
-  it('is listed with its node and the time at which it became unhandled', async () => {
-    await giveUp();
-    const { kind, record, node, at, attempts } = list()[0] ?? {};
-    assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', bench.clock.now(), 1]);
-    assert.deepEqual(bench.state, { undelivered: 0, unhandled: 1 });
-  });
-
   it('is redelivered only to its node, and its attempts start from zero', async () => {
     const { node, id } = await giveUp();
     const other = attach('other');
@@ -90,15 +83,6 @@ describe('an unhandled message', () => {
     assert.deepEqual([item?.node, deliver(item?.id ?? '')], ['node', true]);
     await pass();
     assert.deepEqual(node.marks, [['hello', true]]);
-  });
-
-  it('is no longer listed after it was discarded, even after a restart', async () => {
-    const { id } = await giveUp();
-    assert.equal(bench.inbox.deadLetters.size, 1);
-    bench.inbox.deadLetters.discard([id]);
-    assert.equal(bench.inbox.deadLetters.size, 0);
-    await bench.inbox.journal.close();
-    assert.equal(bench.disk.entries.size, 0);
   });
 
   it('is listed in the order in which messages became unhandled', async () => {

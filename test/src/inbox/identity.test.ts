@@ -83,8 +83,6 @@ describe('identity (dedupe)', () => {
       ['a sender with +', { from: '+6421555001' }],
       ['a date without fraction', { messageDate: '2026-03-01T10:00:00Z' }],
       ['a date in another zone', { messageDate: '2026-03-01T23:00:00.123+13:00' }],
-      ['another zone and no fraction', { messageDate: '2026-03-01T05:30:00-04:30' }],
-      ['a date with more digits', { messageDate: '2026-03-01T10:00:00.123000Z' }],
       ['a date with a comma', { messageDate: '2026-03-01T10:00:00,123Z' }],
       ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
       ['white space around the body', { body: ' hello\n' }],

@@ -4,7 +4,14 @@ import type { FeedEntry, IncomingRecord, RecordOfKind, StatusRecord } from '../.
 import type { SendHandlerState } from '../../../src/outbox/sender-registrations';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
-import { beginReceiving, forever, SendingSide, type SendingSideOptions, sendText } from '../sending/sending-side';
+import {
+  beginReceiving,
+  beginSending,
+  forever,
+  SendingSide,
+  type SendingSideOptions,
+  sendText,
+} from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
@@ -28,8 +35,7 @@ describe('the search for evidence of an unknown outcome', () => {
   }
 
   function begin(options: Parameters<typeof sendText>[2] = {}) {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { resolveMs: 60_000, messageId, ...options });
     return { side, node };
@@ -57,8 +63,7 @@ describe('the search for evidence of an unknown outcome', () => {
   }
 
   it('uses evidence from before the outcome became unknown', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({
       takes: true,
       after: side.clock.advance(0).then(() => observe(side, status('6421555123'))),
@@ -121,20 +126,16 @@ describe('the search for evidence of an unknown outcome', () => {
   });
 
   it('does not start without a messageId set by the flow', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
-    side.service.script.push({ error: createError('uncertain') });
-    await side.send(node, 'hello', { resolveMs: 60_000 });
+    const { side, node } = begin({ messageId: undefined });
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     assert.equal(side.service.feedReads, 0);
   });
 
   it('leads to another try (retryUncertain) only if it finds nothing', async () => {
     for (const keep of [undefined, forever]) {
-      const side = new SendingSide();
-      const node = side.attach();
-      side.service.script.push({ error: createError('uncertain') });
-      await side.send(node, 'hello', { resolveMs: 5_000, messageId, retryUncertain: true, retries: 3, keep }, 4_900);
+      const { side, node } = begin({ resolveMs: 5_000, retryUncertain: true, retries: 3, keep });
+      await side.pass(4_900);
       assert.equal(side.service.tries, 1);
       await side.pass(5_000);
       assert.deepEqual(node.ends, ['to 6421555123']);
@@ -174,8 +175,7 @@ describe('the search for evidence of an unknown outcome', () => {
   });
 
   it('reads the feed once for several messages', async () => {
-    const side = new SendingSide({ concurrency: 200 });
-    const node = side.attach();
+    const { side, node } = beginSending({ concurrency: 200 });
     side.service.otherwise = { takes: true, error: createError('uncertain') };
     for (let index = 0; index < 200; index++)
       sendText(node, 'hello', { resolveMs: 5_000, messageId: `message-${index}` });
@@ -185,8 +185,7 @@ describe('the search for evidence of an unknown outcome', () => {
   });
 
   it('does not delay other messages', async () => {
-    const side = new SendingSide({ concurrency: 1 });
-    const node = side.attach();
+    const { side, node } = beginSending({ concurrency: 1 });
     side.service.script.push({ error: createError('uncertain') });
     sendText(node, '1', { resolveMs: 60_000, messageId });
     await side.send(node, '2');

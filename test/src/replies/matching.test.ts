@@ -73,13 +73,6 @@ describe('the message that a reply or status answers', () => {
     assert.equal(lastSent(side), undefined);
   });
 
-  it('is found after a restart', async () => {
-    const next = (await remember()).side.restart();
-    next.receive();
-    await next.incoming(handset, 'yes', { inReplyToId: 'q1' });
-    assert.equal(lastSent(next)?.remembered, 1);
-  });
-
   it('is found before its outcome is known if the flow set its messageId', async () => {
     const { side, node } = beginReceiving();
     side.service.holdNext();

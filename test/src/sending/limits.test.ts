@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { Clock } from '../../../src/clock';
 import {
   applyLimits,
   type CountTime,
@@ -8,14 +7,7 @@ import {
   releaseCounts,
 } from '../../../src/outbox/limits';
 import { parseCounts, sumAfter } from '../../../src/store/counts';
-import {
-  applyCounts,
-  type Changes,
-  createChanges,
-  parseRemembered,
-  type ReadKey,
-  type Remembered,
-} from '../../../src/store/store';
+import { applyCounts, type Changes, createChanges, parseRemembered, type Remembered } from '../../../src/store/store';
 import fc from '../../fast-check';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingServer } from '../store/failing-store';
@@ -34,10 +26,20 @@ function createProcess(
 ) {
   const limits = [own].flat().map((limit): LimitSettings => ({ perHandsetMs: hourMs, ...limit }));
   const origin = String(Math.random());
-  const now = () => readCountTime(clock, origin);
+  /** Reads the clock as the outbox does. */
+  const readTime = (): CountTime => {
+    const now = clock.now();
+    return { now, clock: `${origin}/${Math.round(now - clock.elapsed())}` };
+  };
+  const messageTo = (recipients: readonly string[], time: CountTime, unlimited = false) => ({
+    recipients,
+    rules: { limits },
+    time,
+    item: { options: { unlimited } },
+  });
   const readKey = (key: string) => store.get(key);
   const write = (changes: Changes) => {
-    const counted = applyCounts(changes, (key) => store.get(key));
+    const counted = applyCounts(changes, readKey);
     for (const [key, value] of [...changes.remember, ...counted]) {
       if (value) store.set(key, value);
       else store.delete(key);
@@ -47,16 +49,19 @@ function createProcess(
     clock,
     store,
     limits,
+    /** Splits recipients into allowed and limited ones. Counts the allowed ones. */
     take(recipients: readonly string[], isUnlimited = false) {
-      const time = now();
+      const time = readTime();
       const changes = createChanges();
-      const taken = take(counting(recipients, limits, time, isUnlimited), readKey, changes);
+      const limited = applyLimits(messageTo(recipients, time, isUnlimited), readKey, changes, true);
+      const allowed = [...recipients];
+      for (const { msisdn } of limited) allowed.splice(allowed.lastIndexOf(msisdn), 1);
       write(changes);
-      return { ...taken, time };
+      return { allowed, limited, time };
     },
     release(recipients: readonly string[], countedAt: CountTime) {
       const changes = createChanges();
-      releaseCounts(counting(recipients, limits, now()), countedAt, readKey, changes);
+      releaseCounts(messageTo(recipients, readTime()), countedAt, readKey, changes);
       write(changes);
     },
   };
@@ -67,24 +72,6 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
   let allowed = 0;
   for (let text = 0; text < texts; text++) allowed += process.take([number]).allowed.length;
   return allowed;
-}
-
-function counting(recipients: readonly string[], limits: readonly LimitSettings[], time: CountTime, unlimited = false) {
-  return { recipients, rules: { limits }, time, item: { options: { unlimited } } };
-}
-
-/** Reads a clock as the outbox does. */
-function readCountTime(clock: Clock, name: string): CountTime {
-  const now = clock.now();
-  return { now, clock: `${name}/${Math.round(now - clock.elapsed())}` };
-}
-
-/** Splits recipients into allowed and limited ones. Counts the allowed ones. */
-function take(leaving: ReturnType<typeof counting>, readKey: ReadKey, changes: Changes) {
-  const limited = applyLimits(leaving, readKey, changes, true);
-  const allowed = [...leaving.recipients];
-  for (const { msisdn } of limited) allowed.splice(allowed.lastIndexOf(msisdn), 1);
-  return { allowed, limited };
 }
 
 describe('limits of the account (perHandset, perDay)', () => {

@@ -3,10 +3,6 @@ import { type QueueSettings, SendQueue } from '../../../src/outbox/queue';
 import fc from '../../fast-check';
 import { settle, VirtualClock } from '../../virtual-clock';
 
-function createQueue(concurrency: number, queueLimit: number): SendQueue {
-  return new SendQueue({ clock: new VirtualClock(), settings: () => ({ concurrency, queueLimit }) });
-}
-
 /** Creates a task that the test ends. */
 function createTask() {
   let resolve: (value: string) => void = () => {};
@@ -22,24 +18,7 @@ function createTask() {
   return { run, resolve, reject, isStarted: () => started };
 }
 
-describe('SendQueue (concurrency, queueLimit)', () => {
-  const { signal } = new AbortController();
-
-  it('refuses a task beyond the limit with SMS_BUSY', async () => {
-    const queue = createQueue(1, 2);
-    const tasks = Array.from({ length: 3 }, createTask);
-    const runs = tasks.map(({ run }) => queue.run(run, { signal }));
-    await assert.rejects(
-      queue.run(() => assert.fail('ran'), { signal }),
-      { code: 'SMS_BUSY' },
-    );
-    for (const { resolve } of tasks) resolve('x');
-    await Promise.all(runs);
-    assert.equal(await queue.run(() => Promise.resolve('again'), { signal }), 'again');
-  });
-});
-
-describe('SendQueue (perSecond, priority)', () => {
+describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
   const { signal } = new AbortController();
 
   /** Creates a queue that records the start of each task. Tasks end immediately. */
@@ -69,16 +48,6 @@ describe('SendQueue (perSecond, priority)', () => {
       Array.from({ length: 101 }, (_, index) => index * 50),
     );
     assert.equal(clock.timers, 0);
-  });
-
-  it('starts the highest priority first, and equal priorities in order', async () => {
-    const { clock, starts, add } = createPacedQueue({ perSecond: 1 });
-    for (const [index, priority] of [0, 0, -10, 10, 0, 10, -10].entries()) void add(`${index}: ${priority}`, priority);
-    await clock.advance(10_000);
-    assert.deepEqual(
-      starts.map(([name]) => name),
-      ['0: 0', '3: 10', '5: 10', '1: 0', '4: 0', '2: -10', '6: -10'],
-    );
   });
 
   it('applies changed settings when it is nudged', async () => {
@@ -142,7 +111,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
   });
 
-  it('starts tasks in the order and at the times of a plain list', async () => {
+  it('starts and refuses tasks in the order and at the times of a plain list', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),
       fc.record({ do: fc.constant('end' as const), which: fc.nat(), fails: fc.boolean() }),

@@ -117,12 +117,14 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(back.state?.outage, undefined);
   });
 
-  it('ends with a redeploy if the status was 401', async () => {
-    const { side } = await underWay([[0, { error: createError('unauthorized').with({ retryAfter: '600' }) }]]);
+  it('ends with a redeploy if the status was 401, which is reported again', async () => {
+    const error = createError('unauthorized').with({ retryAfter: '600' });
+    const { side, node } = await underWay([[0, { error }]]);
     await Promise.all([side.close(), side.pass(1_000)]);
-    side.attach();
+    side.service.script.push({ error });
+    const back = side.attach();
     await side.pass(100);
-    assert.deepEqual(side.service.bodies, ['0']);
+    assert.deepEqual([side.service.tries, node.outages.length, back.outages.length], [2, 1, 1]);
   });
 
   describe('over a restart', () => {

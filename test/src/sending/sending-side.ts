@@ -400,7 +400,7 @@ export const forever: NonNullable<SendOptions['keep']> = { expireMs: undefined }
 
 export type AttachedNode = FakeNode & { node: SendingNode };
 type ActResult = Awaited<ReturnType<Outbox['admin']['act']>>;
-type SendTextOptions = Partial<SendOptions> & { to?: string[]; messageId?: string; flowMessage?: string };
+type SendTextOptions = Partial<SendOptions> & { to?: string[]; messageId?: string | undefined; flowMessage?: string };
 
 export function sendText(
   { node }: { node: SendingNode },

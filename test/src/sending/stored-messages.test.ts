@@ -75,16 +75,6 @@ describe('stored messages', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('report a refused login again after a redeploy', async () => {
-    const { side, node } = beginSending();
-    side.service.otherwise = { error: createError('unauthorized') };
-    await side.send(node, 'hello', { keep }, 1_000);
-    await Promise.all([side.close(), side.pass(1_000)]);
-    const back = side.attach();
-    await side.pass(100);
-    assert.deepEqual([side.service.tries, node.outages.length, back.outages.length], [2, 1, 1]);
-  });
-
   for (const [what, error] of [
     ['401', createError('unauthorized')],
     ['429', createError('tooManyRequests').with({ statusCode: 429 })],

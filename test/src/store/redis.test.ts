@@ -679,7 +679,6 @@ for (const program of programs) {
 
       for (const [what, url, expected] of [
         ['a wrong password', (port: number) => `redis://:s3cret@127.0.0.1:${port}`, /WRONGPASS invalid/],
-        ['a wrong user', (port: number) => `redis://s3cret:s3cret@127.0.0.1:${port}`, /WRONGPASS invalid/],
         ['a missing password', (port: number) => `redis://127.0.0.1:${port}`, /NOAUTH Authentication required/],
         ['a server without TLS', (port: number) => `rediss://:s3cret@127.0.0.1:${port}`, /ETIMEDOUT; .*TLS/],
         ['a server that does not run', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
