@@ -104,8 +104,6 @@ export class AskRules {
 
   /** Whether the library might have forgotten that it sent a second message. */
   get #mayRepeat(): boolean {
-    return this.#world.plan.plannedEvents.some(({ type }) =>
-      ['store', 'power failure', 'emptied', 'clock'].includes(type),
-    );
+    return this.#world.hasEvent('store', 'power failure', 'emptied', 'clock');
   }
 }

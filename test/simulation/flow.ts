@@ -159,8 +159,7 @@ export class Flow {
   }
 
   get #unwrittenMs(): number {
-    const { plannedEvents } = this.#process.world.plan;
-    return plannedEvents.some(({ type }) => type === 'store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
+    return this.#process.world.hasEvent('store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
   }
 
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {

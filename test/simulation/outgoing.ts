@@ -1,7 +1,7 @@
 import type { AnswerEvent, OutcomeEvent, ReportEvent } from '../../src';
 import { AskRules, type Reply } from './ask-rules';
 import type { OrderPlan, OutgoingPlan } from './outgoing-plan';
-import { dedupeMs } from './plan';
+import { dedupeMs, processEnds } from './plan';
 import { ReplaceRules } from './replace-rules';
 import type { Message, World } from './world';
 
@@ -226,7 +226,7 @@ export class OutgoingModel {
     if (this.#plan.consent) this.#examineConsent(outgoing, accepted, startedMs, leftMs);
     const { inputs, order } = outgoing;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
-    const mayArriveTwice = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
+    const mayArriveTwice = isRepeated || this.#world.losesKeys || (order.key !== undefined && this.#outlastsKeys);
     if (outgoing.acceptances > 1 && !mayArriveTwice)
       this.#violate('a message was accepted twice by the service', outgoing.name);
     if (outgoing.arrivals > order.retries + 1 && inputs.length === 1 && !inputs[0]?.isStored)
@@ -437,10 +437,7 @@ export class OutgoingModel {
    */
   lost(inMemory: readonly string[]): void {
     const safe = new Set(inMemory.map((item) => this.#inputOf(item)));
-    const { plannedEvents } = this.#world.plan;
-    const areAllInMemory = !plannedEvents.some(({ type }) =>
-      ['kill', 'power failure', 'stop', 'redeploy'].includes(type),
-    );
+    const areAllInMemory = !this.#world.hasEvent(...processEnds, 'redeploy');
     for (const input of this.inputs) {
       if (!areAllInMemory) input.hasLostRequest = true;
       if (input.wasStored && !safe.has(input) && input.outcomes.length === 0) input.isAbandoned = true;
@@ -506,7 +503,7 @@ export class OutgoingModel {
       this.#violate('an outcome has an error code that no message can have', name);
     // If the account refused an input on arrival, it may still have sent earlier inputs with the same key.
     const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
-    const isAnother = outgoing.inputs.length > 1 && this.#isForgetful;
+    const isAnother = outgoing.inputs.length > 1 && this.#world.losesKeys;
     // As soon as the account knows that one input is unsent, it may send the next input with the same key. This can
     // happen before the outcome of the unsent input enters the flow.
     const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
@@ -636,17 +633,9 @@ export class OutgoingModel {
 
   /** Whether limits can be checked: no event of the plan can make the account forget messages that it counted. */
   get #canCheckLimits(): boolean {
-    const { plannedEvents, store, instances } = this.#world.plan;
-    const disturbing = [
-      'store',
-      'power failure',
-      'clock',
-      'emptied',
-      ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : []),
-    ];
-    // Instances with different logins do not share a count.
-    const isParted = instances > 1 && plannedEvents.some((one) => one.type === 'redeploy' && one.isOtherLogin);
-    return !isParted && !plannedEvents.some(({ type }) => disturbing.includes(type));
+    const losesCounts =
+      this.#world.losesKeys || (this.#world.plan.store === 'memory' && this.#world.hasEvent('redeploy'));
+    return !losesCounts && !this.#world.hasEvent('store', 'power failure', 'clock');
   }
 
   /**
@@ -682,20 +671,7 @@ export class OutgoingModel {
    * another instance.
    */
   get #isForgotten(): boolean {
-    const isLost = this.#world.plan.plannedEvents.some((one) =>
-      ['power failure', 'clock', 'emptied'].includes(one.type),
-    );
-    return isLost || this.#isForgetful || this.#mayBeClaimed;
-  }
-
-  /** Whether deduplication keys were lost with the memory of a process or the data of a server. */
-  get #isForgetful(): boolean {
-    const { plannedEvents, store } = this.#world.plan;
-    if (plannedEvents.some(({ type }) => type === 'emptied')) return true;
-    return (
-      store === 'memory' &&
-      plannedEvents.some(({ type }) => type === 'kill' || type === 'power failure' || type === 'stop')
-    );
+    return this.#world.hasEvent('power failure', 'clock') || this.#world.losesKeys || this.#mayBeClaimed;
   }
 
   /**
@@ -703,25 +679,18 @@ export class OutgoingModel {
    * a message that waits from being sent twice.
    */
   get #outlastsKeys(): boolean {
-    return this.#world.plan.plannedEvents.some(
-      (one) => ['kill', 'power failure', 'stop'].includes(one.type) && 'durationMs' in one && one.durationMs > dedupeMs,
-    );
+    return this.#world.plan.plannedEvents.some((one) => one.type === 'kill' && one.durationMs > dedupeMs);
   }
 
   /** Whether two logins may both receive a message, because one cannot read the failing store of the other. */
   get #isReadByBoth(): boolean {
     const { plannedEvents } = this.#world.plan;
-    return (
-      plannedEvents.some(({ type }) => type === 'store') &&
-      plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
-    );
+    return this.#world.hasEvent('store') && plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
   }
 
   /** Whether something has happened that allows an event to be redelivered. */
   get #isDisturbed(): boolean {
-    return this.#world.plan.plannedEvents.some(({ type }) =>
-      ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock', 'emptied'].includes(type),
-    );
+    return this.#world.hasEvent(...processEnds, 'store', 'flow', 'redeploy', 'clock', 'emptied');
   }
 
   #violate(rule: string, detail: string): void {

@@ -52,13 +52,16 @@ export type PlannedEvent = { atMs: number } & (
   | Fault
 );
 
+/** Types of faults that end a process. */
+export const processEnds = ['kill', 'power failure', 'stop'] as const;
+
 export type Fault =
   | { type: 'network'; durationMs: number; trouble: NetworkTrouble; share: number; status: number }
   | { type: 'forgetful service'; durationMs: number }
   /** `login` limits the fault to the store of that login. Only for stores on disk. */
   | { type: 'store'; process: number; durationMs: number; trouble: StoreTrouble; login?: number }
   | { type: 'flow'; process: number; durationMs: number; trouble: FlowTrouble }
-  | { type: 'kill' | 'power failure' | 'stop'; process: number; durationMs: number }
+  | { type: (typeof processEnds)[number]; process: number; durationMs: number }
   | { type: 'redeploy'; process: number; durationMs: number; node?: number; isOtherLogin?: boolean }
   | { type: 'emptied'; durationMs: number }
   | { type: 'stall'; durationMs: number }

@@ -91,8 +91,7 @@ export class ReplaceRules {
 
   /** Notes that the library refused a reset because of its store. */
   noteFailedReset(code: string): void {
-    const { plannedEvents } = this.#world.plan;
-    const mayFail = plannedEvents.some(({ type }) => ['store', 'emptied', 'redeploy', 'stop'].includes(type));
+    const mayFail = this.#world.hasEvent('store', 'emptied', 'redeploy', 'stop');
     if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset failed although the store works', code);
   }
 
@@ -141,7 +140,7 @@ export class ReplaceRules {
     if (!isSuperseded || duplicate) return;
     if (code === 'SMS_REPLACED') {
       const newer = group.entries.filter((one) => one !== entry && isAfter(one, entry));
-      if (this.#mayBeUnknown || this.#mayHaveWritten) return;
+      if (this.#world.losesKeys || this.#mayHaveWritten) return;
       this.#suspicions.push({
         rule: 'a message was replaced although no newer message was accepted',
         detail: name,
@@ -163,7 +162,7 @@ export class ReplaceRules {
       const waiting = group.entries.filter(({ state, input }) => state === 'waiting' && input.copies > 0);
       group.twoWaitSinceMs = waiting.length > 1 ? (group.twoWaitSinceMs ?? nowMs) : undefined;
       if (group.twoWaitSinceMs === undefined) this.#changed.delete(group);
-      else if (!this.#mayBeUnknown && nowMs - group.twoWaitSinceMs >= this.#maxTwoMs) {
+      else if (!this.#world.losesKeys && nowMs - group.twoWaitSinceMs >= this.#maxTwoMs) {
         const names = waiting.map(({ input }) => `input ${input.number}`).join(', ');
         this.#world.violate('two stored messages of a node have the same replace key', names);
       }
@@ -184,7 +183,7 @@ export class ReplaceRules {
     const reset = resets.find(
       ({ receivedPosition, donePosition }) => donePosition !== undefined && receivedPosition > storedPosition,
     );
-    if (reset && !this.#mayBeUnknown) {
+    if (reset && !this.#world.losesKeys) {
       this.#world.violate('a message was sent although a reset had withdrawn it', `input ${entry.input.number}`);
     }
     this.#suspectNewer(
@@ -194,7 +193,7 @@ export class ReplaceRules {
   }
 
   #suspectNewer(entry: Entry, newer: readonly Entry[]): void {
-    if (newer.length === 0 || this.#mayBeUnknown) return;
+    if (newer.length === 0 || this.#world.losesKeys) return;
     this.#suspicions.push({
       rule: 'a message was sent although a newer message had replaced it',
       detail: `input ${entry.input.number}, replaced by ${newer.map(({ input }) => `input ${input.number}`).join(', ')}`,
@@ -207,7 +206,7 @@ export class ReplaceRules {
   #examineBusy({ input, receivedPosition }: Entry, { entries, resets }: Group): void {
     const { store, instances } = this.#world.plan;
     // A duplicate replaces nothing, so a full queue can refuse it.
-    if (store === 'memory' || instances > 1 || this.#mayBeUnknown || input.order.key !== undefined) return;
+    if (store === 'memory' || instances > 1 || this.#world.losesKeys || input.order.key !== undefined) return;
     const older = entries.find(
       (one) => one.waitingPosition !== undefined && one.waitingPosition < receivedPosition && one.input.copies > 0,
     );
@@ -237,13 +236,6 @@ export class ReplaceRules {
     const { plannedEvents } = this.#world.plan;
     const isWritten = plannedEvents.some((one) => one.type === 'store' && one.trouble === 'fails afterwards');
     return isWritten || this.#world.hasFailingServer;
-  }
-
-  /** Whether the library can have forgotten a key with the data of a store or the memory of a process. */
-  get #mayBeUnknown(): boolean {
-    const { plannedEvents, store } = this.#world.plan;
-    const forgets = ['emptied', ...(store === 'memory' ? ['kill', 'power failure', 'stop'] : [])];
-    return plannedEvents.some(({ type }) => forgets.includes(type));
   }
 
   #groupOfEntry({ input: { outgoing: text, order } }: Entry): Group {

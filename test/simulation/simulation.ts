@@ -2,7 +2,7 @@ import { Callbacks } from './callbacks';
 import { Disk } from './disk';
 import { FlowError } from './flow';
 import type { Library } from './library';
-import { describePlannedEvent, type FlowTrouble, type Format, type Plan, type PlannedEvent } from './plan';
+import { describePlannedEvent, type FlowTrouble, type Format, type Plan, type PlannedEvent, processEnds } from './plan';
 import type { Machine } from './process';
 import { Process } from './process';
 import { Server, ServerConnection } from './server';
@@ -147,8 +147,7 @@ class Run {
    */
   #examineListeners(): void {
     const { listeners } = this.#library.surroundings.signals;
-    const isCutShort = this.#plan.plannedEvents.some(({ type }) => ['kill', 'power failure', 'stop'].includes(type));
-    if (listeners > 0 && !isCutShort)
+    if (listeners > 0 && !this.world.hasEvent(...processEnds))
       this.world.violate('a listener stays on a signal after the work has ended', `${listeners}`);
   }
 
@@ -235,7 +234,7 @@ class Run {
   /** Whether the library lost a message that no node receives: no store has it. */
   #isDropped(message: Message): boolean {
     const { plan, outgoing } = this.world;
-    const hasTrouble = plan.plannedEvents.some(({ type }) => type === 'store' || type === 'power failure');
+    const hasTrouble = this.world.hasEvent('store', 'power failure');
     if (plan.store !== 'disk' || hasTrouble || outgoing?.isForSender(message) !== false) return false;
     if (message.answerPosition === undefined || message.callback !== 'none') return false;
     return this.#machines.every(({ storage }) => !storage.has(message) && !storage.isUnhandled(message));
@@ -373,7 +372,7 @@ class Run {
     this.#fault(durationMs, () => machine?.flowTroubles.delete(trouble));
   }
 
-  #end(index: number, how: 'kill' | 'power failure' | 'stop', durationMs: number): void {
+  #end(index: number, how: (typeof processEnds)[number], durationMs: number): void {
     const process = this.#processes[index];
     if (!process?.isAlive || process.isStopped) return;
     const die = () => {

@@ -1,5 +1,5 @@
 import { OutgoingModel } from './outgoing';
-import type { NodePlan, Plan } from './plan';
+import { type NodePlan, type Plan, type PlannedEvent, processEnds } from './plan';
 import { Random } from './random';
 import { Timeline } from './timeline';
 
@@ -175,8 +175,7 @@ export class World {
    * it has several instances, because one of them can still use the former login.
    */
   get isKnownToAll(): boolean {
-    const { instances, plannedEvents } = this.plan;
-    return instances === 1 && !plannedEvents.some(({ type }) => type === 'store');
+    return this.plan.instances === 1 && !this.hasEvent('store');
   }
 
   /** Notes that a complete answer with these messages has reached a machine. */
@@ -207,8 +206,17 @@ export class World {
 
   /** Whether the shared server fails at any time in this run. */
   get hasFailingServer(): boolean {
-    const { store, plannedEvents } = this.plan;
-    return store === 'shared' && plannedEvents.some(({ type }) => type === 'store' || type === 'emptied');
+    return this.plan.store === 'shared' && this.hasEvent('store', 'emptied');
+  }
+
+  /** Whether keys are lost at any time in this run, with the memory of a process or the data of the server. */
+  get losesKeys(): boolean {
+    return this.hasEvent('emptied', ...(this.plan.store === 'memory' ? processEnds : []));
+  }
+
+  /** Whether the plan has an event of one of these types. */
+  hasEvent(...types: readonly PlannedEvent['type'][]): boolean {
+    return this.plan.plannedEvents.some(({ type }) => types.includes(type));
   }
 
   kindOf(node: string): NodePlan['kind'] | undefined {
@@ -270,9 +278,8 @@ export class World {
     message.diedAtMs = this.timeline.nowMs;
     // Only that process knew which nodes had finished the message.
     message.completedInDeployment = undefined;
-    const isStoreInTrouble = this.plan.plannedEvents.some(({ type }) => type === 'store');
     for (const share of message.shares.values()) {
-      if (isStoreInTrouble) share.uncountedDeliveries += Math.max(0, share.recentDeliveries - 1);
+      if (this.hasEvent('store')) share.uncountedDeliveries += Math.max(0, share.recentDeliveries - 1);
       share.recentDeliveries = 0;
     }
   }
