@@ -14,12 +14,12 @@ import {
   type StorePage,
   unsweptPrefix,
 } from '../../src/store/store';
-import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import {
   Copies,
-  failure,
+  createFailure,
   findRemainingItem,
+  LoginData,
   MachineStorage,
   ModelStore,
   type StoreCall,
@@ -29,7 +29,6 @@ import type { Kind, Message, World } from './world';
 
 /** A disk. Its content outlives processes, and flushed content outlives a power failure. All values are strings. */
 export class Disk extends MachineStorage {
-  readonly #troublesOf = new Map<number, Set<StoreTrouble>>();
   /** The folder of each login. */
   readonly #folders = new Map<string, Folder>();
 
@@ -37,44 +36,32 @@ export class Disk extends MachineStorage {
     super(world, new Copies(world));
   }
 
-  troublesOf(login: number): Set<StoreTrouble> {
-    const troubles = this.#troublesOf.get(login) ?? new Set();
-    this.#troublesOf.set(login, troubles);
-    return troubles;
+  protected get logins(): Folder[] {
+    return [...this.#folders.values()];
   }
 
   override isSavedAhead(message: Message): boolean {
-    const keeping = this.#foldersWith(message);
+    const keeping = this.loginsWith(message);
     // If the store of another login has the message, the message belongs to that login.
-    return [...this.#folders.values()].some(
-      (folder) => folder.hasSavedAhead(message) && keeping.every((keeper) => keeper === folder),
-    );
+    return this.logins.some((folder) => folder.hasSavedAhead(message) && keeping.every((keeper) => keeper === folder));
   }
 
   override isCommitted(message: Message): boolean {
-    return this.#foldersWith(message).length > 0;
-  }
-
-  isInTwoLogins(message: Message): boolean {
-    return this.#foldersWith(message).length > 1;
-  }
-
-  #foldersWith(message: Message): Folder[] {
-    return [...this.#folders.values()].filter(({ entries }) => this.copies.isIn([...entries.values()], message));
+    return this.loginsWith(message).length > 0;
   }
 
   get leftoverProblem(): string | undefined {
     const isMoved = this.#folders.size > 1;
-    for (const { entries, remembered, pendingWrites, mayHaveReturned } of this.#folders.values()) {
+    for (const { texts, remembered, pendingWrites, mayHaveReturned } of this.logins) {
       if (mayHaveReturned) continue;
       // Skipped after a change of the login, because an import with several tries can copy a flow message twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );
-      const items = [...entries.values()].join();
+      const items = texts.join();
       const orphan = flowMessage.find((key) => !items.includes(`"${key.slice(key.indexOf(':') + 1)}"`));
       if (orphan !== undefined) return `a flow message that nothing needs stays on a disk: ${orphan}`;
-      const remaining = findRemainingItem(entries.values(), this.world);
+      const remaining = findRemainingItem(texts, this.world);
       if (remaining !== undefined) return `an entry stays on a disk: ${remaining}`;
       if (pendingWrites.size > 0) return `${pendingWrites.size} saved answers stay on a disk`;
     }
@@ -87,7 +74,7 @@ export class Disk extends MachineStorage {
   }
 
   createStore(login: string, setup: StoreSetup): DiskModel {
-    const folder = this.#folders.get(login) ?? new Folder(this.copies);
+    const folder = this.#folders.get(login) ?? new Folder(this.world, this.copies);
     this.#folders.set(login, folder);
     folder.isAbandoned = false;
     return new DiskModel(this, folder, setup);
@@ -95,14 +82,12 @@ export class Disk extends MachineStorage {
 
   /** Simulates a power failure: unflushed data may be lost. */
   override loseUnflushed(random: Random): void {
-    for (const folder of this.#folders.values()) folder.loseUnflushed(random);
+    for (const folder of this.logins) folder.loseUnflushed(random);
   }
 }
 
 /** The store of one login. */
-class Folder {
-  readonly entries = new Map<string, string>();
-  readonly remembered = new Map<string, string>();
+class Folder extends LoginData {
   /** Poll answers that a process has saved, but not committed yet. */
   readonly pendingWrites = new Map<number, string>();
   /** Functions that undo the unflushed commits, oldest first. */
@@ -113,11 +98,6 @@ class Folder {
   isAbandoned = false;
   #hadPowerFailure = false;
   #savedCount = 0;
-  readonly #copies: Copies;
-
-  constructor(copies: Copies) {
-    this.#copies = copies;
-  }
 
   /** True if a power failure might have restored items that were already imported from here. */
   get mayHaveReturned(): boolean {
@@ -127,39 +107,41 @@ class Folder {
   saveAhead(text: string): number {
     const key = ++this.#savedCount;
     this.pendingWrites.set(key, text);
-    this.#copies.count(text, 1);
+    this.copies.count(text, 1);
     return key;
   }
 
   remove(key: number): void {
     const pendingWrites = this.pendingWrites.get(key);
-    if (pendingWrites !== undefined && this.pendingWrites.delete(key)) this.#copies.count(pendingWrites, -1);
+    if (pendingWrites !== undefined && this.pendingWrites.delete(key)) this.copies.count(pendingWrites, -1);
   }
 
   /** Whether a message is in one of the saved answers. */
   hasSavedAhead(message: Message): boolean {
-    return this.#copies.isIn([...this.pendingWrites.values()], message);
+    return this.copies.isIn([...this.pendingWrites.values()], message);
   }
 
   write(changes: Changes): void {
     const { keep, drop, remember } = changes;
     const undo: (() => void)[] = [];
-    for (const [id, entry] of keep) undo.push(this.#set(id, JSON.stringify(entry)));
-    for (const id of drop.keys()) undo.push(this.#set(id, undefined));
-    const counted = applyCounts(changes, (key) => this.#lookUp(key));
+    const set = (id: string, item: Item | undefined) => {
+      const before = this.items.get(id);
+      undo.push(() => this.set(id, before));
+      this.set(id, item && { text: JSON.stringify(item), instance: '' });
+    };
+    for (const [id, item] of keep) set(id, item);
+    for (const id of drop.keys()) set(id, undefined);
+    const counted = applyCounts(changes, (key) => this.lookUp(key));
     for (const [key, value] of [...remember, ...counted]) {
-      undo.push(this.#remember(key, value && JSON.stringify(value)));
+      const before = this.remembered.get(key);
+      undo.push(() => this.remember(key, before));
+      this.remember(key, value && { text: JSON.stringify(value), untilMs: Number.POSITIVE_INFINITY });
     }
     if (isFlushed(changes)) this.unflushed.length = 0;
     else
       this.unflushed.push(() => {
         for (const take of undo.reverse()) take();
       });
-  }
-
-  #lookUp(key: string): Remembered | undefined {
-    const text = this.remembered.get(key);
-    return text === undefined ? undefined : (JSON.parse(text) as Remembered);
   }
 
   /** Simulates a power failure: the last unflushed commits may be undone, and each saved answer may be lost. */
@@ -172,44 +154,9 @@ class Folder {
     }
   }
 
-  /** Sets or removes an entry. Returns a function that undoes the change. */
-  #set(id: string, text: string | undefined): () => void {
-    const before = this.entries.get(id);
-    this.#put(id, text);
-    return () => this.#put(id, before);
-  }
-
-  #put(id: string, text: string | undefined): void {
-    const before = this.entries.get(id);
-    if (before !== undefined) this.#copies.count(before, -1);
-    if (text === undefined) this.entries.delete(id);
-    else this.entries.set(id, text);
-    if (text === undefined) return;
-    this.#copies.count(text, 1);
-    this.#copies.commit(text);
-  }
-
   /** Stored items, in the order of their ids. */
-  get items(): Item[] {
-    return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
-  }
-
-  /** Counts the items that an import has staged in this folder as copies, because the folder contains them. */
-  #countStaged(key: string, by: number): void {
-    const text = this.remembered.get(key);
-    if (text !== undefined) for (const item of stagedIn(key, text)) this.#copies.count(item, by);
-  }
-
-  #remember(key: string, text: string | undefined): () => void {
-    const before = this.remembered.get(key);
-    const put = (value: string | undefined) => {
-      this.#countStaged(key, -1);
-      if (value === undefined) this.remembered.delete(key);
-      else this.remembered.set(key, value);
-      this.#countStaged(key, 1);
-    };
-    put(text);
-    return () => put(before);
+  get sortedItems(): Item[] {
+    return [...this.items].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { text }]) => JSON.parse(text) as Item);
   }
 }
 
@@ -217,7 +164,6 @@ class Folder {
 class DiskModel extends ModelStore implements Store {
   protected readonly failureCode = 'ENOSPC';
   protected readonly delaysMs = [0, 0, 1, 3, 12];
-  readonly #disk: Disk;
   readonly #folder: Folder;
   #isOpen = false;
   /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
@@ -228,8 +174,7 @@ class DiskModel extends ModelStore implements Store {
   #committing: Changes | undefined;
 
   constructor(disk: Disk, folder: Folder, setup: StoreSetup) {
-    super(disk.world, setup);
-    this.#disk = disk;
+    super(disk, setup);
     this.#folder = folder;
   }
 
@@ -239,14 +184,14 @@ class DiskModel extends ModelStore implements Store {
 
   /** Whether the folder has any data. */
   get mayHold(): boolean {
-    const { entries, remembered, pendingWrites } = this.#folder;
-    return entries.size + remembered.size + pendingWrites.size > 0;
+    const { items, remembered, pendingWrites } = this.#folder;
+    return items.size + remembered.size + pendingWrites.size > 0;
   }
 
   open({ isImport }: StoreEvents): Promise<RecoveredState> {
     return this.call('open', () => {
       const { owner } = this.#folder;
-      if (owner && owner !== this) throw failure('LEVEL_LOCKED');
+      if (owner && owner !== this) throw createFailure('LEVEL_LOCKED');
       this.#folder.owner = this;
       this.#isOpen = true;
       this.#freeFiles = 0;
@@ -263,7 +208,7 @@ class DiskModel extends ModelStore implements Store {
           },
         }),
       );
-      return { items: isImport ? [] : this.#folder.items, pendingWrites };
+      return { items: isImport ? [] : this.#folder.sortedItems, pendingWrites };
     });
   }
 
@@ -297,28 +242,17 @@ class DiskModel extends ModelStore implements Store {
     return this.#pendingWrites.get(kind) ?? 0;
   }
 
-  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    return this.call('recall', () => {
-      const { remembered } = this.#opened();
-      return keys.map((key) => {
-        const text = remembered.get(key);
-        return text === undefined ? undefined : (JSON.parse(text) as Remembered);
-      });
-    });
-  }
-
   async *pages(): AsyncGenerator<StorePage> {
-    const { items, remembered } = await this.call('recall', () => this.#opened());
-    yield { items, remembered: [] };
-    const values = [...remembered].map(([key, text]): [string, Remembered] => [key, JSON.parse(text)]);
-    yield { items: [], remembered: values };
+    const folder = await this.call('recall', () => this.opened());
+    yield { items: folder.sortedItems, remembered: [] };
+    yield { items: [], remembered: folder.values };
   }
 
   clear(key: string, mark: Remembered): Promise<void> {
-    const { entries, remembered } = this.#folder;
+    const { sortedItems, remembered } = this.#folder;
     const changes = createChanges();
     changes.firm = true;
-    for (const item of entries.values()) dropItem(changes, JSON.parse(item).id, JSON.parse(item).part);
+    for (const { id, part } of sortedItems) dropItem(changes, id, part);
     for (const other of remembered.keys()) changes.remember.set(other, undefined);
     changes.remember.set(key, mark);
     return this.commit(changes);
@@ -326,25 +260,15 @@ class DiskModel extends ModelStore implements Store {
 
   commit(changes: Changes): Promise<void> {
     // The store writes the data as it was at the time of the call.
-    const step: Changes = {
-      keep: new Map([...changes.keep].map(([id, entry]) => [id, structuredClone(entry)])),
-      loose: new Set(changes.loose),
-      drop: new Map(changes.drop),
-      remember: new Map(changes.remember),
-      count: new Map(changes.count),
-      compare: new Set(changes.compare),
-      firm: changes.firm,
-    };
+    const step = structuredClone(changes);
     this.#committing = step;
-    return this.call('commit', () => this.#opened().write(step));
+    return this.call('commit', () => this.opened().write(step));
   }
 
   sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
     return this.call('sweep', () => {
-      const { remembered } = this.#opened();
-      for (const [key, text] of remembered) {
-        if (!renew(JSON.parse(text) as Remembered) && !key.startsWith(unsweptPrefix)) remembered.delete(key);
-      }
+      const { remembered, values } = this.opened();
+      for (const [key, value] of values) if (!renew(value) && !key.startsWith(unsweptPrefix)) remembered.delete(key);
     });
   }
 
@@ -366,13 +290,9 @@ class DiskModel extends ModelStore implements Store {
     if (this.#folder.owner === this) this.#folder.owner = undefined;
   }
 
-  #opened(): Folder {
-    if (!this.isUsable) throw failure('LEVEL_DATABASE_NOT_OPEN');
+  protected opened(): Folder {
+    if (!this.isUsable) throw createFailure('LEVEL_DATABASE_NOT_OPEN');
     return this.#folder;
-  }
-
-  protected has(trouble: StoreTrouble): boolean {
-    return this.#disk.troubles.has(trouble) || this.#disk.troublesOf(this.setup.login).has(trouble);
   }
 
   protected needsRoom(call: StoreCall): boolean {
@@ -388,11 +308,4 @@ class DiskModel extends ModelStore implements Store {
       this.world.violate('the store was called before its last call had ended', `${call} during ${other}`);
     return super.call(call, work);
   }
-}
-
-/** Returns the items in a value that an import has staged, each as JSON. */
-export function stagedIn(key: string, text: string): string[] {
-  if (!key.startsWith(`${unsweptPrefix}importPage:`)) return [];
-  const items = JSON.parse((JSON.parse(text) as Remembered).value) as Item[];
-  return items.map((item) => JSON.stringify(item));
 }

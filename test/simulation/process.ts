@@ -455,9 +455,7 @@ export class Process implements Owner {
     const { storage } = this.machine;
     const isTroubled =
       storage.troubles.size > 0 || [...this.machine.keys.keys()].some((login) => storage.troublesOf(login).size > 0);
-    const areStoresReady = [...this.#stores.values()].every(
-      ({ hasFailed, readiness }) => !hasFailed && readiness.isReady,
-    );
+    const areStoresReady = [...this.#stores.values()].every(({ hasFailed, isReady }) => !hasFailed && isReady);
     if (isTroubled || !areStoresReady || this.isDeploying || this.isStopped)
       this.#untroubledSinceMs = this.world.timeline.nowMs;
   }
@@ -518,7 +516,7 @@ export class Process implements Owner {
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
     if (this.#polls.length > maxPolls)
       this.world.violate('the library works without a pause', `${this.#polls.length} polls in 10 s`);
-    if (this.isAlive && this.#stores.get(this.#keys.get(login) ?? '')?.readiness.isReady === false) {
+    if (this.isAlive && this.#stores.get(this.#keys.get(login) ?? '')?.isReady === false) {
       this.world.violate('the account polled although its store was not open', this.name);
     }
   }

@@ -1,5 +1,4 @@
 import {
-  applyCounts,
   type Changes,
   createChanges,
   dropItem,
@@ -10,15 +9,16 @@ import {
   type StoreEvents,
   type StorePage,
 } from '../../src/store/store';
-import { stagedIn } from './disk';
-import type { StoreTrouble } from './plan';
+import type { Library } from './library';
 import {
   Copies,
-  failure,
+  createFailure,
   findRemainingItem,
+  LoginData,
   MachineStorage,
   ModelStore,
   type StoreCall,
+  type StoredItem,
   type StoreSetup,
 } from './storage';
 import type { Message, World } from './world';
@@ -30,60 +30,33 @@ const claimsMs = aliveMs + graceMs + 2 * heartbeatMs;
 
 type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
-interface StoredItem {
-  text: string;
-  /** Id of the instance that must deliver the item. */
-  instance: string;
-}
-
 /** A server that several processes use as their store. */
 export class Server {
   readonly copies: Copies;
   /** Data by login. */
-  readonly #spaces = new Map<string, Space>();
+  readonly spaces = new Map<string, Space>();
 
-  /** @param createConflict creates the library's error for a commit that conflicts with another process */
+  /** @param library the library's own functions and errors of stores */
   constructor(
     readonly world: World,
-    readonly createConflict: () => Error,
+    readonly library: Library['store'],
   ) {
     this.copies = new Copies(world);
   }
 
-  spaceOf(login: string): Space {
-    const space = this.#spaces.get(login) ?? new Space(this);
-    this.#spaces.set(login, space);
-    return space;
-  }
-
   /** Removes all data, as if the server restarted empty. */
   empty(): void {
-    for (const space of this.#spaces.values()) space.empty();
-  }
-
-  /** Whether a process that stores a message here also has it in memory. */
-  isInMemory(message: Message): boolean {
-    return [...this.#spaces.values()].some((space) => space.isInMemory(message));
+    for (const space of this.spaces.values()) space.empty();
   }
 
   /** Items that processes also have in memory. */
   get itemsInMemory(): string[] {
-    return [...this.#spaces.values()].flatMap((space) => space.itemsInMemory);
-  }
-
-  isInTwoLogins(message: Message): boolean {
-    return [...this.#spaces.values()].filter(({ texts }) => this.copies.isIn(texts, message)).length > 1;
-  }
-
-  get texts(): string[] {
-    return [...this.#spaces.values()].flatMap(({ texts }) => texts);
+    return [...this.spaces.values()].flatMap((space) => space.itemsInMemory);
   }
 }
 
 /** Data of one login on the server, as `RedisStore` uses it: items, their holders and the heartbeats. */
-class Space {
-  readonly items = new Map<string, StoredItem>();
-  readonly remembered = new Map<string, { text: string; untilMs: number }>();
+class Space extends LoginData {
   /** Number that changes when the server loses its data. */
   epoch: number | undefined;
   /** Open stores, whose processes have their items in memory. */
@@ -91,28 +64,6 @@ class Space {
   #epochs = 0;
   /** Heartbeats by instance. */
   readonly alive = new Map<string, { heartbeat: string; untilMs: number }>();
-  readonly world: World;
-  readonly copies: Copies;
-
-  constructor(readonly server: Server) {
-    this.world = server.world;
-    this.copies = server.copies;
-  }
-
-  lookUpAll(keys: Iterable<string>): Map<string, Remembered | undefined> {
-    const found = [...keys].map((key) => [key, this.lookUp(key)] as const);
-    return new Map(
-      found.map(([key, text]) => [key, text === undefined ? undefined : (JSON.parse(text) as Remembered)]),
-    );
-  }
-
-  isInMemory(message: Message): boolean {
-    return this.itemsInMemory.some((text) => this.copies.in(text).includes(message));
-  }
-
-  get texts(): string[] {
-    return [...this.items.values()].map(({ text }) => text);
-  }
 
   get itemsInMemory(): string[] {
     const instances = new Set([...this.users].map(({ instance }) => instance));
@@ -122,14 +73,6 @@ class Space {
   /** Returns the items of one instance, with their ids. */
   itemsOf(instance: string): [id: string, item: StoredItem][] {
     return [...this.items].filter(([, item]) => item.instance === instance);
-  }
-
-  remember(key: string, value: { text: string; untilMs: number } | undefined): void {
-    const before = this.remembered.get(key);
-    if (before) for (const item of stagedIn(key, before.text)) this.copies.count(item, -1);
-    if (value) this.remembered.set(key, value);
-    else this.remembered.delete(key);
-    if (value) for (const item of stagedIn(key, value.text)) this.copies.count(item, 1);
   }
 
   begin(): number {
@@ -149,23 +92,6 @@ class Space {
     const found = this.alive.get(instance);
     return found && found.untilMs > this.world.timeline.nowMs ? found.heartbeat : undefined;
   }
-
-  lookUp(key: string): string | undefined {
-    const found = this.remembered.get(key);
-    return found && found.untilMs > this.world.timeline.nowMs ? found.text : undefined;
-  }
-
-  set(id: string, item: StoredItem | undefined): void {
-    const before = this.items.get(id);
-    if (before) this.copies.count(before.text, -1);
-    if (item) {
-      this.items.set(id, item);
-      this.copies.count(item.text, 1);
-      this.copies.commit(item.text);
-    } else {
-      this.items.delete(id);
-    }
-  }
 }
 
 /** The connection of one machine to the server. */
@@ -177,22 +103,23 @@ export class ServerConnection extends MachineStorage {
     this.#server = server;
   }
 
-  /** Returns all faults, because a fault of the server affects every login. */
-  troublesOf(): Set<StoreTrouble> {
-    return this.troubles;
+  protected get logins(): Space[] {
+    return [...this.#server.spaces.values()];
   }
 
   get leftoverProblem(): string | undefined {
-    const remaining = findRemainingItem(this.#server.texts, this.world);
+    const remaining = findRemainingItem(
+      this.logins.flatMap(({ texts }) => texts),
+      this.world,
+    );
     return remaining && `an item stays on the server: ${remaining}`;
   }
 
-  isInTwoLogins(message: Message): boolean {
-    return this.#server.isInTwoLogins(message);
-  }
-
   createStore(login: string, setup: StoreSetup): ServerModel {
-    return new ServerModel(this.#server.spaceOf(login), this.troubles, setup);
+    const { world, copies, spaces, library } = this.#server;
+    const space = spaces.get(login) ?? new Space(world, copies);
+    spaces.set(login, space);
+    return new ServerModel(this, space, library, setup);
   }
 }
 
@@ -207,25 +134,23 @@ class ServerModel extends ModelStore implements Store {
   protected readonly failureCode = 'connection closed';
   protected readonly delaysMs = [0, 1, 2, 8];
   readonly #space: Space;
-  readonly #troubles: ReadonlySet<StoreTrouble>;
+  readonly #library: Library['store'];
   readonly instance: string;
   #epoch: number | undefined;
   #session: Session | undefined;
   #sessions = 0;
   #writing: (() => void) | undefined;
 
-  constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, setup: StoreSetup) {
-    super(space.world, setup);
+  constructor(connection: ServerConnection, space: Space, library: Library['store'], setup: StoreSetup) {
+    super(connection, setup);
     this.#space = space;
-    this.#troubles = troubles;
+    this.#library = library;
     this.instance = setup.random.hex(8);
   }
 
   isInMemory(message: Message): boolean {
-    return (
-      this.#space.users.has(this) &&
-      this.#ownItems.some(([, { text }]) => this.#space.copies.in(text).includes(message))
-    );
+    const ownTexts = this.#ownItems.map(([, { text }]) => text);
+    return this.#space.users.has(this) && this.#space.copies.isIn(ownTexts, message);
   }
 
   /** Always 0, because a shared store does not save poll answers ahead. */
@@ -257,27 +182,16 @@ class ServerModel extends ModelStore implements Store {
   }
 
   async awaitsClaims(): Promise<boolean> {
-    const { openedAtMs } = this.#opened();
-    return this.#ownItems.length < this.#space.items.size && this.world.timeline.nowMs - openedAtMs < claimsMs;
-  }
-
-  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    return this.call('recall', () => {
-      this.#opened();
-      return [...this.#space.lookUpAll(keys).values()];
-    });
+    const { items } = this.opened();
+    const openMs = this.world.timeline.nowMs - (this.#session?.openedAtMs ?? 0);
+    return this.#ownItems.length < items.size && openMs < claimsMs;
   }
 
   async *pages(): AsyncGenerator<StorePage> {
-    const page = await this.call('recall', () => {
-      this.#opened();
-      const remembered = [...this.#space.remembered.keys()].flatMap((key) => {
-        const text = this.#space.lookUp(key);
-        return text === undefined ? [] : [[key, JSON.parse(text) as Remembered] as [string, Remembered]];
-      });
+    yield await this.call('recall', () => {
+      const remembered = this.opened().values;
       return { items: this.#ownItems.map(([, item]) => readItem(item)), remembered };
     });
-    yield page;
   }
 
   clear(key: string, mark: Remembered): Promise<void> {
@@ -301,11 +215,11 @@ class ServerModel extends ModelStore implements Store {
     const write = () => {
       const { world } = this;
       if (!session || this.#space.heartbeatOf(this.instance) !== session.heartbeat)
-        throw failure('the heartbeat has expired');
-      if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
-        throw this.#space.server.createConflict();
+        throw createFailure('the heartbeat has expired');
+      if ([...compared].some(([key, expected]) => this.#space.textOf(key) !== expected)) {
+        throw new this.#library.StoreConflict();
       }
-      const counted = this.#applyCounts(counting);
+      const counted = this.#library.applyCounts(counting, (key) => this.#space.lookUp(key));
       for (const [key, value] of [...remember, ...counted]) {
         if (value === undefined) this.#space.remember(key, undefined);
         else {
@@ -321,16 +235,6 @@ class ServerModel extends ModelStore implements Store {
     };
     this.#writing = write;
     return this.call('commit', write);
-  }
-
-  /** Counts messages on the server. Throws the library's error for a conflict if a limit is reached. */
-  #applyCounts(changes: Changes): [string, Remembered | undefined][] {
-    try {
-      const stored = this.#space.lookUpAll(changes.count.keys());
-      return applyCounts(changes, (key) => stored.get(key));
-    } catch {
-      throw this.#space.server.createConflict();
-    }
   }
 
   sweep(): Promise<void> {
@@ -355,7 +259,7 @@ class ServerModel extends ModelStore implements Store {
     if (!session) return;
     this.#session = undefined;
     this.noteFailure();
-    session.events.onFailure(failure('connection closed'));
+    session.events.onFailure(createFailure('connection closed'));
   }
 
   die(): void {
@@ -376,21 +280,17 @@ class ServerModel extends ModelStore implements Store {
     return this.#session !== undefined;
   }
 
-  protected has(trouble: StoreTrouble): boolean {
-    return this.#troubles.has(trouble);
-  }
-
   protected needsRoom(call: StoreCall): boolean {
     return call === 'commit';
   }
 
   protected override isConflict(error: unknown): boolean {
-    return (error as Error).constructor === this.#space.server.createConflict().constructor;
+    return error instanceof this.#library.StoreConflict;
   }
 
-  #opened(): Session {
-    if (!this.#session) throw failure('not open');
-    return this.#session;
+  protected opened(): Space {
+    if (!this.#session) throw createFailure('not open');
+    return this.#space;
   }
 
   #beatLater(session: Session): void {

@@ -83,7 +83,7 @@ class Run {
         this.world.violate('the library threw an error that nothing caught', describe(error));
     };
     if (plan.store === 'shared') {
-      this.#server = new Server(this.world, () => new library.store.StoreConflict());
+      this.#server = new Server(this.world, library.store);
     }
     for (let index = 0; index < plan.instances; index++) {
       this.#machines.push({
@@ -349,12 +349,13 @@ class Run {
     const storedMessages = this.world.messages.filter((message) =>
       this.#machines.some(({ storage }) => storage.has(message)),
     );
+    const inMemory = this.#server?.itemsInMemory ?? [];
     for (const message of storedMessages) {
-      if (this.#server?.isInMemory(message)) message.isStored = false;
+      if (this.#server?.copies.isIn(inMemory, message)) message.isStored = false;
       else message.excuse ??= 'only the server had it, and lost it';
     }
     for (const process of this.#processes) process?.noteLostItems(storedMessages);
-    this.world.outgoing?.lost(this.#server?.itemsInMemory ?? []);
+    this.world.outgoing?.lost(inMemory);
     this.#server?.empty();
     for (const message of this.world.messages) this.world.allowRepetitions(message);
     for (const { storage } of this.#machines) {

@@ -1,32 +1,45 @@
-import type { Store } from '../../src/store/store';
+import { type Item, type Remembered, type Store, unsweptPrefix } from '../../src/store/store';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
-import type { Owner, Timeline } from './timeline';
+import type { Owner } from './timeline';
 import type { Kind, Message, World } from './world';
 
 /** Storage of a machine, such as a disk. Its data outlives the processes. */
 export abstract class MachineStorage {
   /** Faults of this storage, for the current process. */
   readonly troubles = new Set<StoreTrouble>();
-  readonly world: World;
-  readonly copies: Copies;
+  readonly #troublesOf = new Map<number, Set<StoreTrouble>>();
 
-  constructor(world: World, copies: Copies) {
-    this.world = world;
-    this.copies = copies;
-  }
+  constructor(
+    readonly world: World,
+    readonly copies: Copies,
+  ) {}
+
+  /** The data of each login. */
+  protected abstract readonly logins: readonly LoginData[];
 
   /** Describes an item that is here but must not be here at the end, if there is one. */
   abstract readonly leftoverProblem: string | undefined;
-
-  /** Whether the stores of two logins have the message. */
-  abstract isInTwoLogins(message: Message): boolean;
 
   /** Creates the store of the account of a login. */
   abstract createStore(login: string, setup: StoreSetup): Store & ModelStore;
 
   /** Returns the faults of the store of one login. */
-  abstract troublesOf(login: number): Set<StoreTrouble>;
+  troublesOf(login: number): Set<StoreTrouble> {
+    const troubles = this.#troublesOf.get(login) ?? new Set();
+    this.#troublesOf.set(login, troubles);
+    return troubles;
+  }
+
+  /** Returns the logins whose stores have the message as an item. */
+  protected loginsWith(message: Message): LoginData[] {
+    return this.logins.filter(({ texts }) => this.copies.isIn(texts, message));
+  }
+
+  /** Whether the stores of two logins have the message. */
+  isInTwoLogins(message: Message): boolean {
+    return this.loginsWith(message).length > 1;
+  }
 
   /** Whether a message is here in any form, except as an unhandled message. */
   has(message: Message): boolean {
@@ -73,26 +86,73 @@ export interface StoreSetup {
   onTakenOver(messages: readonly Message[]): void;
 }
 
-/**
- * Whether a store is open, as far as the library can know. The library learns that a store closed only at the end of
- * the current event.
- */
-class Readiness {
-  readonly #timeline: Timeline;
-  #isReady = false;
-  #endedIn = -1;
+/** An item in a store. */
+export interface StoredItem {
+  text: string;
+  /** Id of the instance that must deliver the item. */
+  instance: string;
+}
 
-  constructor(timeline: Timeline) {
-    this.#timeline = timeline;
+/** A remembered value in a store, as JSON. */
+export interface StoredValue {
+  text: string;
+  /** Time at which the store forgets the value, in ms. */
+  untilMs: number;
+}
+
+/** The data of one login in a store: items, and remembered values by key. */
+export class LoginData {
+  readonly items = new Map<string, StoredItem>();
+  readonly remembered = new Map<string, StoredValue>();
+
+  constructor(
+    readonly world: World,
+    readonly copies: Copies,
+  ) {}
+
+  get texts(): string[] {
+    return [...this.items.values()].map(({ text }) => text);
   }
 
-  get isReady(): boolean {
-    return this.#isReady || this.#endedIn === this.#timeline.count;
+  /** Sets or removes an item. */
+  set(id: string, item: StoredItem | undefined): void {
+    const before = this.items.get(id);
+    if (before) this.copies.count(before.text, -1);
+    if (!item) {
+      this.items.delete(id);
+      return;
+    }
+    this.items.set(id, item);
+    this.copies.count(item.text, 1);
+    this.copies.commit(item.text);
   }
 
-  set(isReady: boolean): void {
-    if (this.#isReady && !isReady) this.#endedIn = this.#timeline.count;
-    this.#isReady = isReady;
+  /** Sets or forgets a value. Items that an import has staged in it count as copies, because the store has them. */
+  remember(key: string, value: StoredValue | undefined): void {
+    const before = this.remembered.get(key);
+    if (before) for (const item of stagedIn(key, before.text)) this.copies.count(item, -1);
+    if (value) this.remembered.set(key, value);
+    else this.remembered.delete(key);
+    if (value) for (const item of stagedIn(key, value.text)) this.copies.count(item, 1);
+  }
+
+  /** Returns the remembered value of a key as JSON. */
+  textOf(key: string): string | undefined {
+    const value = this.remembered.get(key);
+    return value && value.untilMs > this.world.timeline.nowMs ? value.text : undefined;
+  }
+
+  lookUp(key: string): Remembered | undefined {
+    const text = this.textOf(key);
+    return text === undefined ? undefined : (JSON.parse(text) as Remembered);
+  }
+
+  /** Returns all remembered values that have not expired. */
+  get values(): [key: string, value: Remembered][] {
+    return [...this.remembered.keys()].flatMap((key) => {
+      const value = this.lookUp(key);
+      return value ? [[key, value] as [string, Remembered]] : [];
+    });
   }
 }
 
@@ -104,16 +164,31 @@ export abstract class ModelStore {
   readonly durable = true;
   /** True after a failed call, until a later call writes the missing data. */
   hasFailed = false;
-  readonly readiness: Readiness;
   protected readonly world: World;
-  protected readonly setup: StoreSetup;
   /** The calls in progress. */
   protected readonly running = new Set<StoreCall>();
+  #isReady = false;
+  /** Number of the event in which the store closed last. */
+  #closedIn = -1;
 
-  constructor(world: World, setup: StoreSetup) {
-    this.world = world;
-    this.setup = setup;
-    this.readiness = new Readiness(world.timeline);
+  constructor(
+    protected readonly storage: MachineStorage,
+    protected readonly setup: StoreSetup,
+  ) {
+    this.world = storage.world;
+  }
+
+  /**
+   * Whether the store is open, as far as the library can know. The library learns that a store closed only at the end
+   * of the current event.
+   */
+  get isReady(): boolean {
+    return this.#isReady || this.#closedIn === this.world.timeline.count;
+  }
+
+  #setReady(isReady: boolean): void {
+    if (this.#isReady && !isReady) this.#closedIn = this.world.timeline.count;
+    this.#isReady = isReady;
   }
 
   /** Whether the process that uses this store has a message both in the store and in memory. */
@@ -131,14 +206,27 @@ export abstract class ModelStore {
   /** Possible delays of a call, in ms. */
   protected abstract readonly delaysMs: readonly number[];
 
-  /** Whether the store has a fault now. */
-  protected abstract has(trouble: StoreTrouble): boolean;
-
   /** Whether a call fails if the store is full. */
   protected abstract needsRoom(call: StoreCall): boolean;
 
   /** Whether the store can be used: it is open, and no other process has opened it since. */
   protected abstract get isUsable(): boolean;
+
+  /** Returns the data of the login. Throws if the store is not open. */
+  protected abstract opened(): LoginData;
+
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
+    return this.call('recall', () => {
+      const data = this.opened();
+      return keys.map((key) => data.lookUp(key));
+    });
+  }
+
+  /** Whether the store has a fault now. */
+  protected has(trouble: StoreTrouble): boolean {
+    const { troubles } = this.storage;
+    return troubles.has(trouble) || this.storage.troublesOf(this.setup.login).has(trouble);
+  }
 
   protected get isCutOff(): boolean {
     return this.has('fails') || this.has('fails afterwards');
@@ -162,12 +250,12 @@ export abstract class ModelStore {
         try {
           if (this.fails(call)) {
             if (call === 'commit' && this.has('fails afterwards') && this.isUsable) work();
-            throw failure(this.failureCode);
+            throw createFailure(this.failureCode);
           }
           resolve(work());
           // A call that was in flight when the connection broke can still write, but it does not open the store.
           if (this.isUsable && (call === 'open' || call === 'commit')) this.hasFailed = false;
-          if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
+          if (call === 'open' || call === 'close') this.#setReady(call === 'open');
         } catch (error) {
           const isConflict = this.isConflict(error);
           const result = isConflict ? 'conflicts with another commit' : 'fails';
@@ -191,7 +279,7 @@ export abstract class ModelStore {
 
   /** Notes that a call has failed, or that the connection was lost. */
   protected noteFailure(): void {
-    this.readiness.set(false);
+    this.#setReady(false);
     this.hasFailed = true;
     this.setup.onFailure();
   }
@@ -259,6 +347,13 @@ export class Copies {
   }
 }
 
+/** Returns the items in a value that an import has staged, each as JSON. */
+function stagedIn(key: string, text: string): string[] {
+  if (!key.startsWith(`${unsweptPrefix}importPage:`)) return [];
+  const items = JSON.parse((JSON.parse(text) as Remembered).value) as Item[];
+  return items.map((item) => JSON.stringify(item));
+}
+
 /** Finds an item that must not remain at the end. Items can wait for a decision or for a missing node. */
 export function findRemainingItem(texts: Iterable<string>, { plan }: World): string | undefined {
   for (const text of texts) {
@@ -281,7 +376,7 @@ function isUnhandledItem(text: string): boolean {
   return text.includes('"part":"deadLetter"');
 }
 
-/** Creates the error of a store fault. */
-export function failure(code: string): Error {
+/** Creates the error of a fault. */
+export function createFailure(code: string): Error {
   return Object.assign(new Error(`made to fail with ${code}`), { code });
 }

@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { type NetworkTrouble, networkTroubles } from './plan';
 import type { Random } from './random';
 import type { Service, ServiceAnswer, ServiceRequest } from './service';
+import { createFailure } from './storage';
 import type { Owner } from './timeline';
 import type { Message, World } from './world';
 
@@ -79,7 +80,7 @@ export class ModelDispatcher {
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (this.#isClosed) {
-      handler.onResponseError?.(undefined as never, createError('UND_ERR_CLOSED'));
+      handler.onResponseError?.(undefined as never, createFailure('UND_ERR_CLOSED'));
       return false;
     }
     const exchange = new Exchange(this, options, handler, () => {
@@ -171,7 +172,7 @@ class Exchange {
 
   /** Aborts the request, because its connections are destroyed. */
   destroy(): void {
-    this.#abort(createError('UND_ERR_DESTROYED'));
+    this.#abort(createFailure('UND_ERR_DESTROYED'));
   }
 
   /** Ends the exchange, because the process has ended. */
@@ -299,7 +300,7 @@ class Exchange {
 
   #fail(failure: string | Error): void {
     if (this.#isOver) return;
-    const error = typeof failure === 'string' ? createError(failure) : failure;
+    const error = typeof failure === 'string' ? createFailure(failure) : failure;
     this.#world.say(() => `${this.#name()} fails: ${error.message}`);
     this.#end();
     this.#leaveService();
@@ -359,8 +360,4 @@ async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   let text = '';
   for await (const chunk of chunks) text += Buffer.from(chunk).toString();
   return text;
-}
-
-function createError(code: string): Error {
-  return Object.assign(new Error(`made to fail with ${code}`), { code });
 }
