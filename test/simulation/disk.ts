@@ -27,7 +27,7 @@ import {
 } from './storage';
 import type { Kind, Message, World } from './world';
 
-/** A disk. Its content outlives processes, and flushed content outlives a power failure. All values are strings. */
+/** A disk. Its content outlives processes, and flushed content outlives a power failure. */
 export class Disk extends MachineStorage {
   /** The folder of each login. */
   readonly #folders = new Map<string, Folder>();

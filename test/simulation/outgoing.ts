@@ -317,7 +317,7 @@ export class OutgoingModel {
   }
 
   /** Notes and checks the end of a reply request that has entered the flow. */
-  replyRequestEnded(input: Input | undefined, event: AnswerEvent, find: (record: object) => Message | undefined): void {
+  replyRequestEnded(input: Input | undefined, event: AnswerEvent): void {
     if (!input) {
       if (!this.#mayBeClaimed) this.#violate('an answer belongs to no message', event.recipient);
       return;
@@ -349,7 +349,7 @@ export class OutgoingModel {
         this.#violate('a reply request ended as undelivered without such a status', name);
       return;
     }
-    const message = find(result.reply);
+    const message = this.#world.find('incoming', { ...result.reply });
     if (!message || result.reply.from !== recipient)
       this.#violate('a reply request ended with the reply of another handset', name);
     else if ((this.#repliesUsed.get(message) ?? name) !== name && !this.#isReadByBoth)

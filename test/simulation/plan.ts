@@ -230,10 +230,11 @@ function addConsent(plan: Plan, random: Random): Plan {
 function createNodes(random: Random): NodePlan[] {
   const nodes: NodePlan[] = [];
   const add = (kind: NodePlan['kind'], id: string) => {
+    const acknowledge = random.pick(['auto', 'flow'] as const);
     nodes.push({
       id,
       kind,
-      acknowledge: random.pick(['auto', 'flow']),
+      acknowledge: kind === 'outbox' ? 'auto' : acknowledge,
       ackTimeoutMs: random.pick([500, 3_000, 10_000]),
       maxAttempts: random.pick([1, 2, 5, 5]),
       repliesOnly: kind === 'incoming' && random.chance(0.15),

@@ -8,6 +8,7 @@ import type { OrderPlan, ResetPlan } from './outgoing-plan';
 import { dedupeMs, type FlowTrouble, type NodePlan } from './plan';
 import type { Random } from './random';
 import { CallbackNode, OutboxNode, PollingNode, type ReceivingNode } from './receiving-nodes';
+import { pollKinds } from './service';
 import type { MachineStorage, ModelStore } from './storage';
 import type { Owner, Timeline } from './timeline';
 import { ModelDispatcher, type Network } from './transport';
@@ -187,8 +188,8 @@ export class Process implements Owner {
   /** Sends the flow message of an order to its node. Does nothing if the node is not deployed. */
   order(order: OrderPlan): void {
     const { outgoing } = this.world;
-    const node = this.#orderNodes.get(this.world.plan.outgoing?.senders[order.sender] ?? '');
-    if (!this.isAlive || !this.#membership || this.#isDeploying || !node || !outgoing) return;
+    const node = this.#findSender(order);
+    if (!node || !outgoing) return;
     const input = outgoing.order(order);
     this.#inputs.add(input);
     node.send(input);
@@ -196,8 +197,12 @@ export class Process implements Owner {
 
   /** Sends the flow message of a reset to its node. Does nothing if the node is not deployed. */
   reset(reset: ResetPlan): void {
-    const node = this.#orderNodes.get(this.world.plan.outgoing?.senders[reset.sender] ?? '');
-    if (this.isAlive && this.#membership && !this.#isDeploying) node?.withdraw(reset);
+    this.#findSender(reset)?.withdraw(reset);
+  }
+
+  #findSender({ sender }: OrderPlan | ResetPlan): OrderNode | undefined {
+    if (!this.isAlive || !this.#membership || this.#isDeploying) return undefined;
+    return this.#orderNodes.get(this.world.plan.outgoing?.senders[sender] ?? '');
   }
 
   /** Notes that the server has lost these messages. */
@@ -253,11 +258,14 @@ export class Process implements Owner {
 
   /** Removes one node and adds it again. The other nodes stay. */
   redeployNode(index: number, durationMs: number): void {
+    const id = this.#nodeIds[index];
+    if (id !== undefined) this.#redeployNodes([id], durationMs);
+  }
+
+  /** Ids of all nodes: first the receiving ones, and then the sending ones. */
+  get #nodeIds(): string[] {
     const { nodes, outgoing } = this.world.plan;
-    const sender = outgoing?.senders[index - nodes.length];
-    if (sender !== undefined) this.#redeploySender(sender, durationMs);
-    const plan = nodes[index];
-    if (plan) this.#redeployNodes([plan.id], durationMs);
+    return [...nodes.map(({ id }) => id), ...(outgoing?.senders ?? [])];
   }
 
   /** Redeploys only the nodes that received an exception from the flow. */
@@ -267,14 +275,17 @@ export class Process implements Owner {
 
   #redeployNodes(ids: readonly string[], durationMs: number): void {
     if (this.#isDeploying || this.#isDeployingNode) return;
-    const closing = ids.map((id) => ({ id, node: this.#nodes.get(id) })).filter(({ node }) => node !== undefined);
-    if (closing.length === 0) return;
+    const closingIds = ids.filter((id) => this.#nodes.has(id) || this.#orderNodes.has(id));
+    if (closingIds.length === 0) return;
     this.#isDeployingNode = true;
-    this.#disturb();
-    for (const { id, node } of closing) {
+    for (const id of closingIds) {
       this.world.say(() => `${this.name}: ${id} is redeployed`);
+      const [node, sender] = [this.#nodes.get(id), this.#orderNodes.get(id)];
+      if (node) this.#disturb();
       this.#nodes.delete(id);
+      this.#orderNodes.delete(id);
       node?.close(false);
+      void sender?.close();
     }
     this.world.timeline.outside(
       durationMs,
@@ -283,7 +294,7 @@ export class Process implements Owner {
         // A message that no node receives for this time becomes unhandled. The next node receives it after the messages
         // in progress.
         if (durationMs > maxDeploymentMs) for (const message of this.#undelivered) message.isOutOfOrder = true;
-        for (const { id } of closing) this.#addNode(id);
+        for (const id of closingIds) this.#addNode(id);
       },
       this,
     );
@@ -298,23 +309,6 @@ export class Process implements Owner {
       // If the account returns to an earlier login, that login may redeliver messages that it could not release.
       message.mustBeMarkedRedelivered = false;
     }
-  }
-
-  #redeploySender(id: string, durationMs: number): void {
-    const node = this.#orderNodes.get(id);
-    if (!node || this.#isDeploying || this.#isDeployingNode) return;
-    this.#isDeployingNode = true;
-    this.world.say(() => `${this.name}: ${id} is redeployed`);
-    this.#orderNodes.delete(id);
-    void node.close();
-    this.world.timeline.outside(
-      durationMs,
-      () => {
-        this.#isDeployingNode = false;
-        this.#addOrderNode(id);
-      },
-      this,
-    );
   }
 
   /** Stops the flows. Then the process ends. */
@@ -523,24 +517,23 @@ export class Process implements Owner {
 
   /** Reports too many requests at the same time. */
   examineRequests(): void {
-    const { parallelPolls } = this.world.plan;
-    for (const login of this.#dispatchers.length > 1
-      ? new Set(this.#dispatchers.map((one) => one.login))
-      : [this.#login]) {
-      this.#examinePolls(login, '/api/1/sms/in', parallelPolls);
-      this.#examinePolls(login, '/api/1/sms/status', parallelPolls);
-      this.#examinePolls(login, '/api/3/sms/out/poll', 1);
-      this.#examineSavedAnswers(login, 'incoming', '/api/1/sms/in');
-      this.#examineSavedAnswers(login, 'status', '/api/1/sms/status');
-    }
+    for (const login of new Set(this.#dispatchers.map((one) => one.login)))
+      for (const [path, kind] of Object.entries(pollKinds)) this.#examinePolls(login, path, kind);
     for (const { sending } of this.#dispatchers) {
       if (sending > this.world.plan.concurrency)
         this.world.violate('more sends run at the same time than concurrency allows', String(sending));
     }
   }
 
-  /** Reports if a power failure could lose more answers than `parallelPolls` and `maxAhead` allow. */
-  #examineSavedAnswers(login: string, kind: Kind, path: string): void {
+  /** Reports too many polls, and more answers than a power failure may lose. */
+  #examinePolls(login: string, path: string, kind: Kind): void {
+    const { parallelPolls } = this.world.plan;
+    const where = `of ${path} in ${this.name}`;
+    const dispatchers = this.#dispatchers.filter((one) => one.login === login);
+    const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
+    if (polling > (kind === 'outbox' ? 1 : parallelPolls))
+      this.world.violate('more polls run at the same time than allowed', `${polling} ${where}`);
+    if (kind === 'outbox') return;
     const store = this.#stores.get(this.#keys.get(login) ?? '');
     const pendingWrites = store?.pendingWrites(kind) ?? 0;
     const unstored = this.#unstoredAnswers.get(`${login} ${kind}`);
@@ -548,27 +541,14 @@ export class Process implements Owner {
     else if (unstored)
       for (const one of unstored) if (one.every(({ wasEverStored }) => wasEverStored)) unstored.delete(one);
     const unstoredCount = unstored?.size ?? 0;
-    // Answers that a failing store did not commit stay saved until it opens again.
-    if (unstoredCount === 0 && (pendingWrites === 0 || this.hasStoreFailed)) return;
-    const dispatchers = this.#dispatchers.filter((one) => one.login === login);
-    const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     // Allows the polls of another login in addition, because each login saves its own answers.
-    const otherLoginPolls = this.#dispatchers.some((one) => one.login !== login)
-      ? this.world.plan.parallelPolls + maxAhead
-      : 0;
-    const maxCount = this.world.plan.parallelPolls + maxAhead + otherLoginPolls;
-    const where = `of ${path} in ${this.name}`;
+    const loginCount = dispatchers.length < this.#dispatchers.length ? 2 : 1;
+    const maxCount = loginCount * (parallelPolls + maxAhead);
+    // Answers that a failing store did not commit stay saved until it opens again.
     if (pendingWrites + polling > maxCount && !this.hasStoreFailed)
       this.world.violate('more answers are saved and polled than allowed', `${pendingWrites + polling} ${where}`);
     if (unstoredCount + polling > maxCount)
       this.world.violate('more polls run than answers can be stored', `${unstoredCount + polling} ${where}`);
-  }
-
-  #examinePolls(login: string, path: string, maxCount: number): void {
-    const dispatchers = this.#dispatchers.filter((one) => one.login === login);
-    const count = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
-    if (count > maxCount)
-      this.world.violate('more polls run at the same time than allowed', `${count} of ${path} in ${this.name}`);
   }
 
   #startFlows(): void {
@@ -580,8 +560,7 @@ export class Process implements Owner {
     this.#keys.set(this.#login, membership.key);
     this.machine.keys[this.machine.login] = membership.key;
     this.#import(membership);
-    for (const { id } of this.world.plan.nodes) this.#addNode(id);
-    for (const id of this.world.plan.outgoing?.senders ?? []) this.#addOrderNode(id);
+    for (const id of this.#nodeIds) this.#addNode(id);
   }
 
   /** Imports former logins in the same way as the account node. */
@@ -611,16 +590,15 @@ export class Process implements Owner {
     membership.importFrom(formers, started);
   }
 
-  #addOrderNode(id: string): void {
-    if (!this.#membership || this.#isStopped) return;
-    const node = new OrderNode(id, this);
-    this.#orderNodes.set(id, node);
-    node.open(this.#membership);
-  }
-
   #addNode(id: string): void {
+    if (!this.#membership || this.#isStopped) return;
     const plan = this.world.plan.nodes.find((node) => node.id === id);
-    if (!plan || !this.#membership || this.#isStopped) return;
+    if (!plan) {
+      const sender = new OrderNode(id, this);
+      this.#orderNodes.set(id, sender);
+      sender.open(this.#membership);
+      return;
+    }
     const node = this.#createNode(plan);
     this.#nodes.set(id, node);
     this.world.nodeAttached(id);

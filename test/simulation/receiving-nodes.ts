@@ -12,21 +12,19 @@ import type { Kind, Message } from './world';
 
 /** A node that receives messages, statuses or outbox records and sends them into its flow. */
 export abstract class ReceivingNode {
-  protected readonly plan: NodePlan;
-  protected readonly process: Process;
-  protected abstract readonly subscription: { close(): void } | undefined;
+  /** The subscription of the library. Its `acknowledge` returns whether it accepted the acknowledgement. */
+  protected abstract readonly subscription:
+    | { close(): void; acknowledge?(ackId: string, failed: boolean): boolean }
+    | undefined;
   #isClosed = false;
   #isFlowGone = false;
 
-  constructor(plan: NodePlan, process: Process) {
-    this.plan = plan;
-    this.process = process;
-  }
+  constructor(
+    protected readonly plan: NodePlan,
+    protected readonly process: Process,
+  ) {}
 
   abstract open(membership: Membership): void;
-
-  /** Passes an acknowledgement to the library. Returns whether the library accepted it. */
-  protected abstract passAcknowledgement(ackId: string, failed: boolean): boolean;
 
   /** @param isFlowGone whether the next nodes are closed as well */
   close(isFlowGone: boolean): void {
@@ -38,7 +36,7 @@ export abstract class ReceivingNode {
   /** Acknowledges a message, as the flow does. */
   acknowledge(message: Message, ackId: string, failed: boolean): void {
     const { flow } = this.process;
-    const isAccepted = flow.tolerate(() => this.passAcknowledgement(ackId, failed));
+    const isAccepted = flow.tolerate(() => this.subscription?.acknowledge?.(ackId, failed) === true);
     if (isAccepted && !failed) flow.acknowledged(message, this.plan);
   }
 
@@ -104,10 +102,6 @@ export class PollingNode extends ReceivingNode {
     };
     this.subscription = membership.subscribe(kind === 'status' ? 'status' : 'incoming', subscriber);
   }
-
-  protected passAcknowledgement(ackId: string, failed: boolean): boolean {
-    return this.subscription?.acknowledge(ackId, failed) === true;
-  }
 }
 
 /** A node that receives callbacks. */
@@ -136,19 +130,11 @@ export class CallbackNode extends ReceivingNode {
       () => 503,
     );
   }
-
-  protected passAcknowledgement(ackId: string, failed: boolean): boolean {
-    return this.subscription?.acknowledge(ackId, failed) === true;
-  }
 }
 
 /** A node that reads the outbox, at intervals or on request. */
 export class OutboxNode extends ReceivingNode {
   protected subscription: OutboxSubscription | undefined;
-
-  constructor(plan: NodePlan, process: Process) {
-    super({ ...plan, acknowledge: 'auto' }, process);
-  }
 
   open(membership: Membership): void {
     this.subscription = membership.subscribe('outbox', {
@@ -164,9 +150,5 @@ export class OutboxNode extends ReceivingNode {
 
   poll(): void {
     void this.subscription?.poll(undefined).catch(() => {});
-  }
-
-  protected passAcknowledgement(): boolean {
-    return false;
   }
 }

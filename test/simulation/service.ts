@@ -24,7 +24,8 @@ export interface ServiceRequest {
 const feedPath = '/api/2/sms/list';
 const pollWaitMs = 30_000;
 const epoch = Date.UTC(2026, 0, 1);
-const kinds: Readonly<Record<string, Kind>> = {
+/** What a poll of each path returns. */
+export const pollKinds: Readonly<Record<string, Kind>> = {
   '/api/1/sms/in': 'incoming',
   '/api/1/sms/status': 'status',
   '/api/3/sms/out/poll': 'outbox',
@@ -109,7 +110,7 @@ export class Service {
       request.answer({ status: 200, contentType: 'application/atom+xml', body: this.#feed() });
       return;
     }
-    const kind = kinds[request.path];
+    const kind = pollKinds[request.path];
     if (kind === undefined) {
       this.#accept(request);
       return;
