@@ -67,9 +67,8 @@ async function trace(): Promise<void> {
 
 async function run(): Promise<void> {
   const library = loadLibrary();
-  const plans = createPlans(seed, runs, limits);
   const startedAt = performance.now();
-  const campaign = await runCampaign(library, { plans });
+  const campaign = await runCampaign(library, createPlans(seed, runs, limits));
   console.log(`${describeCampaign(campaign)}, in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
   if (!campaign.failed) return;
   console.log(describeFinding(await shrink(library, campaign.failed)));

@@ -8,65 +8,48 @@ const retriesForMs = 48 * 3_600_000;
 
 /** Callbacks of the service (§6), which repeats each one for 48 hours until it gets a status below 400. */
 export class Callbacks {
-  readonly #world: World;
-  readonly #network: Network;
   readonly #random: Random;
-  readonly #callees: () => readonly (Process | undefined)[];
 
-  constructor(world: World, network: Network, callees: () => readonly (Process | undefined)[]) {
-    this.#world = world;
-    this.#network = network;
-    this.#random = world.random('callbacks');
-    this.#callees = callees;
+  constructor(
+    private readonly world: World,
+    private readonly network: Network,
+    private readonly callees: () => readonly (Process | undefined)[],
+  ) {
+    this.#random = world.random.fork('callbacks');
   }
 
   begin(message: Message, format: Format): void {
-    const untilMs = this.#world.timeline.nowMs + retriesForMs;
-    this.#world.timeline.outside(this.#random.pick([0, 1, 5, 300]), () => this.#call(message, format, untilMs));
+    const untilMs = this.world.timeline.nowMs + retriesForMs;
+    this.world.timeline.outside(this.#random.pick([0, 1, 5, 300]), () => this.#call(message, format, untilMs));
   }
 
   #call(message: Message, format: Format, untilMs: number): void {
-    const { timeline } = this.#world;
+    const { timeline } = this.world;
     if (timeline.nowMs > untilMs) return;
     let isOver = false;
     const again = (why: string) => {
       if (isOver) return;
       isOver = true;
-      this.#world.say(() => `the callback with ${message.name} fails: ${why}`);
-      const delayMs = this.#random.pick(this.#world.isCalm ? [500, 3_000] : [500, 3_000, 20_000]);
+      this.world.say(() => `the callback with ${message.name} fails: ${why}`);
+      const delayMs = this.#random.pick(this.world.isCalm ? [500, 3_000] : [500, 3_000, 20_000]);
       timeline.outside(delayMs, () => this.#call(message, format, untilMs));
     };
-    const callees = this.#callees();
+    const callees = this.callees();
     const callee = callees[this.#random.below(callees.length)];
-    const trouble = this.#network.draw()?.trouble;
-    if (!callee?.isAlive) {
-      again('no process');
-      return;
-    }
-    if (trouble === 'refused' || trouble === 'request lost') {
-      again(trouble);
-      return;
-    }
+    const trouble = this.network.draw()?.trouble;
+    if (!callee?.isAlive) return void again('no process');
+    if (trouble === 'refused' || trouble === 'request lost') return void again(trouble);
     const latencyMs = trouble === 'slow' ? this.#random.below(20_000) : this.#random.pick([0, 1, 3, 20]);
     timeline.outside(latencyMs, () => {
-      if (!callee.isAlive) {
-        again('its process has died');
-        return;
-      }
-      this.#world.say(() => `${callee.name} receives a callback with ${message.name} (${format})`);
+      if (!callee.isAlive) return again('its process has died');
+      this.world.say(() => `${callee.name} receives a callback with ${message.name} (${format})`);
       const { body, contentType } = formatCallback(message, format);
       timeline.outside(60_000, () => again('no answer'));
       void callee.callBack(message, Buffer.from(body), contentType).then((status) => {
         if (isOver || !callee.isAlive) return;
-        this.#world.say(() => `${callee.name} answers the callback with ${message.name}: ${status}`);
-        if (trouble === 'answer cut off' || trouble === 'no answer') {
-          again('its answer was lost');
-          return;
-        }
-        if (status >= 400) {
-          again(`status ${status}`);
-          return;
-        }
+        this.world.say(() => `${callee.name} answers the callback with ${message.name}: ${status}`);
+        if (trouble === 'answer cut off' || trouble === 'no answer') return again('its answer was lost');
+        if (status >= 400) return again(`status ${status}`);
         isOver = true;
         message.callback = 'accepted';
       });

@@ -11,16 +11,16 @@ export interface Campaign {
   failed?: Result;
 }
 
-export interface CampaignOptions {
-  /** The plans, in order. Can be infinite if `untilMs` ends the campaign. */
-  plans: Iterable<Plan>;
-  /** When to stop, in ms of `performance.now()`. */
-  untilMs?: number;
-}
-
-/** Runs plans one after the other, until one fails. */
-export async function runCampaign(library: Library, options: CampaignOptions): Promise<Campaign> {
-  const { plans, untilMs = Number.POSITIVE_INFINITY } = options;
+/**
+ * Runs plans one after the other, until one fails or the time is over.
+ *
+ * @param untilMs when to stop, in ms of `performance.now()`
+ */
+export async function runCampaign(
+  library: Library,
+  plans: Iterable<Plan>,
+  untilMs = Number.POSITIVE_INFINITY,
+): Promise<Campaign> {
   const campaign: Campaign = { runs: 0, events: 0, hours: 0 };
   for (const plan of plans) {
     if (performance.now() >= untilMs || campaign.failed) break;

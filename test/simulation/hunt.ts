@@ -24,13 +24,13 @@ export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Prom
   const began = performance.now();
   const [library, broken] = [loadLibrary(), loadLibrary(mutant)];
   for (let first = from; ; ) {
-    const campaign = await runCampaign(broken, { plans: createPlans(first, from + maxSchedules - first, { way }) });
+    const campaign = await runCampaign(broken, createPlans(first, from + maxSchedules - first, { way }));
     const { failed } = campaign;
     const seconds = secondsSince(began);
     const found = { name, seconds, schedules: first - from + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
-    const withoutMutant = await runCampaign(library, { plans: [failed.plan] });
+    const withoutMutant = await runCampaign(library, [failed.plan]);
     if (!withoutMutant.failed) return { ...found, isCaught: true, by: failed.violations[0]?.rule ?? '' };
     first = seed + 1;
   }

@@ -72,19 +72,15 @@ type ModuleFunction = (...shadows: unknown[]) => void;
 const source = join(dirname(dirname(__dirname)), 'src');
 const requireFromSource = createRequire(join(source, 'index.ts'));
 const compiled = new Map<string, ModuleFunction>();
-const shadowed = [
+const refused = [
   'setTimeout',
   'clearTimeout',
   'setInterval',
   'clearInterval',
   'setImmediate',
   'clearImmediate',
-  'Date',
-  'Math',
-  'performance',
-  'queueMicrotask',
-  'AbortController',
 ] as const;
+const shadowed = [...refused, 'Date', 'Math', 'performance', 'queueMicrotask', 'AbortController'] as const;
 
 /** Loads `src/` unchanged or with one mutation. The code throws if it reads time or randomness without its clock. */
 export function loadLibrary(mutant?: Mutant): Library {
@@ -161,17 +157,12 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
 }
 
 /** Globals for `src/`, which may read time and randomness only from its clock. */
-function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[number], unknown> {
+function createShadows(surroundings: Surroundings): Partial<Record<(typeof shadowed)[number], unknown>> {
   const refuse = (name: string) => () => {
     throw new Error(`src/ uses ${name} instead of its clock`);
   };
   return {
-    setTimeout: refuse('setTimeout'),
-    clearTimeout: refuse('clearTimeout'),
-    setInterval: refuse('setInterval'),
-    clearInterval: refuse('clearInterval'),
-    setImmediate: refuse('setImmediate'),
-    clearImmediate: refuse('clearImmediate'),
+    ...Object.fromEntries(refused.map((name) => [name, refuse(name)])),
     Date: new Proxy(Date, {
       get: (target, name, receiver) => (name === 'now' ? refuse('Date.now') : Reflect.get(target, name, receiver)),
       construct(target, values, newTarget) {

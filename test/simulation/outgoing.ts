@@ -140,7 +140,7 @@ export class OutgoingModel {
   readonly #replies: Reply[] = [];
   readonly #undelivered = new Set<string>();
   /** Statuses of messages with a report. */
-  readonly #statuses: { outgoing: OutgoingMessage; from: string; code: string; message: Message }[] = [];
+  readonly #statuses: { outgoing: OutgoingMessage; message: Message }[] = [];
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
   /** Consent words of handsets, the last committed word first. */
@@ -263,8 +263,8 @@ export class OutgoingModel {
   }
 
   /** Notes that the service has a status of a message. */
-  hasStatus(outgoing: OutgoingMessage, status: { from: string; code: string; message: Message }): void {
-    this.#statuses.push({ outgoing, ...status });
+  hasStatus(outgoing: OutgoingMessage, message: Message): void {
+    this.#statuses.push({ outgoing, message });
   }
 
   noteReached(messages: readonly Message[]): void {
@@ -380,7 +380,8 @@ export class OutgoingModel {
     const finalStatuses = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
     for (const { msisdn, statusCode } of finalStatuses) {
       const isTrue = this.#statuses.some(
-        (one) => one.outgoing.name === outgoing.name && one.from === msisdn && one.code === statusCode,
+        ({ outgoing: { name: of }, message: { fields } }) =>
+          of === outgoing.name && fields.from === msisdn && fields.statusCode === statusCode,
       );
       if (!isTrue)
         this.#violate('a report contains a status that the service never sent', `${name}: ${msisdn} ${statusCode}`);
@@ -556,14 +557,24 @@ export class OutgoingModel {
     const { outgoing, order } = input;
     if (this.#isDisturbed || outgoing.inputs.length > 1) return;
     const untilMs = outgoing.lastAcceptedMs + order.waitMs - slackMs;
-    for (const { outgoing: to, from, message } of this.#replies) {
-      if (to !== outgoing || from !== recipient || this.asking.isUnclear({ outgoing, message })) continue;
-      const reachedMs = this.#reachedMs.get(message);
-      // If the service made the id, the account cannot assign replies that come before the outcome.
-      if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
-      if (reachedMs !== undefined && reachedMs < untilMs)
-        this.#violate('a reply request timed out although a reply came in time', `${nameOf(input)}: ${message.name}`);
-    }
+    const replies = this.#replies.filter((reply) => !this.asking.isUnclear(reply));
+    for (const { name } of this.#arrivedBefore(untilMs, replies, input, recipient))
+      this.#violate('a reply request timed out although a reply came in time', `${nameOf(input)}: ${name}`);
+  }
+
+  /** Returns the replies or statuses of a handset that the account could assign to an input before a time. */
+  #arrivedBefore(
+    untilMs: number,
+    all: readonly Pick<Reply, 'outgoing' | 'message'>[],
+    { outgoing, order, endedMs = 0 }: Input,
+    handset: string,
+  ): Message[] {
+    const messages = all.filter((one) => one.outgoing === outgoing).map(({ message }) => message);
+    return messages.filter((message) => {
+      const reachedMs = this.#reachedMs.get(message) ?? Number.POSITIVE_INFINITY;
+      // If the service made the id, the account cannot assign replies and statuses that come before the outcome.
+      return message.fields.from === handset && reachedMs < untilMs && (order.hasOwnId || reachedMs > endedMs);
+    });
   }
 
   /**
@@ -600,17 +611,11 @@ export class OutgoingModel {
     const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.#world.timeline.nowMs < untilMs)
       this.#violate('a report came before all statuses were final and before its time', `${nameOf(input)}: ${msisdn}`);
-    for (const { outgoing: to, from, message } of this.#statuses) {
-      if (to !== outgoing || from !== msisdn) continue;
-      const reachedMs = this.#reachedMs.get(message);
-      // If the service made the id, the account cannot assign statuses that come before the outcome.
-      if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
-      if (reachedMs !== undefined && reachedMs < untilMs)
-        this.#violate(
-          'a report lists a handset as pending although its status came in time',
-          `${nameOf(input)}: ${message.name}`,
-        );
-    }
+    for (const { name } of this.#arrivedBefore(untilMs, this.#statuses, input, msisdn))
+      this.#violate(
+        'a report lists a handset as pending although its status came in time',
+        `${nameOf(input)}: ${name}`,
+      );
   }
 
   #examineLimits(accepted: readonly string[], atMs: number): void {

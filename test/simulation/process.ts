@@ -112,7 +112,7 @@ export class Process implements Owner {
     this.name = machine.name;
     this.world = machine.world;
     this.lifeId = `${machine.name}, life ${++machine.startCount}`;
-    this.random = this.world.random(this.lifeId);
+    this.random = this.world.random.fork(this.lifeId);
     const turnsMs = this.world.plan.isNear ? [0, 0, 1, 3] : [0];
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'), turnsMs);
     this.#accounts = machine.library.index.createAccounts();

@@ -13,6 +13,12 @@ export interface ServiceAnswer {
   brings?: readonly Message[];
 }
 
+/** How a message reaches the client: by poll, by callback or in both ways. */
+export interface Route {
+  isPolled: boolean;
+  callback?: Format;
+}
+
 /** A request as it reaches the service. */
 export interface ServiceRequest {
   path: string;
@@ -22,6 +28,7 @@ export interface ServiceRequest {
 }
 
 const feedPath = '/api/2/sms/list';
+const polledOnly: Route = { isPolled: true };
 const pollWaitMs = 30_000;
 const epoch = Date.UTC(2026, 0, 1);
 /** What a poll of each path returns. */
@@ -50,59 +57,33 @@ export class Service {
 
   constructor(world: World) {
     this.#world = world;
-    this.#random = world.random('service');
+    this.#random = world.random.fork('service');
   }
 
   /** Adds an incoming message, which may be a reply. */
-  addIncoming(options: {
-    inReplyToId?: string;
-    from?: string;
-    body?: string;
-    isPolled: boolean;
-    callback?: Format;
-  }): Message {
-    const message = this.#world.addMessage(
-      'incoming',
-      (_name, number) => ({
-        messageId: `in-${number}`,
-        // Uses few senders, bodies and seconds, so that messages resemble each other. Only their exact times differ.
-        from: options.from ?? `6421555000${number % 2}`,
-        body: options.body ?? `text ${number % 3}`,
-        messageDate: new Date(epoch + number).toISOString(),
-        ...(options.inReplyToId === undefined ? undefined : { inReplyToId: options.inReplyToId }),
-      }),
-      options.isPolled,
-    );
-    this.#arrive(message, options.callback);
-    return message;
+  addIncoming(fields: { inReplyToId?: string; from?: string; body?: string }, route: Route): Message {
+    const create = (number: number) => ({
+      messageId: `in-${number}`,
+      // Uses few senders, bodies and seconds, so that messages resemble each other. Only their exact times differ.
+      from: `6421555000${number % 2}`,
+      body: `text ${number % 3}`,
+      messageDate: new Date(epoch + number).toISOString(),
+      ...fields,
+    });
+    return this.#add('incoming', create, route);
   }
 
-  addStatus(options: {
-    inReplyToId: string;
-    from: string;
-    code: string;
-    isPolled: boolean;
-    callback?: Format;
-  }): Message {
-    const { inReplyToId, from, code, isPolled, callback } = options;
-    const create = (_name: string, number: number) => ({
-      messageId: `status-${number}`,
-      from,
-      statusCode: code,
-      inReplyToId,
-    });
-    const message = this.#world.addMessage('status', create, isPolled);
-    this.#arrive(message, callback);
-    return message;
+  addStatus(fields: { inReplyToId: string; from: string; statusCode: string }, route: Route): Message {
+    return this.#add('status', (number) => ({ messageId: `status-${number}`, ...fields }), route);
   }
 
   addOutgoing(): void {
-    const create = (_name: string, number: number) => ({
+    const create = (number: number) => ({
       messageId: `out-${number}`,
       body: `text ${number}`,
       messageDate: new Date(epoch + number).toISOString(),
     });
-    this.#arrive(this.#world.addMessage('outbox', create, true), undefined);
+    this.#add('outbox', create, polledOnly);
   }
 
   handle(request: ServiceRequest): void {
@@ -136,7 +117,8 @@ export class Service {
     }
   }
 
-  #arrive(message: Message, format: Format | undefined): void {
+  #add(kind: Kind, create: (number: number) => Record<string, string>, { isPolled, callback: format }: Route): Message {
+    const message = this.#world.addMessage(kind, create, isPolled);
     this.#world.say(() => `the service has ${message.name}${format ? `, and calls back (${format})` : ''}`);
     if (message.isPolled) {
       this.#unread[message.kind].push(message);
@@ -147,6 +129,7 @@ export class Service {
       message.callback = 'due';
       this.onCallback(message, format);
     }
+    return message;
   }
 
   /** Answers with one incoming message, some statuses or all outbox records. The answer marks them as read. */
@@ -210,15 +193,15 @@ export class Service {
     const random = this.#random;
     for (const from of accepted) {
       if (random.chance(0.7)) {
-        const code = random.chance(0.8) ? 'RCV' : 'EXP';
+        const statusCode = random.chance(0.8) ? 'RCV' : 'EXP';
         this.#later(3_000, () => {
-          if (code !== 'RCV') this.#world.outgoing?.undelivered(outgoing, from);
-          const message = this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
-          this.#world.outgoing?.hasStatus(outgoing, { from, code, message });
+          if (statusCode !== 'RCV') this.#world.outgoing?.undelivered(outgoing, from);
+          const message = this.addStatus({ inReplyToId: messageId, from, statusCode }, polledOnly);
+          this.#world.outgoing?.hasStatus(outgoing, message);
         });
       }
       const reply = () => {
-        const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
+        const message = this.addIncoming({ inReplyToId: messageId, from }, polledOnly);
         this.#world.outgoing?.replied(outgoing, from, message);
       };
       const { replyMs, ask } = outgoing.order;
@@ -234,7 +217,7 @@ export class Service {
     for (let count = random.pick([0, 1, 1, 2, 3]); count > 0; count--) {
       this.#later(random.pick([1_000, 20_000]), () => {
         const [body] = random.pick(repliesOfHandsets);
-        const message = this.addIncoming({ inReplyToId: messageId, from, body, isPolled: true });
+        const message = this.addIncoming({ inReplyToId: messageId, from, body }, polledOnly);
         this.#world.outgoing?.replied(question, from, message);
       });
     }

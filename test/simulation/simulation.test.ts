@@ -26,13 +26,13 @@ describe('the library on a virtual clock', function () {
   }
 
   it('keeps its promises on schedules that found faults', async () => {
-    await assertNothingFound(await runCampaign(library, { plans: createFoundPlans() }));
+    await assertNothingFound(await runCampaign(library, createFoundPlans()));
   });
 
   it('keeps its promises on fixed schedules', async () => {
     for (const way of allWays) {
       const plans = createPlans(1, fixedSchedules[way], { way });
-      await assertNothingFound(await runCampaign(library, { plans }));
+      await assertNothingFound(await runCampaign(library, plans));
     }
   });
 
@@ -49,7 +49,7 @@ describe('the library on a virtual clock', function () {
         const untilMs = performance.now() + randomMs * share;
         // Without scenes, because scenes also find old faults. `npm run schedules` searches with scenes.
         const plans = createPlans(first, Number.POSITIVE_INFINITY, { way, scenes: 0 });
-        await assertNothingFound(await runCampaign(library, { plans, untilMs }));
+        await assertNothingFound(await runCampaign(library, plans, untilMs));
       }
     });
   }
@@ -69,7 +69,7 @@ describe('the library on a virtual clock', function () {
     const mutant = mutants.find(({ name }) => name === 'a record is acknowledged as soon as it is sent');
     assert.ok(mutant);
     const broken = loadLibrary(mutant);
-    const { failed } = await runCampaign(broken, { plans: createPlans(1, 300) });
+    const { failed } = await runCampaign(broken, createPlans(1, 300));
     assert.ok(failed);
     const finding = await shrink(broken, failed);
     assert.ok(finding.plan.plannedEvents.length <= 3, describeFinding(finding));

@@ -2,11 +2,11 @@ import { Callbacks } from './callbacks';
 import { Disk } from './disk';
 import { FlowError } from './flow';
 import type { Library } from './library';
-import { describePlannedEvent, type FlowTrouble, type Format, type Plan, type PlannedEvent, processEnds } from './plan';
+import { describePlannedEvent, type Format, type Plan, type PlannedEvent, processEnds } from './plan';
 import type { Machine } from './process';
 import { Process } from './process';
 import { Server, ServerConnection } from './server';
-import { Service } from './service';
+import { type Route, Service } from './service';
 import { Network, type Trouble } from './transport';
 import { type Message, type Violation, World } from './world';
 
@@ -72,16 +72,11 @@ class Run {
     this.world = new World(plan, lines);
     this.#service = new Service(this.world);
     this.#network = new Network(this.world, this.#service);
-    this.#network.onReached = (owner, messages, login) => (owner as Process).noteAnswer(messages, login);
-    this.#network.onPoll = (owner, login) => (owner as Process).examinePoll(login);
     const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
     this.#service.onCallback = (message, format) => callbacks.begin(message, format);
     library.surroundings.signals.forget();
-    library.surroundings.random = this.world.random('library');
-    library.surroundings.onThrown = (error) => {
-      if (!(error instanceof FlowError))
-        this.world.violate('the library threw an error that nothing caught', describe(error));
-    };
+    library.surroundings.random = this.world.random.fork('library');
+    library.surroundings.onThrown = (error) => this.#noteThrown(error);
     if (plan.store === 'shared') {
       this.#server = new Server(this.world, library.store);
     }
@@ -151,6 +146,11 @@ class Run {
       this.world.violate('a listener stays on a signal after the work has ended', `${listeners}`);
   }
 
+  #noteThrown(error: unknown): void {
+    if (!(error instanceof FlowError))
+      this.world.violate('the library threw an error that nothing caught', describe(error));
+  }
+
   #start(index: number): void {
     const machine = this.#machines[index];
     if (!machine || this.#processes[index]?.isAlive) return;
@@ -171,8 +171,7 @@ class Run {
         try {
           if (!timeline.step(untilMs)) return resolve();
         } catch (error) {
-          if (!(error instanceof FlowError))
-            this.world.violate('the library threw an error that nothing caught', describe(error));
+          this.#noteThrown(error);
         }
         eventsAtOnce = timeline.nowMs === momentMs ? eventsAtOnce + 1 : 0;
         momentMs = timeline.nowMs;
@@ -245,21 +244,20 @@ class Run {
     switch (planned.type) {
       case 'message':
         for (let index = 0; index < planned.count; index++) {
-          const reply = planned.isReply ? { inReplyToId: 'sent-0' } : {};
-          this.#service.addIncoming({ ...reply, ...this.#createWay(planned) });
+          this.#service.addIncoming(planned.isReply ? { inReplyToId: 'sent-0' } : {}, this.#createRoute(planned));
         }
         break;
       case 'word': {
         const from = `642155000${planned.handset}`;
-        const message = this.#service.addIncoming({ from, body: planned.word, ...this.#createWay(planned) });
+        const message = this.#service.addIncoming({ from, body: planned.word }, this.#createRoute(planned));
         // The account may hold the message until it knows whether it answers a reply request.
         message.isOutOfOrder = true;
         break;
       }
       case 'status':
         for (let index = 0; index < planned.count; index++) {
-          const status = { inReplyToId: 'sent-0', from: '6421555001', code: 'SNT' };
-          this.#service.addStatus({ ...status, ...this.#createWay(planned) });
+          const status = { inReplyToId: 'sent-0', from: '6421555001', statusCode: 'SNT' };
+          this.#service.addStatus(status, this.#createRoute(planned));
         }
         break;
       case 'outgoing':
@@ -305,7 +303,8 @@ class Run {
         this.#empty(planned.durationMs);
         break;
       case 'flow':
-        this.#disturbFlow(planned.process, planned.trouble, planned.durationMs);
+        this.#machines[planned.process]?.flowTroubles.add(planned.trouble);
+        this.#fault(planned.durationMs, () => this.#machines[planned.process]?.flowTroubles.delete(planned.trouble));
         break;
       case 'kill':
       case 'power failure':
@@ -330,7 +329,7 @@ class Run {
   }
 
   /** Decides how the service delivers a planned message. It calls back only if a node receives callbacks. */
-  #createWay({ polled, callback }: { polled: boolean; callback?: Format }): { isPolled: boolean; callback?: Format } {
+  #createRoute({ polled, callback }: { polled: boolean; callback?: Format }): Route {
     const callsBack = this.#plan.nodes.some(({ kind }) => kind === 'callback');
     return { isPolled: polled || !callsBack, ...(callback && callsBack && { callback }) };
   }
@@ -365,12 +364,6 @@ class Run {
         if (!isFailing) storage.troubles.delete('fails');
       });
     }
-  }
-
-  #disturbFlow(index: number, trouble: FlowTrouble, durationMs: number): void {
-    const machine = this.#machines[index];
-    machine?.flowTroubles.add(trouble);
-    this.#fault(durationMs, () => machine?.flowTroubles.delete(trouble));
   }
 
   #end(index: number, how: (typeof processEnds)[number], durationMs: number): void {

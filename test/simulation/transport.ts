@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici';
 import { type NetworkTrouble, networkTroubles } from './plan';
+import type { Process } from './process';
 import type { Random } from './random';
 import type { Service, ServiceAnswer, ServiceRequest } from './service';
 import { createFailure } from './storage';
-import type { Owner } from './timeline';
-import type { Message, World } from './world';
+import type { World } from './world';
 
 /** A fault of the network, and the share of requests that it affects. */
 export interface Trouble {
@@ -17,18 +17,13 @@ export interface Trouble {
 /** The network between all processes and the service. */
 export class Network {
   readonly troubles = new Set<Trouble>();
-  /** Called when a complete answer has arrived at a process that waits for it. */
-  onReached: (process: Owner, messages: readonly Message[], login: string) => void = () => {};
-  /** Called when a process starts a poll. */
-  onPoll: (process: Owner, login: string) => void = () => {};
-  readonly world: World;
-  readonly service: Service;
   readonly random: Random;
 
-  constructor(world: World, service: Service) {
-    this.world = world;
-    this.service = service;
-    this.random = world.random('network');
+  constructor(
+    readonly world: World,
+    readonly service: Service,
+  ) {
+    this.random = world.random.fork('network');
   }
 
   /** Chooses the fault of a request, if any. */
@@ -50,19 +45,16 @@ const headLength = 100;
 
 /** The part of undici's `Dispatcher` that an account uses, on virtual time. */
 export class ModelDispatcher {
-  /** The name of the login that uses the connections. */
-  readonly login: string;
-  readonly network: Network;
-  readonly process: Owner;
   readonly #running = new Set<Exchange>();
   #isClosed = false;
   #onIdle: () => void = () => {};
 
-  constructor(network: Network, process: Owner, login: string) {
-    this.network = network;
-    this.process = process;
-    this.login = login;
-  }
+  /** @param login name of the login that uses the connections */
+  constructor(
+    readonly network: Network,
+    readonly process: Process,
+    readonly login: string,
+  ) {}
 
   get running(): number {
     return this.#running.size;
@@ -88,7 +80,7 @@ export class ModelDispatcher {
       if (this.#running.size === 0) this.#onIdle();
     });
     this.#running.add(exchange);
-    if (exchange.isPoll) this.network.onPoll(this.process, this.login);
+    if (exchange.isPoll) this.process.examinePoll(this.login);
     exchange.begin(this.network.draw());
     return true;
   }
@@ -119,11 +111,8 @@ export class ModelDispatcher {
 /** One request and its answer. */
 class Exchange {
   readonly isPoll: boolean;
-  readonly #dispatcher: ModelDispatcher;
   readonly #world: World;
   readonly #random: Random;
-  readonly #handler: Dispatcher.DispatchHandler;
-  readonly #onEnd: () => void;
   readonly #controller: Dispatcher.DispatchController;
   readonly path: string;
   readonly #query: string;
@@ -135,16 +124,13 @@ class Exchange {
   #request: ServiceRequest | undefined;
 
   constructor(
-    dispatcher: ModelDispatcher,
+    private readonly dispatcher: ModelDispatcher,
     { path, body }: Pick<Dispatcher.DispatchOptions, 'path' | 'body'>,
-    handler: Dispatcher.DispatchHandler,
-    onEnd: () => void,
+    private readonly handler: Dispatcher.DispatchHandler,
+    private readonly onEnd: () => void,
   ) {
-    this.#dispatcher = dispatcher;
     this.#world = dispatcher.network.world;
     this.#random = dispatcher.network.random;
-    this.#handler = handler;
-    this.#onEnd = onEnd;
     const [name = '', query = ''] = path.split('?');
     this.path = name;
     this.#query = query;
@@ -183,7 +169,7 @@ class Exchange {
 
   #start(trouble: Trouble | undefined): void {
     this.hasLeft = true;
-    this.#handler.onRequestStart?.(this.#controller, {});
+    this.handler.onRequestStart?.(this.#controller, {});
     if (this.#isOver) return;
     // Like undici, reads the body after the connection is established. The library can delay the body, and so decides
     // when it leaves.
@@ -230,7 +216,7 @@ class Exchange {
         leaving: { startedMs: this.#startedMs, leftMs: this.#leftMs },
         answer: (answer) => this.#answer(answer, trouble),
       };
-      this.#dispatcher.network.service.handle(this.#request);
+      this.dispatcher.network.service.handle(this.#request);
     }
   }
 
@@ -262,7 +248,7 @@ class Exchange {
         ...(answer.contentType === undefined ? undefined : { 'content-type': answer.contentType }),
         ...(answer.retryAfter === undefined ? undefined : { 'retry-after': answer.retryAfter }),
       };
-      this.#handler.onResponseStart?.(this.#controller, answer.status, headers, '');
+      this.handler.onResponseStart?.(this.#controller, answer.status, headers, '');
       const bytes = cutAt === undefined ? body.length : cutAt - headLength;
       const middle = random.below(bytes + 1);
       this.#data(body.subarray(0, middle));
@@ -281,9 +267,9 @@ class Exchange {
           if (arrives) world.noteReached(answer.brings);
         }
         this.#end();
-        this.#handler.onResponseEnd?.(this.#controller, {});
-        const { network, process, login } = this.#dispatcher;
-        if (arrives && answer.brings) network.onReached(process, answer.brings, login);
+        this.handler.onResponseEnd?.(this.#controller, {});
+        const { process, login } = this.dispatcher;
+        if (arrives && answer.brings) process.noteAnswer(answer.brings, login);
       });
     };
     this.#outside(head, delayMs);
@@ -295,7 +281,7 @@ class Exchange {
   }
 
   #data(chunk: Buffer): void {
-    if (chunk.length > 0 && !this.#isOver) this.#handler.onResponseData?.(this.#controller, chunk);
+    if (chunk.length > 0 && !this.#isOver) this.handler.onResponseData?.(this.#controller, chunk);
   }
 
   #fail(failure: string | Error): void {
@@ -306,7 +292,7 @@ class Exchange {
     this.#leaveService();
     // Passes null before the connection is established, because undici has no controller yet.
     const controller = this.hasLeft ? this.#controller : (null as unknown as Dispatcher.DispatchController);
-    this.#handler.onResponseError?.(controller, error);
+    this.handler.onResponseError?.(controller, error);
   }
 
   #abort(reason: Error): void {
@@ -320,19 +306,19 @@ class Exchange {
     Object.assign(this.#controller, { aborted: true, reason });
     this.#end();
     this.#leaveService();
-    this.#outside(() => this.#handler.onResponseError?.(this.#controller, reason), 0);
+    this.#outside(() => this.handler.onResponseError?.(this.#controller, reason), 0);
   }
 
   #leaveService(): void {
     const request = this.#request;
     if (!request) return;
-    const { service } = this.#dispatcher.network;
+    const { service } = this.dispatcher.network;
     this.#world.timeline.outside(this.#random.pick([0, 5, 2_000]), () => service.abandon(request));
   }
 
   #end(): void {
     this.#isOver = true;
-    this.#onEnd();
+    this.onEnd();
   }
 
   /** Schedules an event that is skipped if the exchange has ended. */
@@ -352,7 +338,7 @@ class Exchange {
   }
 
   #name(): string {
-    return `${this.#dispatcher.process.name}: ${this.path.split('/').slice(3).join('/')}`;
+    return `${this.dispatcher.process.name}: ${this.path.split('/').slice(3).join('/')}`;
   }
 }
 

@@ -7,12 +7,6 @@ export type Kind = 'incoming' | 'status' | 'outbox';
 
 /** A message, a status or an outbox record at the service, and its state in the model. */
 export class Message {
-  readonly name: string;
-  readonly kind: Kind;
-  /** Fields as a poll returns them. */
-  readonly fields: Readonly<Record<string, string>>;
-  /** Whether a poll can return the message. */
-  readonly isPolled: boolean;
   isRead: boolean;
   /** Position of the message in the order in which complete answers brought messages. Undefined before that. */
   answerPosition: number | undefined;
@@ -67,11 +61,16 @@ export class Message {
   /** True if the message may come later than messages that were read after it. */
   isOutOfOrder = false;
 
-  constructor(name: string, kind: Kind, fields: Readonly<Record<string, string>>, isPolled: boolean) {
-    this.name = name;
-    this.kind = kind;
-    this.fields = fields;
-    this.isPolled = isPolled;
+  /**
+   * @param fields fields as a poll returns them
+   * @param isPolled whether a poll can return the message
+   */
+  constructor(
+    readonly name: string,
+    readonly kind: Kind,
+    readonly fields: Readonly<Record<string, string>>,
+    readonly isPolled: boolean,
+  ) {
     this.isRead = !isPolled;
   }
 }
@@ -112,8 +111,7 @@ export class World {
   readonly violations: Violation[] = [];
   /** The model of outgoing messages, if the plan sends any. */
   readonly outgoing: OutgoingModel | undefined;
-  readonly #random: Random;
-  readonly #lines: string[] | undefined;
+  readonly random: Random;
   readonly #byName = new Map<string, Message>();
   readonly #last = new Map<string, { message: Message; atMs: number }>();
   readonly #attachedAtMs = new Map<string, number>();
@@ -123,33 +121,27 @@ export class World {
 
   constructor(
     readonly plan: Plan,
-    lines?: string[],
+    private readonly lines?: string[],
   ) {
-    this.#random = new Random(plan.seed);
-    this.#lines = lines;
-    this.timeline = new Timeline(this.#random.fork('order'));
+    this.random = new Random(plan.seed);
+    this.timeline = new Timeline(this.random.fork('order'));
     this.outgoing = plan.outgoing && new OutgoingModel(this, plan.outgoing);
-  }
-
-  random(name: string): Random {
-    return this.#random.fork(name);
   }
 
   /** Adds a line to the log of this run, if a log is wanted. */
   say(line: () => string): void {
-    this.#lines?.push(`${(this.timeline.nowMs / 1_000).toFixed(3).padStart(8)} s  ${line()}`);
+    this.lines?.push(`${(this.timeline.nowMs / 1_000).toFixed(3).padStart(8)} s  ${line()}`);
   }
 
   violate(rule: string, detail: string): void {
-    if (this.violations.length >= 20) return;
     this.violations.push({ rule, detail });
     this.say(() => `!! ${rule}: ${detail}`);
   }
 
-  addMessage(kind: Kind, create: (name: string, number: number) => Record<string, string>, isPolled: boolean): Message {
+  addMessage(kind: Kind, create: (number: number) => Record<string, string>, isPolled: boolean): Message {
     const number = this.messages.length;
     const name = `${kind === 'incoming' ? 'message' : kind} ${number}`;
-    const message = new Message(name, kind, create(name, number), isPolled);
+    const message = new Message(name, kind, create(number), isPolled);
     this.messages.push(message);
     for (const key of keysOf(kind, message.fields)) this.#byName.set(key, message);
     return message;
