@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SmsError } from '../errors';
@@ -164,7 +164,7 @@ export class DiskStore implements Store {
   }
 
   saveAhead(text: string): PendingWrite | undefined {
-    return this.#database && this.#savedFiles.saveAhead(text);
+    return this.#savedFiles.saveAhead(text);
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -373,30 +373,32 @@ class SavedFiles {
 
   /** See {@link Store.saveAhead}. */
   saveAhead(text: string): PendingWrite | undefined {
-    const name = pendingPrefix + String(++this.#lastNumber).padStart(numberLength, '0');
-    const remove = () => {
-      this.#ownNames.delete(name);
-      this.#remove(name);
-    };
+    let remove = () => {};
     try {
+      // Finds the files of earlier processes first, because the store might not have been opened yet.
+      if (this.#lastNumber === 0) {
+        mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+        this.#list();
+      }
+      const name = pendingPrefix + String(++this.#lastNumber).padStart(numberLength, '0');
+      remove = () => {
+        this.#ownNames.delete(name);
+        this.#remove(name);
+      };
       writeFileSync(join(this.#folder, name), `${text}\n`, { mode: 0o600 });
+      this.#ownNames.add(name);
+      return { remove };
     } catch {
       // Does not report this failure, because the next commit fails on the same disk and reports it.
       remove();
       return undefined;
     }
-    this.#ownNames.add(name);
-    return { remove };
   }
 
   /** Returns the saved texts of earlier processes in order. */
   read(): RecoveredWrite[] {
-    const names = readdirSync(this.#folder).filter(
-      (name) => name.startsWith(pendingPrefix) && !this.#ownNames.has(name),
-    );
     const pendingWrites: RecoveredWrite[] = [];
-    for (const name of names.sort()) {
-      this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(pendingPrefix.length)) || 0);
+    for (const name of this.#list()) {
       const remove = () => this.#remove(name);
       const text = this.#textIn(name);
       // Drops a text that a kill or a power cut has truncated.
@@ -404,6 +406,17 @@ class SavedFiles {
       else pendingWrites.push({ text: text.slice(0, -1), remove, quarantine: () => this.#quarantine(name) });
     }
     return pendingWrites;
+  }
+
+  /** Returns the names of the files of earlier processes in order. The next file gets a higher number. */
+  #list(): string[] {
+    const names = readdirSync(this.#folder).filter(
+      (name) => name.startsWith(pendingPrefix) && !this.#ownNames.has(name),
+    );
+    for (const name of names) {
+      this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(pendingPrefix.length)) || 0);
+    }
+    return names.sort();
   }
 
   /** Reads a file. If the file is unreadable, returns a text that no participant can parse. */

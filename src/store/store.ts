@@ -180,8 +180,8 @@ export interface Store {
   open(events: StoreEvents): Promise<RecoveredState>;
   /**
    * Saves a text synchronously, so that it survives a crash. This is necessary because a commit takes time, and the
-   * service no longer has the text. Never throws, and returns `undefined` on failure. Absent: the store cannot save
-   * texts in this way.
+   * service no longer has the text. Also works while the store is closed. Never throws, and returns `undefined` on
+   * failure. Absent: the store cannot save texts in this way.
    */
   saveAhead?(text: string): PendingWrite | undefined;
   /**

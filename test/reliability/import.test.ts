@@ -10,6 +10,11 @@ import { systemClock } from '../../src/clock';
 import { DiskStore } from '../../src/store/disk';
 import { createChanges, keepItem } from '../../src/store/store';
 import { isLong, random } from '../long';
+import { RedisServer } from '../redis-server';
+import { until } from '../until';
+import { createReceiver } from './flows';
+import { receive, useMachine } from './machine';
+import { waitForCounts } from './recorder';
 
 const kills = isLong ? 100 : 8;
 const items = 15_000;
@@ -88,5 +93,36 @@ describe('kill -9 during an import', function () {
     }
     console.log(`      ${interrupted} of ${kills} imports were interrupted`);
     assert.ok(interrupted > 0);
+  });
+});
+
+describe('kill -9 while an import waits for its former Redis server', function () {
+  this.timeout(60_000);
+  const machine = useMachine({ waitMs: 30_000 });
+  let redis: RedisServer;
+
+  beforeEach(async () => {
+    redis = await RedisServer.start();
+  });
+  afterEach(() => redis.stop());
+
+  it('loses no message of a poll that was in flight before the change', async () => {
+    const { simulator, nodeRed, observed } = machine;
+    const credentials = { apiKey: simulator.credentials.apiKey, redisUrl: redis.url };
+    const flows = (store: string) => createReceiver(simulator, observed, { account: { store, credentials } });
+    await nodeRed.start({ flows: flows('redis') });
+    await until(() => simulator.polling('incoming') === 1);
+    await redis.kill();
+    await nodeRed.deploy(flows('disk'));
+    await until(() => nodeRed.log.includes('not been imported'));
+    receive(machine, 'late');
+    await until(async () => {
+      const state = await (await fetch(`${nodeRed.url}/sms-account/account/state`)).text();
+      return state.includes('lastAnswerAt');
+    });
+    await nodeRed.kill();
+    await redis.run();
+    await nodeRed.start();
+    assert.deepEqual([...(await waitForCounts(observed, 1))], [['late', 1]]);
   });
 });

@@ -213,7 +213,7 @@ class DiskModel extends ModelStore implements Store {
   }
 
   saveAhead(text: string): PendingWrite | undefined {
-    if (!this.isUsable || this.fails('save ahead')) {
+    if (this.fails('save ahead')) {
       this.hasFailed = true;
       return undefined;
     }

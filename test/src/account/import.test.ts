@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createAccounts } from '../../../src/account/accounts';
 import { type ImportOptions, type ImportSource, Imports, importStore } from '../../../src/account/import';
 import type { AccountSettings, StoreChoice } from '../../../src/account/settings';
 import { systemClock } from '../../../src/clock';
@@ -308,9 +309,9 @@ describe('an account whose store changes', () => {
     }
   }
 
-  function onServer(storeName: string): StoreChoice {
+  function onServer(storeName: string): StoreChoice & { disk: FakeDisk } {
     const disk = new FakeDisk();
-    return { storeName, createStore: () => new SharedServer(disk) };
+    return { storeName, disk, createStore: () => new SharedServer(disk) };
   }
 
   /** Advances the clock in steps until a condition holds. With 0 ms, no request in flight can time out. */
@@ -339,15 +340,16 @@ describe('an account whose store changes', () => {
     return { member, sender, listener, hasPolled, remove };
   }
 
-  for (const [when, waitMs, isBack] of [
-    ['not in the flow, former store', 0, true],
-    ['in the flow, former store', 61_000, true],
-    ['not in the flow, new store', 0, false],
-    ['in the flow, new store', 61_000, false],
+  for (const [when, waitMs, isBack, isKilled] of [
+    ['not in the flow, former store', 0, true, false],
+    ['in the flow, former store', 61_000, true, false],
+    ['not in the flow, new store', 0, false, false],
+    ['in the flow, new store', 61_000, false, false],
+    ['not in the flow, new store, after a kill', 0, false, true],
   ] as const) {
     it(`matches records from before the import: ${when}`, async () => {
       const { simulator } = joining;
-      const [redis, disk] = [onServer('redis'), onDisk().changes];
+      const [redis, { changes: disk }] = [onServer('redis'), onDisk()];
       const first = deploy(redis);
       sendText(first.sender, 'hello', { messageId: 'with report', reportMs: 3_600_000 });
       sendText(first.sender, 'hello?', { messageId: 'with reply', waitMs: 3_600_000 });
@@ -361,7 +363,12 @@ describe('an account whose store changes', () => {
       await until(second.hasPolled);
       await clock.advance(waitMs);
       assert.equal(second.listener.deliveries.length, waitMs === 0 ? 0 : 2);
-      await second.remove(1_000);
+      if (isKilled) {
+        // A clock that stands still stops the killed process.
+        clock = new VirtualClock(clock.now());
+        joining.accounts = createAccounts();
+        redis.disk.owner = undefined;
+      } else await second.remove(1_000);
       isClaimable = true;
       const third = isBack ? deploy(redis, disk) : deploy(disk, redis);
       await passUntil(100, () => third.sender.reports.length + third.sender.answers.length === 2);

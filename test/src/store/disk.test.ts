@@ -104,6 +104,12 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(textsOf((await open()).state), []);
     });
 
+    it('are found in order if they were saved before the store was opened', async () => {
+      for (const text of ['one', 'two', 'three']) createStore().saveAhead(text);
+      assert.equal((await stat(location)).mode & 0o077, 0);
+      assert.deepEqual(textsOf((await open()).state), ['one', 'two', 'three']);
+    });
+
     it('are not found again by the process that has them in memory', async () => {
       const { store } = await open();
       const one = store.saveAhead('one');

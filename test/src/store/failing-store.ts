@@ -117,7 +117,7 @@ export class FailingStore implements Store {
   }
 
   saveAhead(text: string): PendingWrite | undefined {
-    if (!this.isOpen || this.failing.has('commit')) return undefined;
+    if (this.isDead || this.failing.has('commit')) return undefined;
     const key = this.disk.hold(text);
     this.#own.add(key);
     return { remove: () => void this.disk.pendingWrites.delete(key) };
