@@ -114,7 +114,7 @@ const { req, res } = msg;
 const message = { payload: record.body, topic: record.from, sms: { ...record, isReply, via: 'callback', query: req.query } };
 return [message, { req, res, statusCode: 200, payload: 'OK' }];`;
 
-/** Sends with this package from `package-probe`, and with core nodes from `hand-probe`. */
+/** Creates two flows that send: `package-probe` feeds `sms-send`, and `hand-probe` feeds core nodes. */
 export function createSendFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
@@ -129,7 +129,7 @@ export function createSendFlows(baseUrl: string): FlowNode[] {
   ];
 }
 
-/** Function node: appends a message to a file and flushes the file before it sends the message on. */
+/** Function node: appends each message to a file, and flushes the file before it passes the message on. */
 const writeToFile = (file: string) => `
 const handle = context.get('handle') ?? fs.openSync(${JSON.stringify(file)}, 'a');
 context.set('handle', handle);
@@ -138,7 +138,9 @@ fs.write(handle, JSON.stringify({ topic: msg.topic, payload: msg.payload }) + '\
   fs.fsync(handle, (problem) => { if (problem) node.error(problem, msg); else node.send(msg); });
 });`;
 
-/** Sends stored messages from `package-probe`. The flow from `hand-probe` flushes each message to a file first. */
+/**
+ * Like {@link createSendFlows}, with stored messages. The core nodes flush each message to a file before they send it.
+ */
 export function createStoredSendFlows(baseUrl: string, file: string): FlowNode[] {
   const libs = [{ var: 'fs', module: 'fs' }];
   return [
@@ -155,7 +157,7 @@ export function createStoredSendFlows(baseUrl: string, file: string): FlowNode[]
   ];
 }
 
-/** Receives by polling. `hand-probe` starts the flow of core nodes. */
+/** Creates two flows that receive by polling. `hand-probe` starts the loop of core nodes. */
 export function createReceiveFlows(baseUrl: string, parallelPolls: number): FlowNode[] {
   return [
     tab,
@@ -168,7 +170,7 @@ export function createReceiveFlows(baseUrl: string, parallelPolls: number): Flow
   ];
 }
 
-/** Receives callbacks at `/package` with this package, and at `/hand` with core nodes. */
+/** Creates two flows that receive callbacks: `sms-callback-in` at `/package`, and core nodes at `/hand`. */
 export function createCallbackFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
@@ -190,7 +192,7 @@ export function createCallbackFlows(baseUrl: string): FlowNode[] {
   ];
 }
 
-/** Sends and receives at the same time. */
+/** Creates two flows of this package that send and receive at the same time. */
 export function createSoakFlows(baseUrl: string): FlowNode[] {
   return [
     tab,

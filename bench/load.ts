@@ -1,6 +1,6 @@
 import { createConnection, type Socket } from 'node:net';
 
-/** Duration of one run of a load: in total, and per request, in ms. */
+/** Durations of all requests together, and of each request, in ms. */
 export interface LoadResult {
   wallMs: number;
   /** Time from each request to the end of its answer. */
@@ -8,7 +8,7 @@ export interface LoadResult {
 }
 
 /**
- * Posts `count` bodies over `connections` persistent connections. Each connection has one request in flight.
+ * Posts `count` bodies over `connections` persistent connections. Each connection has one request in flight at a time.
  *
  * @throws Error for any answer other than 200
  */

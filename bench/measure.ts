@@ -1,19 +1,19 @@
-/** CPU time, duration and memory that a number of messages take in the process of Node-RED. */
+/** Cost of `count` messages in the Node-RED process: CPU time, duration and memory. */
 export interface Cost {
   count: number;
-  /** CPU time of the whole process: every thread, user and system. */
+  /** CPU time of all threads of the process, in user and system mode. */
   cpuMs: number;
   wallMs: number;
-  /** Time from each request to its answer, if the row measures it. */
+  /** Times from each request to its answer. Empty if the benchmark does not measure them. */
   delaysMs: number[];
-  /** Memory after a garbage collection, in bytes, if the row asked for samples. */
+  /** Memory after a garbage collection, in bytes. Empty if the benchmark does not sample memory. */
   samples: { count: number; rss: number; heapUsed: number }[];
 }
 
-/** One way to do the work of a row: this package, a flow of core nodes (`by hand`), or a bare loop. */
+/** One of the programs that a benchmark compares: this package, a flow of core nodes (`by hand`), or a bare loop. */
 export interface Contestant {
   name: 'package' | 'by hand' | 'bare loop';
-  /** Does the work once. */
+  /** Runs the task of the benchmark once. */
   round(): Promise<Cost>;
 }
 
@@ -31,7 +31,7 @@ export interface BenchOptions {
   quick: boolean;
 }
 
-/** A row of the table: a task and its measurement. */
+/** A benchmark: a task whose figures fill one or more lines of the table. */
 export interface Row {
   name: string;
   run(options: BenchOptions): Promise<Line[]>;
@@ -79,7 +79,7 @@ export function createLine(results: Results, read: Reader, unit: string, line: P
   return { ...line, ratios, figures };
 }
 
-/** Returns the two lines that most rows have. */
+/** Creates the two lines of most benchmarks: CPU time and rate. */
 export function createCostLines(work: string, results: Results): Line[] {
   return [
     createLine(results, cpuMicrosPerMessage, 'µs', { work, measure: 'CPU time per message' }),

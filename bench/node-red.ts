@@ -35,7 +35,10 @@ export async function withBench<T>(work: (bench: Bench) => Promise<T>): Promise<
   }
 }
 
-/** Copies the built package, so that a build during the run disturbs nothing, and links the probe. */
+/**
+ * Creates a user directory with a link to the probe and a copy of the built package. A build during the run does not
+ * change the copy.
+ */
 function createBenchUserDir(): string {
   const userDir = createUserDir();
   const modules = join(userDir, 'node_modules');

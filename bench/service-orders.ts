@@ -2,7 +2,7 @@
 export interface Mailbox {
   /** Number of unread messages. */
   unread: number;
-  /** Delay before each answer. */
+  /** Delay before each answer, in ms. */
   latencyMs: number;
   /** If set, a poll without unread messages waits (§8). Otherwise the service answers 204 immediately. */
   waits: boolean;

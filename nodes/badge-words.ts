@@ -1,6 +1,6 @@
 import type { SmsErrorCode } from '../src/errors';
 
-/** The badge of each error code. */
+/** Words of the badge for each error code. */
 const short = {
   SMS_CONFIG: 'not configured',
   SMS_INPUT: 'invalid input',

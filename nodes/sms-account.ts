@@ -15,7 +15,7 @@ import { raiseToCatch, startWithFlows } from './runtime/failures';
 import { Flows } from './runtime/flows';
 import { translate, translateError } from './runtime/texts';
 
-/** The node that receives the records of a kind. */
+/** Name of the node that receives each kind of record, for the log. */
 const receivers = { incoming: 'sms in', status: 'sms status', outbox: 'sms outbox' } as const;
 
 /** Log messages within this time are combined into one line. */

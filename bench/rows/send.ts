@@ -5,7 +5,7 @@ import { withBench } from '../node-red';
 const concurrency = 8;
 const latencyMs = 20;
 
-/** Sends messages with `sms-send` to a service that answers after 20 ms. Eight are in flight, which is the default. */
+/** Sends messages with `sms-send` to a service that answers after 20 ms. Eight sends are in flight, the default. */
 export const send: Row = {
   name: 'send',
   run: ({ quick }) =>

@@ -4,7 +4,7 @@ import { withBench } from '../node-red';
 
 const steps = 10;
 
-/** Sends and receives messages at the same time, half of each, and shows whether memory grows. */
+/** Sends and receives equal numbers of messages at the same time, and shows whether memory grows. */
 export const soak: Row = {
   name: 'soak',
   run: ({ quick }) =>

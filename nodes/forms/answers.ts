@@ -9,8 +9,8 @@ export function checkAnswers(value: unknown): Verdict {
 }
 
 /**
- * Returns the label of the output for answers: the values of the answers, also of unsaved ones in an open form. If no
- * answers are defined, every reply is an answer, and the label is the word *answer*.
+ * Returns the label of the output for answers: the values of all answers, including unsaved answers in an open form. If
+ * no answers are defined, every reply is an answer, and the label is the word *answer*.
  */
 export function labelAnswers(node: EditorNode): string {
   const value = valueIn(node, 'answers');
@@ -37,7 +37,8 @@ export function prepareAnswers(node: EditorNode): void {
           .val(content)
           .on('input change', update);
       row.addClass('sms-answer').append(input('value', value), input('words', words.join(', ')));
-      // Names the delete button later, because Node-RED adds it after this call and without a name for screen readers.
+      // Waits, because Node-RED adds the delete button after this call. Gives the button the name for screen readers
+      // that it lacks.
       const name = `${RED._('common.label.delete')}: ${text('sms-ask.label.addAnswer')}`;
       setTimeout(() => row.siblings('.red-ui-editableList-item-remove').attr({ role: 'button', 'aria-label': name }));
       update();

@@ -62,7 +62,7 @@ interface SmsRecord {
   replacements?: number;
   /** True if an earlier message had the same key of *Send once per*, so that nothing was sent. */
   duplicate?: boolean;
-  /** The evidence that decided the outcome, if it was unknown. */
+  /** The evidence that decided the outcome, if the outcome was unknown. */
   resolvedBy?: 'status' | 'reply' | 'outbox' | 'feed' | 'person';
 
   /** The recipient that failed or did not answer. */
@@ -99,9 +99,9 @@ interface SmsRecord {
 
   /** Error of a status, or the error that a Catch node receives. */
   error?: string | SmsErrorRecord;
-  /** Whether the flow might have received this before. */
+  /** Whether the flow might have received this record before. */
   redelivered?: boolean;
-  /** Wire the flow message back to the input of the node to acknowledge it. */
+  /** To acknowledge the record, wire the flow message back to the input of the node. */
   ackId?: string;
 }
 
@@ -117,7 +117,7 @@ interface SmsErrorRecord {
   /** The property at fault. */
   field?: string;
   messageId?: string;
-  /** Number of stored messages that wait. If it is set, the error reports an outage and not an outcome. */
+  /** Number of stored messages that wait. If set, the error reports an outage, not the outcome of a message. */
   waiting?: number;
   /** Sources in which no evidence of the unknown outcome was found. */
   searched?: readonly string[];

@@ -95,7 +95,8 @@ export function valueIn(node: EditorNode, property: string): unknown {
 }
 
 /**
- * Returns the default of a property that a saved node lacks. Blank if the node has another type than the default type.
+ * Returns the default of a property that a saved node lacks. Blank if the node has another TypedInput type than the
+ * default type, because the default is not a value of that type.
  */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
@@ -294,7 +295,7 @@ function prepareOutputs(node: EditorNode, form: JQuery): void {
 function prepareButtons(form: JQuery): void {
   const buttons = form.find('a.red-ui-button[id*="-btn-"]');
   for (const element of buttons) {
-    // Translates the label itself, because Node-RED does so only after the form is prepared.
+    // Translates the label here, because Node-RED translates it only after this function.
     const label = $(element).closest('.form-row').find('label [data-i18n]').attr('data-i18n') ?? '';
     const name = label.includes(':') ? RED._(label) : text(label);
     const key = element.id.endsWith('-add') ? 'sms-account.label.add' : 'sms-account.label.edit';

@@ -127,7 +127,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  // Serves the entries that need no decision of a user.
+  // Serves the received records that wait for a flow, and the open reply requests.
   httpAdmin.get(
     '/sms-account/:id/waiting',
     mayWrite,

@@ -67,8 +67,8 @@ export class AccountNodes {
   }
 
   /**
-   * Removes a closed node. If it is deployed again by the time the flows have started, it keeps its position. The
-   * removal waits for that time because Node-RED does not report whether a node in a subflow was removed.
+   * Removes a closed node after the next start of the flows. A node that was deployed again by then keeps its position.
+   * The removal waits because Node-RED does not report whether a node in a subflow was removed.
    */
   remove(node: AccountNode): void {
     if (this.#nodesById.get(node.id) === node) this.#nodesById.set(node.id, undefined);
@@ -76,7 +76,7 @@ export class AccountNodes {
   }
 }
 
-/** Changes within this time, in ms, are reported together. */
+/** Changes within this time, in ms, cause one event. */
 const gatherMs = 100;
 const pauseMs = 1_000;
 

@@ -8,8 +8,8 @@ import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
 /**
- * Format of a place (see {@link AccountPlaces}) in the file: the key of a login, and the name of a store that is not in
- * memory. In a former place, the id of its import follows.
+ * Format of a place (see {@link AccountPlaces}) in the file: the key of a login and the name of a store. Places in
+ * memory are not saved. A former place ends with the id of its import.
  */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
@@ -31,8 +31,8 @@ export class AccountPlaces {
   readonly #stores = new Map<string, StoreChoice>();
 
   /**
-   * Records the current place of a node. Returns its former places that were not imported, with the ids of their
-   * imports, in the order in which the node left them.
+   * Records the current place of a node. Returns the former places of the node whose data was not imported yet, oldest
+   * first. Each former place ends with the id of its import.
    *
    * @param file file that keeps the places across restarts
    */
@@ -62,8 +62,8 @@ export class AccountPlaces {
   }
 
   /**
-   * Returns the places of a node: first those that only the file has, then those in memory. If the file was unreadable
-   * when a place was recorded, memory lacks the earlier places.
+   * Returns the places of a node: first the places that only the file has, then the places in memory. Memory lacks
+   * earlier places if the file was unreadable when a place was recorded.
    */
   #placesOf(node: string, file: string | undefined): string[] {
     const placesInMemory = this.#places.get(node) ?? [];
@@ -155,6 +155,6 @@ function writePlaces(file: string, nodeId: string, places: readonly string[]): v
     writeFileSync(`${file}.new`, JSON.stringify({ ...placesByNode, [nodeId]: lastingPlaces }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
-    // Ignores the failure, because the store is on the same disk and reports it.
+    // Ignores the failure, because the store is on the same disk and reports disk errors.
   }
 }

@@ -63,8 +63,8 @@ export const badges = {
 } as const;
 
 /**
- * Formats the end of a wait in the time zone of the server, rounded up to a full minute. The result is a time for an
- * end within a day, month and day within eleven months, and otherwise a full date.
+ * Formats the end of a wait in the time zone of the server, rounded up to a full minute. Shows only the time if the end
+ * is within a day, only month and day within eleven months, and otherwise the full date.
  */
 function formatUntil(until: number): string {
   const end = nextMinute(until);
@@ -85,7 +85,7 @@ export function showPollState(node: Node, state: PollState): void {
   else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(state.seconds));
   else if (state.name === 'paused') node.status(badges.paused(state.unacknowledged));
   else if (state.name === 'connecting') node.status(badges.connecting());
-  // A wait of 0 s also shows *listening*, because the badge of the wait would be too short to read.
+  // A wait of 0 s also shows *listening*, because the badge *waiting 0 s* would disappear before a user can read it.
   else node.status(badges.listening());
 }
 

@@ -30,8 +30,8 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
 /** Raises an error with a flow message, and ends the input that caused the error. */
 export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
   if (input?.node !== node) {
-    // A redeploy has stopped the node that received the input, and its Catch nodes. `done` must not raise the error
-    // there again.
+    // A redeploy has stopped the node that received the input. The error is raised at `node`, so `done` must not raise
+    // it again at the stopped node.
     if (input) input.node.error = () => {};
     node.error(error, message);
   }
@@ -76,7 +76,7 @@ export function showAndRaise(RED: NodeAPI, node: Node, error: unknown): void {
   raiseToCatch(RED, node, error);
 }
 
-/** Logs the cause of an unexpected error. The error's message asks the user to send the log. */
+/** Logs the cause of an unexpected error, because the message of the error asks the user to send the log. */
 function logCause(RED: NodeAPI, node: Node, { reason, cause }: SmsError): void {
   if (reason === 'unexpected') node.warn(translate(RED, 'log.cause', { cause: describeCause(cause) }));
 }

@@ -1,6 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 
-/** If Node-RED does not report that the flows have started, they count as started after this time. */
+/** The flows count as started after this time, in ms, even if Node-RED has not reported their start. */
 export const startedTimeoutMs = 10_000;
 
 type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;
@@ -52,7 +52,7 @@ export class Flows {
     return this.#nodes.getNode(node.id) === node;
   }
 
-  /** Whether nodes were stopped that might be deployed again. */
+  /** Whether stopped nodes might still be deployed again. */
   get isChanging(): boolean {
     return this.#isChanging;
   }

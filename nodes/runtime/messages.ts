@@ -85,8 +85,8 @@ interface Part {
 }
 
 /**
- * Creates the `msg.parts` for a `join` node. Keeps the `msg.parts` of the given flow message inside, so that a second
- * `join` node can use them.
+ * Creates the `msg.parts` for a `join` node. Nests the `msg.parts` of the flow message in it, so that a second `join`
+ * node can use them.
  */
 export function createParts({ parts }: SmsMessage, { id, count, index }: Part): object {
   return { ...(parts === undefined ? undefined : { parts }), id, type: 'array', count, index };

@@ -23,7 +23,7 @@ export interface PollingConfig extends ReceivingConfig {
   filter?: string;
 }
 
-/** The kind and the filters of a polling node. */
+/** The kind of records that a node polls, and its filters. */
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
   /**

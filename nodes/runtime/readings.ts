@@ -2,8 +2,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * Maximum time in ms that a stop waits for inputs whose properties are being read. An input waits as long for earlier
- * inputs. A stop then gives requests in flight another 10 s, because Node-RED waits at most 15 s for a stop.
+ * Maximum wait in ms: of a stop for inputs whose properties are being read, and of an input for earlier inputs. A stop
+ * then gives requests in flight another 10 s, because Node-RED waits at most 15 s for a stop.
  */
 const maxWaitMs = 4_000;
 
@@ -16,8 +16,8 @@ export class Readings {
   #isClosed = false;
 
   /**
-   * Resolves with a reading after all earlier readings have ended, or after 4 s if an earlier one still runs. Rejects
-   * with `SMS_CLOSED` if the node stops and the reading takes more than 4 s longer.
+   * Resolves with the result of a reading after all earlier readings have ended, or after 4 s if an earlier reading
+   * still runs. Rejects with `SMS_CLOSED` if the reading has not ended 4 s after {@link close} was called.
    */
   run<T>(reading: Promise<T>): Promise<T> {
     const earlierReadings =
@@ -36,7 +36,10 @@ export class Readings {
     });
   }
 
-  /** Resolves when all properties are read, also those of inputs that Node-RED is delivering, or after 4 s. */
+  /**
+   * Resolves when all properties are read, including those of inputs that Node-RED is delivering, but after 4 s at
+   * most.
+   */
   async close(): Promise<void> {
     await nextTurn();
     const whenRead = new Promise<void>((resolve) => {

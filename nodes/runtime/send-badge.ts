@@ -6,8 +6,8 @@ import { badges, endBadge } from './badges';
 const badgeIntervalMs = 20;
 
 /**
- * Time for which the badge hides the previous outcome after the last message has ended. The node shows the new outcome
- * only after it is stored.
+ * Time in ms for which the badge does not change after the last send has ended. It would otherwise show the previous
+ * outcome until the new outcome is stored.
  */
 const outcomeFollowsMs = 250;
 
@@ -21,7 +21,7 @@ export class SendBadge {
   #isNew = false;
   #shownBadge: NodeStatus | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Timer that runs while no message is in flight and the node has not reported the last outcome. */
+  /** Timer that runs after the last send has ended, until its outcome is shown. */
   #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(node: Node) {

@@ -10,7 +10,8 @@ export type SendOutputs = [first: SmsMessage | null, second: SmsMessage[], ...re
 export type SentEvent = OutcomeEvent & { outcome: Sent };
 
 /**
- * Number of copies that are created at a time, because each copy can contain a list of all 5,000 recipients.
+ * Number of copies that are created at a time. Creating all at once would take too much memory, because each copy can
+ * contain a list of all 5,000 recipients.
  */
 const sliceSize = 100;
 
@@ -75,7 +76,7 @@ function prepareFailures(
   });
 }
 
-/** Translates the reasons of the account's rules into the language of the server. */
+/** Translates the reasons why rules of the account refused recipients into the language of the server. */
 function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.withheld?.length) return sent;
   const messageByMsisdn = new Map(

@@ -51,9 +51,9 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 }
 
 /**
- * Reads text of a node's configuration or credentials. Blank: `undefined`. Numbers and flags are accepted, because a
- * variable of a flow can be one. If a variable is not set, Node-RED leaves `${NAME}`. Refuses `${NAME}`, because it
- * would be a secret that anyone can guess.
+ * Reads text of a node's configuration or credentials. Blank: `undefined`. Accepts numbers and flags, because the value
+ * of a variable can be a number or a flag. Refuses `${NAME}`, which Node-RED leaves if the variable is not set, because
+ * anyone could guess such a secret.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */

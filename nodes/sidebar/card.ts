@@ -278,7 +278,7 @@ export class Card {
       setText(label, say(`shelf.${name}`));
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
-      // An open list stays visible and shows that it is empty.
+      // An open list stays visible even if it is empty, and says so.
       show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && usesOptOut));
       const oldestAt = oldestTimes.get(name);
       if (name === 'optOuts' && !usesOptOut) setText(age, say('optOuts.off'));

@@ -7,7 +7,7 @@ import { SearchField } from './search-field';
 import { changeOptOuts, explainRefusal, readOptOuts, readOptOutsAsCsv } from './server';
 import { formatMoment, formatNumber, say } from './wording';
 
-/** Maximum of numbers in one request. */
+/** Maximum number of phone numbers in one request. */
 const maxNumbers = 10_000;
 
 const maxSkipped = 5;

@@ -201,7 +201,6 @@ function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): S
 
 let tab: Tab | undefined;
 
-/** Adds the tab to the sidebar. */
 export function addTab(): void {
   if (tab) return;
   tab = new Tab();
@@ -220,7 +219,6 @@ export function addTab(): void {
   tab.start();
 }
 
-/** Removes the tab. */
 export function removeTab(): void {
   if (!tab) return;
   tab.stop();
