@@ -181,7 +181,7 @@ export class Account {
     else this.#outcomes.set(msisdn, statusCode);
   }
 
-  /** The outcome that is set for the next message. Stays set after it is read. */
+  /** The outcome that is set for the next message. Reading this property does not clear the outcome. */
   get nextOutcome(): string | undefined {
     return this.#nextOutcome;
   }

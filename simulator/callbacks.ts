@@ -45,7 +45,7 @@ interface PendingCallback extends CallbackPayload {
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];
   readonly mailbox: Mail[] = [];
-  /** Callbacks that failed until the end of the retry window. They are only viewable online (§6.1). */
+  /** Callbacks that failed until the end of the retry window. The service then shows them only online (§6.1). */
   readonly undelivered: UndeliveredCallback[] = [];
   readonly #surroundings: CallbackSurroundings;
   readonly #retries: CallbackRetries;

@@ -2,7 +2,7 @@ import { isMsisdn } from './account';
 import { countBefore, keyOf } from './keys';
 import type { IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 
-/** Share of the maximum number of messages that one clean-up removes, so that clean-ups are rare. */
+/** Share of the maximum number of messages that one clean-up removes. Removing many at a time keeps clean-ups rare. */
 const forgottenShare = 0.01;
 
 type Message = OutboundMessage | IncomingMessage;
@@ -13,8 +13,8 @@ export function isOutbound(message: Message): message is OutboundMessage {
 }
 
 /**
- * The messages in both directions, by time and by handset. The number is limited, and the oldest are removed first. A
- * message counts once for each handset that it was sent to. Adding a message takes constant time.
+ * The messages in both directions, by time and by handset. The number of messages is limited, and the oldest are
+ * removed first. A message counts once for each handset that it was sent to. Adding a message takes constant time.
  */
 export class History {
   readonly messages: OutboundMessage[] = [];

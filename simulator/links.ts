@@ -15,7 +15,7 @@ export function linkCall(message: Message, call: Call): void {
   messages.set(call, message);
 }
 
-/** Returns the request or callback of a message, or undefined if it belonged to a previous process. */
+/** Returns the request or callback of a message, or undefined if a previous process handled the message. */
 export function callOf(message: Message): Call | undefined {
   return calls.get(message);
 }

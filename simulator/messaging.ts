@@ -168,7 +168,7 @@ export class Messaging {
     return this.#accept(message, undefined, { to: message.to, receivedOn: message.to });
   }
 
-  /** Changes a status (§2.5). An unknown messageId counts as a message of another program. */
+  /** Changes a status (§2.5). If the messageId is unknown, the status is for a message of another program. */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
     const { account, statuses, callbacks, changes, history } = this.#surroundings;
     const message = history.find(change.messageId);

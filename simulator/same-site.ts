@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Addresses that mean every network interface. With them, the simulator does not know its host names. */
+/**
+ * Addresses that mean every network interface. If the simulator listens on one of them, any host name can be its own.
+ */
 const unspecified = ['0.0.0.0', '[::]'];
 
 /**

@@ -15,9 +15,9 @@ export interface UnreadOptions<T> {
 }
 
 /**
- * The unread records (§3), in order: no poll has returned them yet. Pollers wait in the order in which they arrived,
- * and each record goes to one of them. A disconnected poller gets no record, so the record is not marked as read.
- * Adding or returning a record takes constant time. Records stay until they are read.
+ * The unread records (§3), oldest first. They stay until a poll returns them. Pollers wait in the order in which they
+ * arrived, and each record goes to one poller. A disconnected poller gets no record, because the record would be marked
+ * as read without being received. Adding or returning a record takes constant time.
  */
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];

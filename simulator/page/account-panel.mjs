@@ -42,8 +42,8 @@ export class AccountPanel {
     const balance = this.#balance.value === '' ? Number.NaN : Number(this.#balance.value);
     if (!(balance >= 0)) throw new Error('Enter the balance as a number of 0 or more.');
     const dailyLimit = this.#limit.value === '' ? null : Number(this.#limit.value);
-    // Treats the new values as those of the simulator already. Otherwise, a message could change the balance before the
-    // simulator confirms it, and the field would keep the old balance because it counts as edited.
+    // Stops treating the fields as edited before the simulator confirms their values. Otherwise, if a message changes
+    // the balance in the meantime, the field would not show the new balance.
     this.#balance.defaultValue = this.#balance.value;
     this.#limit.defaultValue = this.#limit.value;
     await control('balance', { balance });

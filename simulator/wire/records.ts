@@ -16,8 +16,8 @@ export function formatIncoming(message: IncomingMessage): string {
 }
 
 /**
- * Formats status updates (§2.5). For several updates, each name is repeated, also `error`, so that the n-th values of
- * all names belong to the n-th update.
+ * Formats status updates (§2.5). Each update repeats every name. Among several updates, even an empty `error` is
+ * present, so that the n-th value of each name belongs to the n-th update.
  */
 export function formatStatuses(updates: readonly StatusUpdate[]): string {
   const several = updates.length > 1;
@@ -86,7 +86,7 @@ export function summariseStatus({ recipients }: OutboundMessage): string {
   return documented(recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV');
 }
 
-/** Replaces PND, which means that a recipient has no status yet, by SNT, the first status of the service. */
+/** Replaces PND (no status yet), which only the simulator uses, by SNT, the first status of the service. */
 function documented(statusCode: string): string {
   return statusCode === 'PND' ? 'SNT' : statusCode;
 }

@@ -16,7 +16,7 @@ export function escapeText(text: string): string {
   return text.replace(notInXml, '\ufffd').replace(/[&<>\r]/g, (character) => entities[character] ?? character);
 }
 
-/** Escapes a double-quoted attribute. Line breaks and tabs survive the normalisation of the XML parser. */
+/** Escapes a double-quoted attribute, including line breaks and tabs, which an XML parser would convert to spaces. */
 function escapeAttribute(text: string): string {
   return text.replace(notInXml, '\ufffd').replace(/[&<>"\t\n\r]/g, (character) => entities[character] ?? character);
 }
