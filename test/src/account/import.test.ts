@@ -5,11 +5,11 @@ import type { AccountSettings, StoreChoice } from '../../../src/account/settings
 import { systemClock } from '../../../src/clock';
 import { parseConsentWords } from '../../../src/consent/words';
 import type { SmsError } from '../../../src/errors';
-import { createChanges, keepItem, type Remembered, type Store } from '../../../src/store/store';
+import type { Remembered, Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { forever, sendText } from '../sending/sending-side';
-import { createItem, events } from '../store/driver-suite';
+import { createItem, events, keepItems } from '../store/driver-suite';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 import { attachSender, Listener, onDisk, useJoining } from './joining';
 
@@ -21,8 +21,7 @@ function remembered(value: string, at = 1): Remembered {
 
 async function fill(store: Store, ids: readonly string[], values: Record<string, Remembered>): Promise<void> {
   await store.open(events);
-  const changes = createChanges();
-  for (const id of ids) keepItem(changes, createItem(id));
+  const changes = keepItems(...ids.map((id) => createItem(id)));
   for (const [key, value] of Object.entries(values)) changes.remember.set(key, value);
   await store.commit(changes, new Map());
   await store.close();

@@ -3,7 +3,7 @@ import { createAccounts } from '../../../src/account/accounts';
 import type { JoinedMembership, Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountState } from '../../../src/account/stats';
 import { until } from '../../until';
-import { forever, sendText } from '../sending/sending-side';
+import { forever, type SendTextOptions, sendText } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 import { attachSender, Listener, useJoining } from './joining';
 
@@ -176,7 +176,7 @@ describe('the state of an account', () => {
     const sender = attachSender(membership);
     closing.add(sender.node, (it) => it.close());
     /** Sends a message, and waits for its outcome. */
-    const send = async (to: string[], options: Parameters<typeof sendText>[2] = {}): Promise<void> => {
+    const send = async (to: string[], options: SendTextOptions = {}): Promise<void> => {
       const ended = sender.ends.length + 1;
       sendText(sender, 'hello', { to, ...options });
       await until(() => sender.ends.length === ended);

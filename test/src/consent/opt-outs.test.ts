@@ -114,7 +114,7 @@ describe('the list of opted-out numbers', () => {
     for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
 
-  it('stores whole ms, and removes a number that was stored with fractions of a ms', () => {
+  it('stores whole ms, and removes a number stored with fractions of a ms', () => {
     const [value] = valuesAfter([{ msisdns: ['6421000'], change: 'out', at: 1_764_410_000_000.25 }]);
     assert.equal(value?.value, '001764410000001-6421000-message');
     const stored = { at: 1, forMs: 1, value: '1764410000000.1234-6421000-message' };

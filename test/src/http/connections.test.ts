@@ -7,7 +7,6 @@ import type { ConnectionsOptions, TlsOptions } from '../../../src/http/connectio
 import type { Call } from '../../../src/http/exchange';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { useClosing } from '../closing';
 import {
   createSelfSigned,
   findClosedPort,
@@ -20,9 +19,8 @@ import { Caller, failure } from './exchange-caller';
 type Way = Omit<ConnectionsOptions, 'proxyRules'>;
 
 describe('connections', () => {
-  const closing = useClosing();
-
-  const caller = new Caller(closing);
+  const caller = new Caller();
+  const { closing } = caller;
 
   /** Opens connections as an account does. */
   function open({ baseUrl, ...options }: Way) {

@@ -6,7 +6,7 @@ import { type ConnectionsOptions, createConnections, type TlsOptions } from '../
 import { type Answer, type Call, createExchange, type Target } from '../../../src/http/exchange';
 import type { ProxyOptions } from '../../../src/http/proxy';
 import type { Authentication } from '../../../src/login';
-import type { Closing } from '../closing';
+import { useClosing } from '../closing';
 import { type createSelfSigned, type RawService, startRawService } from '../raw-service';
 
 export const bearer: Authentication = { type: 'bearer', apiKey: 'key-3141592653' };
@@ -38,16 +38,12 @@ export function createTimeouts(): { clock: Clock; expire: () => void } {
   return { clock: { ...systemClock, after }, expire: () => expire() };
 }
 
-/** Makes requests over connections that `closing` closes. */
+/** Makes requests over connections that close after each test. */
 export class Caller {
-  readonly #closing: Closing;
-
-  constructor(closing: Closing) {
-    this.#closing = closing;
-  }
+  readonly closing = useClosing();
 
   open(baseUrl: string, options: Omit<ConnectionsOptions, 'baseUrl'> = {}) {
-    return this.#closing.add(createConnections({ baseUrl, ...options }), (it) => void it.close().catch(() => {}));
+    return this.closing.add(createConnections({ baseUrl, ...options }), (it) => void it.close().catch(() => {}));
   }
 
   readonly call = (baseUrl: string, options: Options = {}): Promise<Answer> => {
@@ -72,7 +68,7 @@ export class Caller {
   /** Starts a service that answers each request with the method, URL, body and headers of the request. */
   readonly startEcho = (tls?: ReturnType<typeof createSelfSigned>): Promise<RawService> =>
     startRawService(
-      this.#closing,
+      this.closing,
       async (incoming, outgoing) => {
         let body = '';
         for await (const chunk of incoming) body += chunk;

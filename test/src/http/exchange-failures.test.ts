@@ -4,14 +4,12 @@ import type { RequestListener } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { SmsError } from '../../../src/errors';
 import { until } from '../../until';
-import { useClosing } from '../closing';
 import { createSelfSigned, findClosedPort, startRawService, startSocketService } from '../raw-service';
 import { Caller, createTimeouts, failure } from './exchange-caller';
 
 describe('a request that fails or is stopped', () => {
-  const closing = useClosing();
-  const caller = new Caller(closing);
-  const { call, failsOnBoth, startEcho } = caller;
+  const caller = new Caller();
+  const { closing, call, failsOnBoth, startEcho } = caller;
 
   describe('a request without a connection', () => {
     it('fails with SMS_UNREACHABLE if the host is unknown', () =>

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { useClosing } from '../closing';
 import { startRawService, startSocketService } from '../raw-service';
 import { basic, Caller, failure, readEcho } from './exchange-caller';
 
 describe('createExchange', () => {
-  const closing = useClosing();
-  const caller = new Caller(closing);
-  const { call, failsOnBoth, startEcho } = caller;
+  const caller = new Caller();
+  const { closing, call, failsOnBoth, startEcho } = caller;
 
   it('sends Basic credentials in UTF-8, and not in the query of a GET', async () => {
     const { baseUrl } = await startEcho();

@@ -8,7 +8,6 @@ import { findProxy, type ProxyRules } from '../../../src/http/proxy';
 import { createTunnel } from '../../../src/http/tunnel';
 import fc from '../../fast-check';
 import { until } from '../../until';
-import { useClosing } from '../closing';
 import {
   createSelfSigned,
   findClosedPort,
@@ -23,9 +22,8 @@ const { getProxyForUrl } = require('@node-red/nodes/core/network/lib/proxyHelper
 };
 
 describe('a proxy', () => {
-  const closing = useClosing();
-  const caller = new Caller(closing);
-  const { call, failsOnBoth, startEcho } = caller;
+  const caller = new Caller();
+  const { closing, call, failsOnBoth, startEcho } = caller;
   const pair = createSelfSigned();
   const tls = { ca: pair.cert };
   const login = { username: 'pat', password: 'proxy-secret' };

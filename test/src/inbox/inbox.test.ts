@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { Channel } from '../../../src/inbox/entries';
 import { type Arrival, maxWaitingForCallback } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
@@ -52,19 +51,6 @@ describe('Inbox', () => {
       assert.equal((await storedParts()).length, 1);
       b.acknowledge();
       assert.equal((await storedParts()).length, 0);
-    });
-
-    it('does not deliver a status to nodes for messages', async () => {
-      const channels: Channel[] = ['incoming', 'status'];
-      const nodes = channels.map((channel) => subscribe('same', { channel }));
-      await pass();
-      await receive('1');
-      const status = { messageId: '2', from: '6421555001', statusCode: 'RCV', via: 'poll' } as const;
-      await bench.inbox.accept({ kind: 'status', via: 'poll', records: [status] });
-      assert.deepEqual(
-        nodes.map(({ received }) => received.map(({ entry }) => entry.kind)),
-        [['incoming'], ['status']],
-      );
     });
 
     it('stores the first attempt before it delivers to a node added later', async () => {

@@ -10,6 +10,7 @@ import {
   forever,
   SendingSide,
   type SendingSideOptions,
+  type SendTextOptions,
   sendText,
 } from '../sending/sending-side';
 import { createError } from '../some-error';
@@ -34,7 +35,7 @@ describe('the search for evidence of an unknown outcome', () => {
       .effect();
   }
 
-  function begin(options: Parameters<typeof sendText>[2] = {}) {
+  function begin(options: SendTextOptions = {}) {
     const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { resolveMs: 60_000, messageId, ...options });

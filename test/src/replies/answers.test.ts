@@ -3,7 +3,14 @@ import { isSmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
 import type { SendOptions } from '../../../src/outbox/message-item';
 import { findAnswer, parseAnswers } from '../../../src/replies/answers';
-import { beginReceiving, type FakeNode, forever, type SendingSide, type sendText } from '../sending/sending-side';
+import {
+  beginAsking,
+  beginReceiving,
+  type FakeNode,
+  forever,
+  type SendingSide,
+  type SendTextOptions,
+} from '../sending/sending-side';
 import { createError } from '../some-error';
 
 const handset = '6421555123';
@@ -78,11 +85,7 @@ describe('findAnswer', () => {
 });
 
 describe('a reply request with answers', () => {
-  async function ask(options: Parameters<typeof sendText>[2] = {}) {
-    const asking = beginReceiving();
-    await asking.side.send(asking.node, 'Come?', { messageId: 'q1', waitMs: hour, answers, ...options });
-    return asking;
-  }
+  const ask = (options: SendTextOptions = {}) => beginAsking({ answers, ...options });
   const resultsOf = (node: FakeNode) =>
     node.answers.map(({ result }) =>
       'reason' in result ? result : { answer: result.answer, body: result.reply.body },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
-import { answersOf, beginReceiving, forever, SendingSide, type sendText } from '../sending/sending-side';
+import { answersOf, beginAsking, forever, SendingSide, type SendTextOptions } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FakeDisk } from '../store/failing-store';
 
@@ -10,10 +10,9 @@ const handset = '6421555123';
 const collectMs = 500;
 
 describe('a reply that another instance reads', () => {
-  async function ask(options: Parameters<typeof sendText>[2] = {}) {
-    const asking = beginReceiving(new FailingServer());
-    const { side, node, store } = asking;
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_100, keep: forever, ...options });
+  async function ask(options: SendTextOptions = {}) {
+    const asking = await beginAsking({ waitMs: 60_100, keep: forever, ...options }, new FailingServer());
+    const { side, store } = asking;
     /** Lets another instance read a reply. Returns whether a reply request was open for it. */
     const replyElsewhere = async (body: string): Promise<boolean | undefined> => {
       const disk = new FakeDisk();

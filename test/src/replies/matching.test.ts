@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord, SentMessage } from '../../../src/model';
-import { answersOf, beginReceiving, type SendingSide, type sendText } from '../sending/sending-side';
+import { answersOf, beginReceiving, type SendingSide, type SendTextOptions } from '../sending/sending-side';
 import { createError } from '../some-error';
 
 const hour = 3_600_000;
 const handset = '6421555123';
 
 /** Sends a message with a value to remember. */
-async function remember(value: unknown = 1, options: Parameters<typeof sendText>[2] = { messageId: 'q1' }) {
+async function remember(value: unknown = 1, options: SendTextOptions = { messageId: 'q1' }) {
   const receiving = beginReceiving();
   await receiving.side.send(receiving.node, 'Hi', { remember: { value }, ...options });
   return receiving;

@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import { unsweptPrefix } from '../../../src/store/store';
-import { answersOf, beginReceiving, forever, SendingSide, sendText } from '../sending/sending-side';
+import { answersOf, beginAsking, beginReceiving, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
-
-/** Sends a message that waits for a reply. */
-async function ask(options: Parameters<typeof sendText>[2] = {}) {
-  const asking = beginReceiving();
-  await asking.side.send(asking.node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
-  return asking;
-}
 
 const bodiesOf = (side: SendingSide) => side.received.map(({ body }: Partial<IncomingRecord>) => body);
 
@@ -57,7 +50,7 @@ describe('reply requests', () => {
   });
 
   it('end with the first reply of each recipient, or when the time is up', async () => {
-    const { side, node } = await ask({ to: ['6421555123', '6421555124'] });
+    const { side, node } = await beginAsking({ to: ['6421555123', '6421555124'] });
     assert.deepEqual([node.state?.awaitingReply, side.needsReplyPoll], [2, true]);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     await side.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
@@ -99,7 +92,7 @@ describe('reply requests', () => {
   });
 
   it('end if the first final status of the handset is not RCV', async () => {
-    const { side, node } = await ask();
+    const { side, node } = await beginAsking();
     await side.status('6421555123', 'SNT', 'q1');
     await side.status('6421555123', 'XYZ', 'q1');
     assert.deepEqual(answersOf(node), []);
@@ -108,7 +101,7 @@ describe('reply requests', () => {
   });
 
   it('do not end by a later status after RCV, also across a restart', async () => {
-    const { side, node } = await ask();
+    const { side, node } = await beginAsking();
     await side.status('6421555123', 'RCV', 'q1');
     await side.status('6421555123', 'NRCV', 'q1');
     const { next, back: nextNode } = side.crash();

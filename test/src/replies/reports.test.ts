@@ -5,7 +5,7 @@ import {
   beginSending,
   type FakeNode,
   forever,
-  type sendText,
+  type SendTextOptions,
 } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
@@ -24,10 +24,7 @@ function reportsOf({ reports }: FakeNode): string[] {
 describe('a report', () => {
   const [first, second] = ['6421555001', '6421555002'] as const;
 
-  async function begin({
-    store = new FailingStore(),
-    ...options
-  }: Parameters<typeof sendText>[2] & { store?: FailingStore } = {}) {
+  async function begin({ store = new FailingStore(), ...options }: SendTextOptions & { store?: FailingStore } = {}) {
     const receiving = beginReceiving(store);
     await receiving.side.send(receiving.node, 'hello', {
       messageId: 'm1',

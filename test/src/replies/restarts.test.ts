@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict';
 import { unsweptPrefix } from '../../../src/store/store';
-import { answersOf, beginReceiving, copyDisk, forever, type sendText } from '../sending/sending-side';
+import { answersOf, beginAsking, beginReceiving, copyDisk, forever } from '../sending/sending-side';
 import type { FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
-
-/** Sends a message that waits for a reply. */
-async function ask(options: Parameters<typeof sendText>[2] = {}) {
-  const asking = beginReceiving();
-  await asking.side.send(asking.node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
-  return asking;
-}
 
 describe('reply requests over restarts, redeploys and changes of the clock', () => {
   it('repeat the outcome, then the reply after a crash, marked as redelivered', async () => {
@@ -30,7 +23,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
   });
 
   it('drop a result 7 days after its time if its node is missing', async () => {
-    const { side, node, store } = await ask();
+    const { side, node, store } = await beginAsking();
     await Promise.all([node.node.close(), side.pass(0)]);
     side.attach('other');
     await side.pass(2 * hour);
@@ -53,7 +46,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
     it(`time out, with a report, after 400 days down: ${kind}`, async () => {
-      const { side } = await ask({ reportMs: hour, ...more });
+      const { side } = await beginAsking({ reportMs: hour, ...more });
       const { next, back } = await side.crashFor(400 * 24 * hour);
       await next.pass(61_000);
       assert.deepEqual(answersOf(back), ['6421555123: timeout']);
@@ -70,7 +63,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
   }
 
   it('repeat a result after a crash, marked as redelivered', async () => {
-    const { side, node } = await ask();
+    const { side, node } = await beginAsking();
     node.isFlowing = false;
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     const { next, back } = side.crash();
@@ -79,7 +72,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
   });
 
   it('end after a restart only when the waiting replies have been read', async () => {
-    const { side } = await ask({ to: ['6421555123', '6421555124'] });
+    const { side } = await beginAsking({ to: ['6421555123', '6421555124'] });
     const { next, back } = await side.crashFor(2 * hour);
     next.receive();
     await next.pass(10_000);

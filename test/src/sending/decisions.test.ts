@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { isFlushed } from '../../../src/store/store';
 import { createError } from '../some-error';
-import { beginOutage, beginSending, forever, type SendingSide, sendText } from './sending-side';
+import { beginOutage, beginSending, forever, type SendingSide, type SendTextOptions, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 const keep = forever;
 
 /** Sends a message whose outcome is unknown. */
-async function beginUncertain(options: Parameters<typeof sendText>[2] = { keep }) {
+async function beginUncertain(options: SendTextOptions = { keep }) {
   const sending = beginSending();
   sending.side.service.script.push({ takes: true, error: createError('uncertain') });
   await sending.side.send(sending.node, 'hello', options);
@@ -15,7 +15,7 @@ async function beginUncertain(options: Parameters<typeof sendText>[2] = { keep }
 }
 
 /** Sends messages that wait, because the service is unreachable. */
-async function beginWaiting(bodies: readonly string[], options: Parameters<typeof sendText>[2] = { keep }) {
+async function beginWaiting(bodies: readonly string[], options: SendTextOptions = { keep }) {
   const sending = beginOutage();
   for (const body of bodies) sendText(sending.node, body, options);
   await sending.side.pass(100);

@@ -400,7 +400,11 @@ export const forever: NonNullable<SendOptions['keep']> = { expireMs: undefined }
 
 export type AttachedNode = FakeNode & { node: SendingNode };
 type ActResult = Awaited<ReturnType<Outbox['admin']['act']>>;
-type SendTextOptions = Partial<SendOptions> & { to?: string[]; messageId?: string | undefined; flowMessage?: string };
+export type SendTextOptions = Partial<SendOptions> & {
+  to?: string[];
+  messageId?: string | undefined;
+  flowMessage?: string;
+};
 
 export function sendText(
   { node }: { node: SendingNode },
@@ -444,6 +448,16 @@ export function beginReceiving<S extends FailingStore>(store = new FailingStore(
   const { side, node } = beginSending({ store });
   side.receive();
   return { side, node, store };
+}
+
+/** Sends a message that waits for a reply. */
+export async function beginAsking<S extends FailingStore>(
+  options: SendTextOptions = {},
+  store = new FailingStore() as S,
+) {
+  const asking = beginReceiving(store);
+  await asking.side.send(asking.node, 'Come?', { messageId: 'q1', waitMs: 3_600_000, ...options });
+  return asking;
 }
 
 /** Recipient and result of each reply request: the reply, or the reason for its absence. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
-import { beginOutage, beginSending, copyDisk, forever, sendText } from './sending-side';
+import { beginOutage, beginSending, copyDisk, forever, type SendTextOptions, sendText } from './sending-side';
 
 describe('stored messages', () => {
   const keep = forever;
 
   /** Leaves a stored message that waits because the service is unreachable. */
-  async function strand(options: Parameters<typeof sendText>[2] = { keep }, passMs = 1_000) {
+  async function strand(options: SendTextOptions = { keep }, passMs = 1_000) {
     const sending = beginOutage();
     await sending.side.send(sending.node, 'hello', options, passMs);
     return sending;

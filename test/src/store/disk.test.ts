@@ -9,8 +9,6 @@ import {
   createChanges,
   type Database,
   type Engine,
-  type Item,
-  keepItem,
   type Operation,
   type RecoveredState,
   type Remembered,
@@ -18,14 +16,7 @@ import {
 } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { useClosing } from '../closing';
-import { createItem, events, testDriver } from './driver-suite';
-
-/** Creates the changes of a step that stores items. */
-function keep(...items: Item[]) {
-  const changes = createChanges();
-  for (const item of items) keepItem(changes, item);
-  return changes;
-}
+import { createItem, events, keepItems, testDriver } from './driver-suite';
 
 const createValue = (at: number): Remembered => ({ at, forMs: 1_000, value: 'value' });
 const textsOf = ({ pendingWrites }: RecoveredState) => pendingWrites.map(({ text }) => text);
@@ -157,7 +148,7 @@ function testDiskStore(engine: Engine): void {
   it('quarantines an unreadable item, and reports it without its content', async () => {
     const items = ['1', '2', '3', '4'].map((id) => createItem(id));
     const { store } = await open();
-    await store.commit(keep(...items));
+    await store.commit(keepItems(...items));
     await store.close();
     const unreadableItems: Operation[] = [
       ['!items!2', '{"secret'],
@@ -205,10 +196,10 @@ function testDiskStore(engine: Engine): void {
 
     it('leaves nothing behind in the next process', async () => {
       const { store: before } = await open();
-      await before.commit(keep(createItem('1')));
+      await before.commit(keepItems(createItem('1')));
       await before.close();
       const failing = await openFailing();
-      const changes = keep(createItem('2'), createItem('1', { attempts: 7 }));
+      const changes = keepItems(createItem('2'), createItem('1', { attempts: 7 }));
       changes.remember.set('once:a', createValue(5));
       await assert.rejects(failing.commit(changes), { code: 'EIO' });
       await failing.close();
@@ -218,17 +209,17 @@ function testDiskStore(engine: Engine): void {
 
     it('is written when the store recovers', async () => {
       const failing = await openFailing();
-      await assert.rejects(failing.commit(keep(createItem('1'))), { code: 'EIO' });
+      await assert.rejects(failing.commit(keepItems(createItem('1'))), { code: 'EIO' });
       await failing.close();
       const { store } = await open();
-      await store.commit(keep(createItem('1')));
+      await store.commit(keepItems(createItem('1')));
       assert.deepEqual((await store.open(events)).items, [createItem('1')]);
     });
   });
 
   it('clears the remaining data if a kill interrupted the clearing', async () => {
     const { store } = await open();
-    const changes = keep(createItem('1'));
+    const changes = keepItems(createItem('1'));
     changes.remember.set('a', createValue(1));
     await store.commit(changes);
     await store.clear('imported:x', createValue(2));
@@ -241,13 +232,13 @@ function testDiskStore(engine: Engine): void {
     await edit((database) => database.write(remaining, { isFlushed: true }));
     const { store: next, state } = await open();
     assert.deepEqual([state.items, await next.recall(['a', 'imported:x'])], [[], [undefined, createValue(2)]]);
-    await next.commit(keep(createItem('2')));
+    await next.commit(keepItems(createItem('2')));
     assert.deepEqual((await next.open(events)).items, [createItem('2')]);
   });
 
   it('reports how many bytes of a damaged log it has dropped', async () => {
     const { store } = await open();
-    for (let n = 10; n < 90; n++) await store.commit(keep(createItem(String(n), { body: 'x'.repeat(100) })));
+    for (let n = 10; n < 90; n++) await store.commit(keepItems(createItem(String(n), { body: 'x'.repeat(100) })));
     // Copies the files as a killed process leaves them.
     for (const name of ['intact', 'damaged']) await cp(location, join(folder, name), { recursive: true });
     const files = await readdir(join(folder, 'damaged'));
@@ -283,23 +274,23 @@ function testDiskStore(engine: Engine): void {
     it('refuses writes, and starts with an empty store', async () => {
       const { store, state } = await open();
       assert.equal(state.isReset, false);
-      await store.commit(keep(createItem('1')));
+      await store.commit(keepItems(createItem('1')));
       await rm(location, { recursive: true });
-      await assert.rejects(store.commit(keep(createItem('2'))), isGone);
+      await assert.rejects(store.commit(keepItems(createItem('2'))), isGone);
       await writeFile(location, 'in its place');
       await assert.rejects(store.open(events));
       await rm(location);
       assert.deepEqual(await store.open(events), { items: [], pendingWrites: [], isReset: true });
-      await store.commit(keep(createItem('3')));
+      await store.commit(keepItems(createItem('3')));
       assert.deepEqual(await store.open(events), { items: [createItem('3')], pendingWrites: [], isReset: false });
     });
 
     it('refuses writes if other files take their place', async () => {
       const { store } = await open();
-      await store.commit(keep(createItem('1')));
+      await store.commit(keepItems(createItem('1')));
       await rename(location, `${location}-moved`);
       await cp(`${location}-moved`, location, { recursive: true });
-      await assert.rejects(store.commit(keep(createItem('2'))), isGone);
+      await assert.rejects(store.commit(keepItems(createItem('2'))), isGone);
       assert.equal((await store.open(events)).isReset, true);
     });
   });

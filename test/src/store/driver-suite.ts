@@ -30,6 +30,13 @@ export function createItem(id: string, more: object = {}): Item {
   return { id, part: 'inbox', subscribers: ['incoming'], attempts: 0, ...more };
 }
 
+/** Creates the changes of a step that stores items. */
+export function keepItems(...items: readonly Item[]): Changes {
+  const changes = createChanges();
+  for (const item of items) keepItem(changes, item);
+  return changes;
+}
+
 /** Creates the count of some messages that are sent at a given time, within a window of an hour. */
 function createCount(at: number, number: number, limits: Count['limits'] = []): Count {
   return { now: Math.max(at, startMs), windowMs: hourMs, clock: 'server', changes: [[at, number]], limits };
@@ -63,10 +70,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     await store.commit(changes, recalled);
   }
 
-  const keep = (...items: Item[]) =>
-    commit((changes) => {
-      for (const item of items) keepItem(changes, item);
-    });
+  const keep = (...items: Item[]) => store.commit(keepItems(...items), new Map());
   const remember = (key: string, value: Remembered | undefined, formerValue?: Remembered) =>
     commit(({ remember }) => remember.set(key, value), new Map([[key, formerValue]]));
   const count = (key: string, ...counts: Count[]) =>

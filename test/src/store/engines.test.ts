@@ -7,10 +7,9 @@ import { DiskStore, openDatabase } from '../../../src/store/disk';
 import { levelDb } from '../../../src/store/leveldb';
 import { sqlite } from '../../../src/store/sqlite';
 import type { Database, Engine } from '../../../src/store/store';
-import { createChanges } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { useClosing } from '../closing';
-import { events } from './driver-suite';
+import { createItem, events, keepItems } from './driver-suite';
 import { requireFrom, runScript } from './run-script';
 
 /** Creates an engine that records its opened databases. */
@@ -44,9 +43,7 @@ describe('the database of a folder', () => {
   async function fillBy(engine: Engine): Promise<void> {
     const store = new DiskStore(folder, [engine]);
     await store.open(events);
-    const changes = createChanges();
-    changes.keep.set('1', { id: '1', part: 'inbox', subscribers: ['incoming'], attempts: 1 });
-    await store.commit(changes);
+    await store.commit(keepItems(createItem('1')));
     await store.close();
   }
 
