@@ -2,23 +2,13 @@ import assert from 'node:assert/strict';
 import type { Channel } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
-import { RedisStore, type RedisTiming } from '../../../src/store/redis';
-import { RedisServer } from '../../redis-server';
-import { TcpProxy } from '../../tcp-proxy';
+import { RedisStore } from '../../../src/store/redis';
+import type { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
-import { useClosing } from '../closing';
 import { RecordingSubscriber } from '../delivery/recording-subscriber';
+import { key, RedisBench, timing } from '../store/redis-bench';
 import { calledBack, incoming, polled } from './arrivals';
 import { createInboxOn } from './inbox-on';
-
-const key = '0123456789abcdef';
-const timing: RedisTiming = {
-  aliveMs: 30_000,
-  heartbeatMs: 100,
-  graceMs: 300,
-  reservedMs: 1e9,
-  commandTimeoutMs: 15_000,
-};
 
 interface InstanceOptions {
   /** Whether each node acknowledges an entry immediately. */
@@ -76,16 +66,10 @@ class Instance {
 }
 
 describe('Inboxes of several processes on one Redis', () => {
-  const closing = useClosing();
-  let redis: RedisServer;
+  const bench = new RedisBench();
+  const { closing, inboxes, countItems } = bench;
 
-  before(async () => {
-    redis = await RedisServer.start();
-  });
-  after(() => redis?.stop());
-  beforeEach(() => redis.client.flushall());
-
-  async function create(options: InstanceOptions = {}, url = redis.url): Promise<Instance> {
+  async function create(options: InstanceOptions = {}, url = bench.server.url): Promise<Instance> {
     const instance = closing.add(new Instance(url, options), ({ inbox }) => inbox.journal.close());
     await instance.inbox.journal.ready();
     return instance;
@@ -93,24 +77,14 @@ describe('Inboxes of several processes on one Redis', () => {
 
   /** Creates an instance whose flow does not acknowledge. The proxy can cut its connection. */
   async function createHolder(): Promise<{ holder: Instance; proxy: TcpProxy }> {
-    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
-    return { holder: await create({ acknowledges: false }, `redis://127.0.0.1:${proxy.port}`), proxy };
+    const { proxy, url } = await bench.startProxy();
+    return { holder: await create({ acknowledges: false }, url), proxy };
   }
 
   /** Cuts the connection of a process, and makes the process look dead. */
   async function die(proxy: TcpProxy): Promise<void> {
     proxy.cut();
-    for (const name of await redis.client.keys('sms:*:alive:*')) {
-      if ((await redis.client.get(name)) !== 'left') await redis.client.del(name);
-    }
-  }
-
-  const inboxKeys = () => redis.client.keys(`sms:{${key}}:inbox:*`);
-
-  /** Returns the number of entries of all processes. */
-  async function countEntries(): Promise<number> {
-    const ids = await Promise.all((await inboxKeys()).map((name) => redis.client.hkeys(name)));
-    return ids.flat().filter((id) => id !== '-').length;
+    await bench.forgetSigns();
   }
 
   it('deliver a record once if several processes receive it simultaneously', async () => {
@@ -138,7 +112,7 @@ describe('Inboxes of several processes on one Redis', () => {
     );
     await heir.inbox.journal.flush();
     assert.deepEqual(await heir.callBack(incoming('m')), ['duplicate']);
-    assert.deepEqual([heir.received.length, await countEntries()], [1, 0]);
+    assert.deepEqual([heir.received.length, await countItems()], [1, 0]);
   });
 
   describe('an Inbox whose connection to Redis is cut', () => {
@@ -146,13 +120,13 @@ describe('Inboxes of several processes on one Redis', () => {
       const { holder, proxy } = await createHolder();
       proxy.mute('HSET');
       const accepted = holder.poll(incoming('m'));
-      await until(async () => (await countEntries()) > 0);
+      await until(async () => (await countItems()) > 0);
       proxy.cut();
       await accepted;
       proxy.restore();
       await holder.untilFailing(false);
       await holder.acknowledgeAll();
-      assert.deepEqual([holder.received.length, await countEntries()], [1, 0]);
+      assert.deepEqual([holder.received.length, await countItems()], [1, 0]);
     });
 
     it('delivers polled records, and merges its memory when Redis is back', async () => {
@@ -169,7 +143,7 @@ describe('Inboxes of several processes on one Redis', () => {
       await other.acknowledgeAll();
       proxy.restore();
       await holder.untilFailing(false);
-      assert.equal(await countEntries(), 1);
+      assert.equal(await countItems(), 1);
       assert.deepEqual(await holder.poll({ ...late, messageId: 'late' }), ['duplicate']);
       assert.deepEqual(await other.poll(early), ['repeated']);
     });
@@ -181,12 +155,12 @@ describe('Inboxes of several processes on one Redis', () => {
     await holder.poll(incoming('polled'));
     await holder.callBack(incoming('called back'));
     await another.poll(incoming("another's"));
-    await redis.client.del(...(await inboxKeys()));
+    await bench.server.client.del(...(await inboxes()));
     assert.deepEqual(await holder.callBack(incoming('new')), ['new']);
-    await until(async () => (await countEntries()) === 4);
+    await until(async () => (await countItems()) === 4);
     for (const instance of [holder, another]) await instance.acknowledgeAll();
     const bodies = [holder, another].map(({ received }) => received.map(({ entry }) => entry.record.body));
     assert.deepEqual(bodies, [['polled', 'called back', 'new'], ["another's"]]);
-    await until(async () => (await countEntries()) === 0);
+    await until(async () => (await countItems()) === 0);
   });
 });

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
 import { systemClock } from '../../../src/clock';
 import { RedisStore } from '../../../src/store/redis';
-import { RedisServer } from '../../redis-server';
-import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { useClosing } from '../closing';
+import { key, RedisBench } from '../store/redis-bench';
 import { FakeService, forever, SendingSide, type SendingSideOptions, sendText } from './sending-side';
 
-const key = '0123456789abcdef0123456789abcdef';
 const timing = { aliveMs: 400, heartbeatMs: 100, graceMs: 200, commandTimeoutMs: 500 };
 
 /** The clock of the machine, for tests with a server that has its own clock. */
@@ -26,22 +23,15 @@ class RealClock extends VirtualClock {
 
 describe('sending from several processes on one Redis', () => {
   const keep = forever;
-  const closing = useClosing();
-  let redis: RedisServer;
+  const bench = new RedisBench();
+  const { closing } = bench;
   let service: FakeService;
 
-  before(async () => {
-    redis = await RedisServer.start();
-  });
-
-  after(() => redis?.stop());
-
-  beforeEach(async () => {
+  beforeEach(() => {
     service = new FakeService();
-    await redis.client.flushall();
   });
 
-  function create(options: SendingSideOptions = {}, url = redis.url): SendingSide {
+  function create(options: SendingSideOptions = {}, url = bench.server.url): SendingSide {
     const store = new RedisStore({ url, key, timing });
     const side = new SendingSide({ clock: new RealClock(), service, store, ...options });
     return closing.add(side, (it) => it.close());
@@ -49,8 +39,8 @@ describe('sending from several processes on one Redis', () => {
 
   /** Creates an instance whose connection to Redis a test can cut. */
   async function createBehindProxy(options: SendingSideOptions = {}) {
-    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
-    return { proxy, side: create(options, `redis://127.0.0.1:${proxy.port}`) };
+    const { proxy, url } = await bench.startProxy();
+    return { proxy, side: create(options, url) };
   }
 
   for (const [name, end] of [

@@ -1,28 +1,27 @@
 import assert from 'node:assert/strict';
 import type { Inbox } from '../../../src/inbox/inbox';
 import { RedisStore } from '../../../src/store/redis';
-import { RedisServer } from '../../redis-server';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { useClosing } from '../closing';
 import { RecordingSubscriber } from '../delivery/recording-subscriber';
 import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
+import { key, RedisBench } from './redis-bench';
 
 const ids = Array.from({ length: 20 }, (_, index) => `message ${index}`);
 
 /** The store waits for the answer to each command before it sends the next, so each command is a round trip. */
 describe('receiving with a Redis store', () => {
-  const closing = useClosing();
+  const bench = new RedisBench();
+  const { closing } = bench;
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
-  let server: RedisServer;
   /** Commands of clients other than the test. A script counts as one command. */
   let commands: string[];
   let inbox: Inbox;
   let node: RecordingSubscriber;
 
   beforeEach(async () => {
-    server = closing.add(await RedisServer.start(), (it) => it.stop());
-    const store = new RedisStore({ url: server.url, key: '0123456789abcdef', clock });
+    const { server } = bench;
+    const store = new RedisStore({ url: server.url, key, clock });
     inbox = closing.add(createInboxOn({ store, clock, dedupeMs: () => 60_000 }), (it) => it.journal.close());
     node = new RecordingSubscriber(inbox);
     // Acknowledges one turn after the delivery, as a node does.
@@ -47,7 +46,7 @@ describe('receiving with a Redis store', () => {
   async function takeCommands(): Promise<string[]> {
     await inbox.journal.flush();
     const mark = `mark ${Math.random()}`;
-    await server.client.echo(mark);
+    await bench.server.client.echo(mark);
     while (!commands.includes(mark)) await settle();
     return commands.splice(0).slice(0, -1);
   }

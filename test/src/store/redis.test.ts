@@ -10,23 +10,14 @@ import type { Entry } from '../../../src/inbox/entries';
 import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
 import { createChanges, type Item, type Remembered, StoreConflict, type StoreEvents } from '../../../src/store/store';
 import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
-import { TcpProxy } from '../../tcp-proxy';
+import type { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
 import { useClosing } from '../closing';
 import { testDriver } from './driver-suite';
+import { key, prefix, RedisBench, timing } from './redis-bench';
 import { requireFrom, runScript } from './run-script';
 
 const root = join(__dirname, '..', '..', '..');
-const key = '0123456789abcdef';
-const prefix = `sms:{${key}}:`;
-/** No pause on a busy machine is as long as `aliveMs`, so no heartbeat expires by accident. Tests delete heartbeats. */
-const timing: RedisTiming = {
-  aliveMs: 30_000,
-  heartbeatMs: 100,
-  graceMs: 300,
-  reservedMs: 1e9,
-  commandTimeoutMs: 15_000,
-};
 /** Times of an instance that sends one heartbeat, which does not expire. */
 const steady = { heartbeatMs: 1e9, aliveMs: 1e9 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
@@ -129,19 +120,11 @@ class Instance implements StoreEvents {
 
 for (const program of programs) {
   describe(`RedisStore on ${program}`, () => {
-    const closing = useClosing();
-    let server: RedisServer;
-
-    before(async () => {
-      server = await RedisServer.start(program);
-    });
-
-    after(() => server?.stop());
-
-    beforeEach(() => server.client.flushall());
+    const bench = new RedisBench(program);
+    const { closing, inboxes, signs, forgetSigns, countItems } = bench;
 
     function create(options: InstanceOptions = {}): Instance {
-      return closing.add(new Instance({ url: server.url, ...options }), ({ store }) => store.close());
+      return closing.add(new Instance({ url: bench.server.url, ...options }), ({ store }) => store.close());
     }
 
     async function open(options: InstanceOptions = {}): Promise<Instance> {
@@ -152,8 +135,7 @@ for (const program of programs) {
 
     /** Creates an instance whose connection a proxy can interrupt. */
     async function createBehindProxy(options: InstanceOptions = {}): Promise<{ instance: Instance; proxy: TcpProxy }> {
-      const proxy = closing.add(await TcpProxy.start(server.port), (it) => it.close());
-      const url = server.url.replace(String(server.port), String(proxy.port));
+      const { proxy, url } = await bench.startProxy();
       return { instance: create({ url, ...options }), proxy };
     }
 
@@ -171,23 +153,9 @@ for (const program of programs) {
       await forgetSigns();
     }
 
-    /** Deletes every heartbeat, as if all had expired. */
-    async function forgetSigns(): Promise<void> {
-      for (const name of await signs()) await server.client.del(name);
-    }
+    const goneMarks = () => bench.server.client.keys(`${prefix}gone:*`);
 
-    /** Names of the keys that contain items. */
-    const inboxes = () => server.client.keys(`${prefix}inbox:*`);
-    const signs = () => server.client.keys(`${prefix}alive:*`);
-    const goneMarks = () => server.client.keys(`${prefix}gone:*`);
-
-    /** Counts the items of all instances. */
-    async function countItems(): Promise<number> {
-      const ids = await Promise.all((await inboxes()).map((name) => server.client.hkeys(name)));
-      return ids.flat().filter((id) => id !== '-').length;
-    }
-
-    const loseItems = async () => void (await server.client.del(...(await inboxes())));
+    const loseItems = async () => void (await bench.server.client.del(...(await inboxes())));
 
     /** Opens a store again. Returns whether the server has lost its items. */
     const isReset = async (instance: Instance) => (await instance.store.open(instance)).isReset;
@@ -211,9 +179,9 @@ for (const program of programs) {
       const rights = documented.replace('PASSWORD', 's3cret').split(' ');
       assert.ok(lacks === '' || rights.includes(lacks), lacks);
       const grantedRights = rights.filter((right) => right !== lacks);
-      await server.client.call('ACL', ['SETUSER', name, 'reset', ...grantedRights]);
-      closing.add(name, () => server.client.call('ACL', ['DELUSER', name]));
-      return server.url.replace('redis://', `redis://${name}:s3cret@`);
+      await bench.server.client.call('ACL', ['SETUSER', name, 'reset', ...grantedRights]);
+      closing.add(name, () => bench.server.client.call('ACL', ['DELUSER', name]));
+      return bench.server.url.replace('redis://', `redis://${name}:s3cret@`);
     }
 
     testDriver(() => create().store, { isSwept: false });
@@ -251,7 +219,7 @@ for (const program of programs) {
         const deadSigns = (await signs()).filter((name) => !livingSigns.includes(name));
         await instance.open();
         assert.equal(await instance.store.awaitsClaims(), true);
-        await server.client.del(...deadSigns);
+        await bench.server.client.del(...deadSigns);
         await until(async () => !(await instance.store.awaitsClaims()));
         assert.deepEqual(await instance.open(), [entry('1')]);
       });
@@ -270,17 +238,17 @@ for (const program of programs) {
       it('lets the server expire each value in its time', async () => {
         const instance = await open();
         await instance.remember('a', 'A', undefined);
-        const leftMs = await server.client.pttl(`${prefix}seen:a`);
+        const leftMs = await bench.server.client.pttl(`${prefix}seen:a`);
         assert.ok(leftMs > 50_000 && leftMs <= 60_000, `${leftMs} ms`);
         const remember = new Map([['b', remembered('B', 20)]]);
         await instance.store.commit({ ...createChanges(), remember }, new Map());
-        await until(async () => (await server.client.exists(`${prefix}seen:b`)) === 0);
+        await until(async () => (await bench.server.client.exists(`${prefix}seen:b`)) === 0);
         assert.deepEqual(await instance.recall('a', 'b'), ['A', undefined]);
       });
 
       it('overwrites an unreadable value', async () => {
         const instance = await open();
-        await server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
+        await bench.server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
         const recalled = new Map([['id', (await instance.store.recall(['id']))[0]]]);
         assert.equal(recalled.get('id')?.forMs, 0);
         const changes = { ...createChanges(), remember: mapOf({ id: 'new' }) };
@@ -293,9 +261,9 @@ for (const program of programs) {
     describe('a commit that fails halfway', () => {
       for (const [what, refuse] of [
         ['its items were deleted', loseItems],
-        ['SET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
-        ['HSET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
-        ['the server has no memory', () => server.client.config('SET', 'maxmemory', '1')],
+        ['SET is no longer allowed', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
+        ['HSET is no longer allowed', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
+        ['the server has no memory', () => bench.server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
         it(`leaves nothing behind and can be repeated if ${what}`, async () => {
           const instance = await open({ url: await createUser('gateway'), ...steady });
@@ -307,9 +275,9 @@ for (const program of programs) {
             assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /text 1/);
             return true;
           });
-          assert.deepEqual([await countItems(), await server.client.exists(`${prefix}seen:a`)], [0, 0]);
+          assert.deepEqual([await countItems(), await bench.server.client.exists(`${prefix}seen:a`)], [0, 0]);
           await createUser('gateway');
-          await server.client.config('SET', 'maxmemory', '0');
+          await bench.server.client.config('SET', 'maxmemory', '0');
           assert.deepEqual(await instance.open(), []);
           await commit();
           assert.deepEqual([await countItems(), await instance.open()], [2, [entry('1'), entry('2')]]);
@@ -319,7 +287,7 @@ for (const program of programs) {
       it('keeps the items that it should drop if the server refuses to drop them', async () => {
         const instance = await open({ url: await createUser('gateway'), ...steady });
         await instance.keep(entry('1'));
-        await server.client.call('ACL', ['SETUSER', 'gateway', '-hdel']);
+        await bench.server.client.call('ACL', ['SETUSER', 'gateway', '-hdel']);
         const refused = instance.commit({ drop: ['1'], keep: [entry('2')], values: { a: 'A' } });
         await assert.rejects(refused, /Redis: ERR The user .* can't run/);
         await createUser('gateway');
@@ -353,7 +321,7 @@ for (const program of programs) {
       }
 
       async function deleteItems(...ids: string[]): Promise<void> {
-        for (const name of await inboxes()) for (const id of ids) await server.client.hdel(name, id);
+        for (const name of await inboxes()) for (const id of ids) await bench.server.client.hdel(name, id);
       }
 
       for (const [when, deletedBefore, wants, deletedAfter] of [
@@ -402,8 +370,8 @@ for (const program of programs) {
         await holder.keep(entry('1'));
         const other = await open();
         for (const name of await signs()) {
-          await server.client.pexpire(name, 20_000);
-          await until(async () => (await server.client.pttl(name)) > 20_000);
+          await bench.server.client.pexpire(name, 20_000);
+          await until(async () => (await bench.server.client.pttl(name)) > 20_000);
         }
         assert.deepEqual([other.takenOver, other.failures, holder.failures], [[], [], []]);
         await holder.drop('1');
@@ -453,12 +421,12 @@ for (const program of programs) {
           outgoing('3', 'late'),
         );
         const [one, other] = [await open(), await open()];
-        const reservations = () => server.client.keys(`${prefix}reserved:*`);
+        const reservations = () => bench.server.client.keys(`${prefix}reserved:*`);
         await until(async () => (await reservations()).length > 0);
         const late = await open({ wants: ['node late'] });
         await until(() => late.takenOver.length > 0);
         assert.deepEqual([one.takenOver, other.takenOver, late.takenOver], [[], [], [outgoing('3', 'late')]]);
-        for (const name of await reservations()) await server.client.del(name);
+        for (const name of await reservations()) await bench.server.client.del(name);
         const claimedIds = () => [one, other, late].flatMap(({ takenOver }) => idsOf(takenOver));
         await until(() => claimedIds().includes('1'));
         assert.deepEqual(claimedIds().sort(), ['1', '3']);
@@ -469,7 +437,7 @@ for (const program of programs) {
         await instance.keep(entry('1', { part: 'outgoing' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
         const other = await open();
-        const marks = async () => [...(await goneMarks()), ...(await server.client.keys(`${prefix}reserved:*`))];
+        const marks = async () => [...(await goneMarks()), ...(await bench.server.client.keys(`${prefix}reserved:*`))];
         await until(async () => (await marks()).length === 2);
         await instance.open();
         assert.deepEqual([await marks(), other.takenOver], [[], []]);
@@ -514,7 +482,8 @@ for (const program of programs) {
         // Deletes the heartbeat key during `open`, as if the process had been suspended until it expired.
         for (let isForgotten = false; !isForgotten; ) {
           for (const name of await signs()) {
-            if ((await server.client.get(name)) !== 'left') isForgotten = (await server.client.del(name)) > 0;
+            if ((await bench.server.client.get(name)) !== 'left')
+              isForgotten = (await bench.server.client.del(name)) > 0;
           }
         }
         await opening;
@@ -539,47 +508,47 @@ for (const program of programs) {
         await createDead(entry('1'), entry('2', { attempts: 100 }));
         for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","subscribers":"all","attempts":1}']) {
           const [name = ''] = await inboxes();
-          await server.client.hset(name, text, text);
+          await bench.server.client.hset(name, text, text);
         }
         const instance = await open();
         await until(() => instance.takenOver.length > 0 && instance.unreadable.length === 5);
         assert.deepEqual(instance.takenOver, [entry('1')]);
-        assert.deepEqual([await server.client.hlen(`${prefix}unreadable`), await countItems()], [5, 1]);
+        assert.deepEqual([await bench.server.client.hlen(`${prefix}unreadable`), await countItems()], [5, 1]);
         for (const detail of instance.unreadable) assert.doesNotMatch(detail, /secret|text/);
       });
     });
 
     describe('the keys', () => {
       it('have the prefix of the login and one cluster slot', async () => {
-        await server.client.mset({ other: 'untouched', 'sms:other': 'untouched' });
+        await bench.server.client.mset({ other: 'untouched', 'sms:other': 'untouched' });
         await createDead(entry('1'));
         const instance = await open();
         await until(() => instance.takenOver.length > 0);
         await instance.remember('a', 'A', undefined);
         await instance.drop('1');
-        const names = (await server.client.keys('*')).map((name) => name.replace(prefix, 'own:').split(':'));
+        const names = (await bench.server.client.keys('*')).map((name) => name.replace(prefix, 'own:').split(':'));
         const kinds = new Set(names.map(([start, kind]) => (start === 'own' ? kind : `${start} ${kind}`)));
         const expected = ['inbox', 'instances', 'seen', 'alive', 'gone', 'other undefined', 'sms other'];
         assert.deepEqual(kinds, new Set(expected));
-        assert.deepEqual(await server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
+        assert.deepEqual(await bench.server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
       });
 
       it('expire, except items and the names of instances', async () => {
         const instance = await open();
         await instance.keep(entry('1'));
         await instance.remember('a', 'A', undefined);
-        const names = await server.client.keys('*');
-        const times = await Promise.all(names.map((name) => server.client.pttl(name)));
+        const names = await bench.server.client.keys('*');
+        const times = await Promise.all(names.map((name) => bench.server.client.pttl(name)));
         assert.deepEqual(names.filter((_, index) => (times[index] ?? 0) < 0).sort(), [
           ...(await inboxes()),
           `${prefix}instances`,
         ]);
         assert.equal(names.length, 4);
-        for (const name of await signs()) assert.ok((await server.client.pttl(name)) <= timing.aliveMs);
+        for (const name of await signs()) assert.ok((await bench.server.client.pttl(name)) <= timing.aliveMs);
       });
 
       it('need only the rights in docs/deploying.md', async () => {
-        await server.client.call('ACL', ['LOG', 'RESET']);
+        await bench.server.client.call('ACL', ['LOG', 'RESET']);
         await createDead(entry('1'));
         const instance = await open({ url: await createUser('gateway') });
         await until(() => instance.takenOver.length > 0);
@@ -591,7 +560,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.recall('a'), [undefined]);
         for await (const page of instance.store.pages()) assert.deepEqual(page.items, []);
         await instance.store.close();
-        assert.deepEqual([instance.failures, await server.client.call('ACL', ['LOG'])], [[], []]);
+        assert.deepEqual([instance.failures, await bench.server.client.call('ACL', ['LOG'])], [[], []]);
       });
 
       it('cannot be opened by a user without one of these rights', async () => {
@@ -608,7 +577,7 @@ for (const program of programs) {
           assert.equal(await countItems(), 0);
         }
         await (await open()).keep(entry('1'));
-        assert.deepEqual([await countItems(), await server.client.scard(`${prefix}instances`)], [1, 1]);
+        assert.deepEqual([await countItems(), await bench.server.client.scard(`${prefix}instances`)], [1, 1]);
       });
     });
 
@@ -656,8 +625,8 @@ for (const program of programs) {
       });
 
       it('leave no open connection', async () => {
-        await server.client.set(`${prefix}instances`, 'no set');
-        const countClients = async () => String(await server.client.client('LIST')).split('\n').length;
+        await bench.server.client.set(`${prefix}instances`, 'no set');
+        const countClients = async () => String(await bench.server.client.client('LIST')).split('\n').length;
         const before = await countClients();
         await assert.rejects(create().open(), /Redis: WRONGTYPE/);
         await until(async () => (await countClients()) <= before);
