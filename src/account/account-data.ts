@@ -56,6 +56,7 @@ export class AccountData {
       clock,
       prepare: async (events) => {
         await formerData?.exporting?.catch(() => {});
+        if (formerData) this.#importMemoryOf(formerData);
         await this.imports.finish(events);
         const isIncomplete = this.isImported || this.imports.arePending;
         this.inbox.isIncomplete = isIncomplete;
@@ -120,8 +121,13 @@ export class AccountData {
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
     await importStore({ ...options, from: this.#store, hasAllItems });
-    successor.outbox.importInputs(this.outbox);
-    successor.inbox.matchRecordsOf(this.inbox);
+    successor.#importMemoryOf(this);
+  }
+
+  /** Imports the data that other data has only in memory. */
+  #importMemoryOf({ outbox, inbox }: AccountData): void {
+    this.outbox.importInputs(outbox);
+    this.inbox.matchRecordsOf(inbox);
   }
 
   /** Called when an account node begins to use this data. */

@@ -376,6 +376,32 @@ describe('an account whose store changes', () => {
     });
   }
 
+  it('matches records if the store changes back during an import that fails', async () => {
+    const { simulator } = joining;
+    const [{ changes: disk, stores }, redis] = [onDisk(), onServer('redis')];
+    const first = deploy(disk);
+    sendText(first.sender, 'hello', { messageId: 'with report', reportMs: 3_600_000 });
+    await passUntil(0, () => first.sender.ends.length === 1 && simulator.polling('status') === 1);
+    const [store = assert.fail()] = stores;
+    for (const step of ['open', 'commit'] as const) store.failing.add(step);
+    simulator.status({ messageId: 'with report', msisdn: '6421555123', statusCode: 'RCV' });
+    await until(() => first.member.state().polls.some(({ lastAnswerAt }) => lastAnswerAt !== undefined));
+    await clock.advance(61_000);
+    assert.equal(first.listener.deliveries.length, 1);
+    await first.remove(1_000);
+    store.failing.clear();
+    let failImport: (() => void) | undefined;
+    store.clear = () => new Promise((_, reject) => (failImport = () => reject(new Error('cut off'))));
+    const second = deploy(redis, disk);
+    await passUntil(0, () => failImport !== undefined);
+    void second.remove(0);
+    const third = deploy(disk, redis);
+    failImport?.();
+    await passUntil(100, () => third.sender.reports.length === 1);
+    const [{ report, origin } = assert.fail()] = third.sender.reports;
+    assert.deepEqual([report.result, origin], ['delivered', { body: 'hello' }]);
+  });
+
   for (const [when, isBack] of [
     ['the login changes back', true],
     ['another instance imports the former login', false],
