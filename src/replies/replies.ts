@@ -450,7 +450,6 @@ export function endFollowUps(
         // Collects a reply that another instance stored for the request, and removes it from the store, even if the
         // request has ended.
         const collectedRequest = collectForwardedReply(currentRequest, readKey, changes);
-        if (currentRequest.result) continue;
         const ended =
           collectedRequest.result || !isOver
             ? collectedRequest

@@ -173,10 +173,6 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'addChanges(this.#unsaved, changes);',
         'this.#unsaved = changes;',
       ],
-      'unsaved changes overwrite newer values of another instance': [
-        'if (merge && ownVersion && storeVersion) remember',
-        "if (merge && ownVersion && storeVersion && key === '') remember",
-      ],
       'unsaved changes are not written when the store works again': [
         'const allChanges = unsaved ? createChanges(unsaved, changes) : changes;',
         'const allChanges = changes;',
@@ -184,10 +180,6 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
       'the effects of a step run before its commit': [
         'if (!isNoChange(allChanges)) await',
         'for (const run of decision.effects.splice(0)) run(true); if (!isNoChange(allChanges)) await',
-      ],
-      'an error in an effect counts as a store failure': [
-        'resolve(effects(isWritten));\n    } catch (error) {\n      reject(error);',
-        'resolve(effects(isWritten));\n    } catch (error) {\n      throw error;',
       ],
       'a step is not repeated after a conflict with another instance': [
         'if (!(error instanceof StoreConflict)) return { error, recalled };',
@@ -340,17 +332,13 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
       ],
     },
     'replies/replies.ts': {
-      'a reply request ends twice': ['if (currentRequest.result) continue;\n        const ended', 'const ended'],
+      'a reply request ends twice': ['collectedRequest.result || !isOver', '!isOver'],
       'the end of a reply request is not stored with its reply': [
         'if (endedRequest) keepItem(changes, endedRequest);\n    else',
         'if (!endedRequest)',
       ],
     },
     'replies/reply-steps.ts': {
-      'the acceptance of a message reopens its answered reply requests': [
-        'changes.keep.get(id) ?? followUps.get(id)',
-        'followUps.get(id)',
-      ],
       'an open report is not stored': ['keepItem(changes, report);\n', ''],
       'a report ignores statuses that come before the acceptance': [
         'if (item.options.reportMs !== undefined) {',
@@ -380,7 +368,6 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'unhandledCopy = address && deadLetters.findPolled(kind, identity, changes);',
         'unhandledCopy = undefined;',
       ],
-      'an opt-out is stored in a later commit than its message': ['if (journal.isOpen) {', 'if (false as boolean) {'],
     },
     'outbox/rules.ts': {
       'a message is sent to a number that has opted out': [
