@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { keyOfOptOut } from '../../../src/consent/opt-outs';
 import { type Arrival, maxWaitingForCallback } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
@@ -430,6 +431,14 @@ describe('Inbox', () => {
       await pass();
       assert.deepEqual([node.bodies, node.attempts, bench.disk.pendingWrites.size], [['1'], [1], 0]);
       assert.deepEqual(await receive('1'), ['repeated']);
+    });
+
+    it('has the opt-out of a message that it has stored', async () => {
+      start({ readConsentChange: () => 'out' });
+      bench.store.onCall = () => bench.disk.entries.size > 0 && bench.store.kill();
+      void bench.inbox.accept(polled('STOP'));
+      await pass();
+      assert.deepEqual([bench.disk.entries.size, bench.disk.remembered.has(keyOfOptOut('6421555001'))], [1, true]);
     });
 
     for (const [title, downMs] of [

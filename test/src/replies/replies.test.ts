@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import { unsweptPrefix } from '../../../src/store/store';
+import { settle } from '../../virtual-clock';
 import { answersOf, beginAsking, beginReceiving, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -98,6 +99,23 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), []);
     await side.status('6421555123', 'EXP', 'q1');
     assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
+  });
+
+  it('end by a status that was stored together with the acceptance', async () => {
+    const { side, node, store } = beginReceiving();
+    const accept = side.service.holdNext();
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
+    node.isFlowing = false;
+    // While the store commits another message, the status and the acceptance arrive. They share the next commit.
+    store.turns = 5;
+    const other = side.incoming('6421555999', 'hello');
+    await settle();
+    const status = side.status('6421555123', 'EXP', 'q1');
+    accept();
+    await Promise.all([other, status]);
+    const { next, back } = side.crash();
+    await next.pass(hour);
+    assert.deepEqual(answersOf(back), ['6421555123: undelivered EXP again']);
   });
 
   it('do not end by a later status after RCV, also across a restart', async () => {
