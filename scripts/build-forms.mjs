@@ -3,11 +3,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 
 const require = createRequire(import.meta.url);
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(import.meta.dirname);
 const nodes = join(root, 'nodes');
 const rows = join(nodes, 'forms', 'rows');
 const plugin = 'sms-editor';
@@ -15,26 +14,17 @@ const packageName = '@messaging-service/node-red-sms';
 const styles = ['forms/forms.css', 'sidebar/sidebar.css'];
 const target = 'es2022';
 
-/** Leaves out the English texts of errors: the editor has them in its catalogs. */
+/** Leaves out the English texts of errors, because the editor has them in its catalogs. tsc must have compiled them. */
 const withoutErrorTexts = {
   name: 'without-error-texts',
   setup({ onLoad }) {
     onLoad({ filter: /\/src\/reasons\.ts$/ }, () => {
-      const codes = Object.entries(readReasons()).map(([reason, [code]]) => [reason, [code, '']]);
+      const { reasons } = require('../dist/src/reasons.js');
+      const codes = Object.entries(reasons).map(([reason, [code]]) => [reason, [code, '']]);
       return { contents: `export const reasons = ${JSON.stringify(Object.fromEntries(codes))};`, loader: 'js' };
     });
   },
 };
-
-/** Returns the errors of the library by their reasons: code and English text. tsc must have compiled them. */
-export function readReasons() {
-  return require(join(root, 'dist', 'src', 'reasons.js')).reasons;
-}
-
-/** Returns the English words of badges by groups and names. tsc must have compiled them. */
-export function readBadgeWords() {
-  return require(join(root, 'dist', 'nodes', 'badge-words.js')).badgeWords;
-}
 
 /** Bundles the plugin. */
 async function bundlePlugin() {

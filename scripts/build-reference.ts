@@ -9,6 +9,7 @@ import { badgeWords } from '../nodes/badge-words';
 import { limits } from '../nodes/limits';
 import { formatMetrics } from '../nodes/runtime/metrics';
 import { reasons } from '../src/reasons';
+import { readTexts } from '../test/catalogs';
 import { fillTemplate } from './build-forms.mjs';
 import { formatHelp } from './help-to-markdown';
 
@@ -16,8 +17,6 @@ const root = join(__dirname, '..');
 const folder = join(root, 'docs', 'reference');
 /** Pages of the folder that have generated parts. */
 export const pages = ['nodes.md', 'errors.md', 'admin.md'] as const;
-
-type Catalog = { [key: string]: string | Catalog };
 
 interface Definition {
   defaults: Record<string, { value: unknown; type?: string }>;
@@ -32,7 +31,8 @@ interface Range {
 }
 
 const read = (...path: string[]): string => readFileSync(join(root, ...path), 'utf8');
-const readCatalog = (name: string): Catalog => JSON.parse(read('nodes', 'locales', 'en-US', `${name}.json`)) as Catalog;
+/** English texts by the keys of the catalogs, such as `sms-send.label.to`. */
+const texts = readTexts('en-US');
 
 /** The node types of the package, in the order of the package file. */
 const types = Object.keys(
@@ -57,37 +57,26 @@ export function buildPage(page: (typeof pages)[number]): string {
 }
 
 function formatNode(type: string): string {
-  return [`## ${type}`, formatHelp(read('nodes', 'locales', 'en-US', `${type}.html`)), formatProperties(type)].join(
-    '\n\n',
-  );
+  const help = formatHelp(read('nodes', 'locales', 'en-US', `${type}.html`));
+  return `## ${type}\n\n${help}\n\n${formatProperties(type)}`;
 }
 
 function formatProperties(type: string): string {
   const { defaults, credentials = {} } = loadDefinition(type);
   const template = fillTemplate(read('nodes', `${type}.html`));
+  const row = (name: string, ...cells: string[]) => [`\`${name}\``, labelOf(template, type, name), ...cells];
   const rows = Object.entries(defaults)
     .filter(([name]) => !(name.endsWith('Type') && name.slice(0, -4) in defaults))
     .map(([name, { value, type: reference }]) => {
       const byDefault = defaults[`${name}Type`]?.value;
-      const isNumber = rangeOf(type, name) !== undefined;
-      const plain = isNumber ? 'number' : kindOf(value, choicesOf(template, name));
+      const choices = choicesOf(template, name);
+      const plain = rangeOf(type, name) ? 'number' : kindOf(value, choices);
       const kind = reference ?? (byDefault === undefined ? plain : 'TypedInput');
-      return [
-        `\`${name}\``,
-        labelOf(template, type, name),
-        kind,
-        formatDefault(value, byDefault),
-        formatRange(type, name, choicesOf(template, name)),
-      ];
+      return row(name, kind, formatDefault(value, byDefault), formatRange(type, name, choices));
     });
-  const secrets = Object.entries(credentials).map(([name, { type: kind }]) => [
-    `\`${name}\``,
-    labelOf(template, type, name),
-    `credential (${kind})`,
-    '',
-    '',
-  ]);
-  return `**Properties in a flow file**\n\n${formatTable(['property', 'label', 'type', 'default', 'values'], [...rows, ...secrets])}\n`;
+  for (const [name, { type: kind }] of Object.entries(credentials))
+    rows.push(row(name, `credential (${kind})`, '', ''));
+  return `**Properties in a flow file**\n\n${formatTable(['property', 'label', 'type', 'default', 'values'], rows)}\n`;
 }
 
 /** Runs the built form of a type in an editor that does nothing, and returns its registered definition. */
@@ -145,17 +134,7 @@ function labelOf(template: string, type: string, name: string): string {
     ) ?? [];
   const key = inForm?.replace(/^.*:(?=[\w-]+\.)/, '') ?? `${type}.label.${name}`;
   if (name === 'name') return 'Name';
-  return find(key) ?? find(`sms-account.label.${name}`) ?? '';
-}
-
-/** Returns the English text of a catalog key such as `sms-send.label.to`. */
-function find(key: string): string | undefined {
-  const [name = '', ...path] = key.split('.');
-  let entry: string | Catalog | undefined = [...types, 'sms-editor'].includes(name)
-    ? readCatalog(name)[name]
-    : undefined;
-  for (const step of path) entry = typeof entry === 'object' ? entry[step] : undefined;
-  return typeof entry === 'string' ? entry : undefined;
+  return texts.get(key) ?? texts.get(`sms-account.label.${name}`) ?? '';
 }
 
 function formatErrors(): string {

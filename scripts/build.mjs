@@ -4,10 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { buildForms, readBadgeWords, readReasons } from './build-forms.mjs';
+import { buildForms } from './build-forms.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(import.meta.dirname);
 const require = createRequire(import.meta.url);
 const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
 
@@ -27,10 +26,12 @@ chmodSync(join(root, 'dist', 'simulator', 'cli.js'), 0o755);
 function addEnglishWords() {
   const file = join(locales, 'en-US', 'sms-account.json');
   const catalog = JSON.parse(readFileSync(file, 'utf8'));
-  const texts = Object.entries(readReasons()).map(([reason, [, text]]) => [
+  const { reasons } = require('../dist/src/reasons.js');
+  const { badgeWords } = require('../dist/nodes/badge-words.js');
+  const texts = Object.entries(reasons).map(([reason, [, text]]) => [
     reason,
     text.replaceAll(/\{\{(\w+)\}\}/g, '__$1__'),
   ]);
-  Object.assign(catalog['sms-account'], { errors: Object.fromEntries(texts) }, readBadgeWords());
+  Object.assign(catalog['sms-account'], { errors: Object.fromEntries(texts) }, badgeWords);
   writeFileSync(file, `${JSON.stringify(catalog, null, 2)}\n`);
 }

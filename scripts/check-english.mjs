@@ -1,9 +1,8 @@
 // Part of `npm run lint`: limits unclear sentences in comments, test titles, help and catalogs.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(import.meta.dirname);
 
 /** A sentence that starts with a relative pronoun instead of a subject. */
 const headless =
@@ -119,4 +118,4 @@ function check(kind) {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) for (const kind of Object.keys(limits)) check(kind);
+if (process.argv[1] === import.meta.filename) for (const kind of Object.keys(limits)) check(kind);

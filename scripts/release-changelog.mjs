@@ -1,9 +1,8 @@
 // Runs within `npm version`: moves the entries of *Unreleased* in CHANGELOG.md under the new version and today's date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(import.meta.dirname);
 const file = join(root, 'CHANGELOG.md');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const heading = '## [Unreleased]\n';

@@ -7,11 +7,10 @@ import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, wri
 import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { isIn, isOnEveryGeneration, isOnSecondGeneration, listTestFiles, planProcesses } from './test-files.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(import.meta.dirname);
 const require = createRequire(import.meta.url);
 const mocha = join(dirname(require.resolve('mocha/package.json')), 'bin', 'mocha.js');
 const secondsFile = join(root, 'scripts', 'test-seconds.json');
