@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from './free-port';
 import { failForWarningsIn } from './process-warnings';
+import { Program, type ProgramExit } from './program';
+import { createTemporaryFolder } from './temporary-folder';
 
 const root = join(__dirname, '..');
 const packageName = '@messaging-service/node-red-sms';
@@ -40,33 +39,19 @@ export interface NodeRedOptions {
   env?: NodeJS.ProcessEnv;
   /** Node.js and the `red.js` of a Node-RED of another major version than that of this run. */
   generation?: { node: string; redJs: string };
-  /** Port to listen on, for example that of a killed process. By default, a free one. */
+  /** Port to listen on. By default, a free one. */
   port?: number;
 }
 
-/** The end of a process: an exit code or a signal. */
-export interface NodeRedExit {
-  code: number | null;
-  signal: NodeJS.Signals | null;
-}
-
-export type NodeRedProcess = Awaited<ReturnType<typeof startNodeRed>>;
-
-const running = new Set<ChildProcess>();
-const madeFolders = new Set<string>();
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-  for (const folder of madeFolders) rmSync(folder, { recursive: true, force: true });
-});
+type StartOptions = Pick<NodeRedOptions, 'flows' | 'env' | 'port'>;
 
 /** Editor settings of a user. Tips are off, because they throw in Node-RED 5 if the sidebar appears slowly. */
 const userSettings = { _: { editor: { view: { 'view-show-tips': false } } } };
 
 /** Creates an empty user directory. It exists until the test process ends, so that Node-RED can restart on it. */
 export function createUserDir(): string {
-  const userDir = mkdtempSync(join(tmpdir(), 'sms-node-red-'));
+  const userDir = createTemporaryFolder('sms-node-red');
   writeFileSync(join(userDir, '.config.users.json'), JSON.stringify(userSettings));
-  madeFolders.add(userDir);
   return userDir;
 }
 
@@ -80,139 +65,136 @@ export function createLinkedUserDir(folder = root): string {
 }
 
 /**
- * Starts Node-RED in a separate process on loopback, and waits until its flows run. By default, it uses this Node.js
- * and the Node-RED of the development dependencies. `NR_NODE` and `NR_RED_JS` select others.
+ * Node-RED in a separate process on loopback. A test can end it and start it again: it keeps its user directory, and so
+ * its flows, and its port. By default, it uses this Node.js and the Node-RED of the development dependencies. `NR_NODE`
+ * and `NR_RED_JS` select others.
  */
-export async function startNodeRed(options: NodeRedOptions = {}) {
-  const userDir = options.userDir ?? createLinkedUserDir();
-  const port = options.port ?? (await findFreePort());
-  const url = `http://127.0.0.1:${port}`;
-  const settingsFile = join(userDir, 'settings.js');
-  const settings = {
-    uiHost: '127.0.0.1',
-    uiPort: port,
-    flowFile: 'flows.json',
-    credentialSecret: 'a secret of the tests',
-    lang: 'en-US',
-    telemetry: { enabled: false, updateNotification: false },
-    diagnostics: { enabled: false },
-    editorTheme: { tours: false, palette: { catalogues: [] } },
-    ...options.settings,
-  };
-  const editorUrl = `${url}${adminRoot(settings)}`;
-  writeFileSync(settingsFile, `module.exports = ${JSON.stringify(settings, null, 2)};\n`);
+export class NodeRedProcess {
+  readonly userDir: string;
+  readonly #options: NodeRedOptions;
+  #port: number;
+  #program: Program | undefined;
+  #earlierLog = '';
+  #isKilled = false;
 
-  // Only the test process measures coverage, because the coverage of this process cannot be mapped to the sources.
-  const { NODE_V8_COVERAGE: _, ...inherited } = process.env;
-  const child = spawn(
-    options.generation?.node ?? process.env.NR_NODE ?? process.execPath,
-    [options.generation?.redJs ?? redJs, '-u', userDir, '-s', settingsFile],
-    { cwd: userDir, env: { ...inherited, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] },
-  );
-  running.add(child);
-  let log = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      log += text;
-    });
+  constructor(options: Omit<NodeRedOptions, 'flows'> = {}) {
+    this.userDir = options.userDir ?? createLinkedUserDir();
+    this.#options = options;
+    this.#port = options.port ?? 0;
   }
-  let ended = false;
-  let killed = false;
-  const exited = new Promise<NodeRedExit>((resolve) => {
-    const end = (code: number | null, signal: NodeJS.Signals | null) => {
-      ended = true;
-      running.delete(child);
-      failForWarningsIn(log);
-      resolve({ code, signal });
-    };
-    child.once('error', (error) => {
-      log += `${error.message}\n`;
-      end(null, null);
-    });
-    child.once('close', end);
-  });
 
-  /** Waits for `pattern` in the log after the position `from`. */
-  async function logged(pattern: RegExp, from: number, limitMs: number): Promise<string> {
-    const deadline = Date.now() + limitMs;
-    for (;;) {
-      const text = pattern.exec(log.slice(from))?.[0];
-      if (text !== undefined) return text;
-      if (ended) throw new Error(`Node-RED ended before it logged ${pattern}:\n${log}`);
-      if (Date.now() > deadline) throw new Error(`Node-RED did not log ${pattern} in ${limitMs} ms:\n${log}`);
-      await sleep(20);
+  /** Starts the process, and waits until its flows run. Without `flows`, it runs the flows that were deployed last. */
+  async start({ flows, env = this.#options.env, port = this.#port }: StartOptions = {}): Promise<void> {
+    this.#earlierLog = this.log;
+    this.#isKilled = false;
+    this.#port = port || (await findFreePort());
+    const settingsFile = join(this.userDir, 'settings.js');
+    const settings = {
+      uiHost: '127.0.0.1',
+      uiPort: this.#port,
+      flowFile: 'flows.json',
+      credentialSecret: 'a secret of the tests',
+      lang: 'en-US',
+      telemetry: { enabled: false, updateNotification: false },
+      diagnostics: { enabled: false },
+      editorTheme: { tours: false, palette: { catalogues: [] } },
+      ...this.#options.settings,
+    };
+    writeFileSync(settingsFile, `module.exports = ${JSON.stringify(settings, null, 2)};\n`);
+    const { node = process.env.NR_NODE ?? process.execPath, redJs: file = redJs } = this.#options.generation ?? {};
+    const program = new Program(node, [file, '-u', this.userDir, '-s', settingsFile], { cwd: this.userDir, env });
+    this.#program = program;
+    void program.exited.then(() => failForWarningsIn(program.output));
+    try {
+      await program.printed(/Server now running at/);
+      await this.#untilFlowsRun(0, startLimitMs);
+      if (flows) await this.deploy(flows);
+    } catch (error) {
+      await program.end();
+      throw error;
     }
   }
 
-  const nodeRed = {
-    /** Root URL of the nodes' HTTP routes, and of the admin API unless `httpAdminRoot` moves it. No trailing slash. */
-    url,
-    /** Address of the editor and of the admin API, without a trailing slash. */
-    editorUrl,
-    port,
-    userDir,
-    pid: child.pid ?? 0,
-    /** Everything written so far to stdout and stderr. */
-    get log(): string {
-      return log;
-    },
-    /** Resolves when the process has ended for any reason. */
-    exited,
-    /** Deploys and waits until the flows run. Rejects if they do not start, for example because of an unknown type. */
-    async deploy(flows: FlowNode[], type: DeploymentType = 'full'): Promise<void> {
-      const from = log.length;
-      const response = await fetch(`${editorUrl}/flows`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', 'Node-RED-Deployment-Type': type },
-        body: JSON.stringify(flows),
-      });
-      const answer = await response.text();
-      if (!response.ok) throw new Error(`The deployment was refused with ${response.status}: ${answer}`);
-      await flowsRun(from, deployLimitMs);
-    },
-    /** Returns the flows of the runtime, without secrets. */
-    async readFlows(): Promise<FlowNode[]> {
-      const response = await fetch(`${editorUrl}/flows`);
-      return (await response.json()) as FlowNode[];
-    },
-    /** Waits until the log matches. Resolves immediately if it already does. */
-    async waitForLog(pattern: RegExp, limitMs = startLimitMs): Promise<void> {
-      await logged(pattern, 0, limitMs);
-    },
-    /** Ends the process as Ctrl-C does, and waits for its end. */
-    async stop(): Promise<void> {
-      if (!ended) child.kill('SIGTERM');
-      const late = setTimeout(() => child.kill('SIGKILL'), stopLimitMs);
-      const { signal } = await exited;
-      clearTimeout(late);
-      if (signal === 'SIGKILL' && !killed) throw new Error(`Node-RED did not stop in ${stopLimitMs} ms:\n${log}`);
-    },
-    /** Kills the process (`kill -9`), and waits for its end. */
-    async kill(): Promise<void> {
-      killed = true;
-      child.kill('SIGKILL');
-      await exited;
-    },
-  };
+  /** Root URL of the nodes' HTTP routes, and of the admin API unless `httpAdminRoot` moves it. No trailing slash. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** Address of the editor and of the admin API, without a trailing slash. */
+  get editorUrl(): string {
+    const { httpAdminRoot, httpRoot } = this.#options.settings ?? {};
+    const path = httpAdminRoot ?? httpRoot ?? '';
+    return this.url + (typeof path === 'string' ? path.replace(/\/+$/, '') : '');
+  }
+
+  get pid(): number {
+    return this.#program?.child.pid ?? 0;
+  }
+
+  /** Everything that all processes have written so far to stdout and stderr. */
+  get log(): string {
+    return this.#earlierLog + (this.#program?.output ?? '');
+  }
+
+  /** Resolves when the current process has ended for any reason. */
+  get exited(): Promise<ProgramExit> {
+    return this.#current.exited;
+  }
+
+  get #current(): Program {
+    if (!this.#program) throw new Error('Node-RED was not started.');
+    return this.#program;
+  }
+
+  /** Deploys and waits until the flows run. Rejects if they do not start, for example because of an unknown type. */
+  async deploy(flows: FlowNode[], type: DeploymentType = 'full'): Promise<void> {
+    const from = this.#current.output.length;
+    const response = await fetch(`${this.editorUrl}/flows`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'Node-RED-Deployment-Type': type },
+      body: JSON.stringify(flows),
+    });
+    const answer = await response.text();
+    if (!response.ok) throw new Error(`The deployment was refused with ${response.status}: ${answer}`);
+    await this.#untilFlowsRun(from, deployLimitMs);
+  }
+
+  /** Returns the flows of the runtime, without secrets. */
+  async readFlows(): Promise<FlowNode[]> {
+    return (await (await fetch(`${this.editorUrl}/flows`)).json()) as FlowNode[];
+  }
+
+  /** Waits until the log of the current process matches. Resolves immediately if it already does. */
+  async waitForLog(pattern: RegExp, limitMs = startLimitMs): Promise<void> {
+    await this.#current.printed(pattern, { limitMs });
+  }
+
+  /** Ends the process as Ctrl-C does, and waits for its end. */
+  async stop(): Promise<void> {
+    const late = setTimeout(() => this.#program?.end(), stopLimitMs);
+    const exit = await this.#program?.end('SIGTERM');
+    clearTimeout(late);
+    if (exit?.signal === 'SIGKILL' && !this.#isKilled)
+      throw new Error(`Node-RED did not stop in ${stopLimitMs} ms:\n${this.log}`);
+  }
+
+  /** Kills the process (`kill -9`), and waits for its end. */
+  async kill(): Promise<void> {
+    this.#isKilled = true;
+    await this.#program?.end();
+  }
 
   /** Waits for the line of the log that reports started flows. The admin API answers before that. */
-  async function flowsRun(from: number, limitMs: number): Promise<void> {
-    const line = await logged(/Started (modified )?(flows|nodes)|Waiting for missing types/, from, limitMs);
-    if (line.startsWith('Waiting')) throw new Error(`The flows have a node of an unknown type:\n${log.slice(from)}`);
+  async #untilFlowsRun(from: number, limitMs: number): Promise<void> {
+    const pattern = /Started (modified )?(flows|nodes)|Waiting for missing types/;
+    const [line] = await this.#current.printed(pattern, { from, limitMs });
+    if (line.startsWith('Waiting')) throw new Error(`The flows have a node of an unknown type:\n${this.log}`);
   }
-
-  try {
-    await logged(/Server now running at/, 0, startLimitMs);
-    await flowsRun(0, startLimitMs);
-    if (options.flows) await nodeRed.deploy(options.flows);
-  } catch (error) {
-    await nodeRed.kill();
-    throw error;
-  }
-  return nodeRed;
 }
 
-function adminRoot(settings: Record<string, unknown>): string {
-  const path = settings.httpAdminRoot ?? settings.httpRoot ?? '';
-  return typeof path === 'string' ? path.replace(/\/+$/, '') : '';
+/** Starts Node-RED, and waits until its flows run. */
+export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRedProcess> {
+  const nodeRed = new NodeRedProcess(options);
+  await nodeRed.start(options);
+  return nodeRed;
 }

@@ -1,24 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findFreePort } from './free-port';
 import { findProgram, requireProgram } from './installed-program';
-import { until } from './until';
+import { Program } from './program';
+import { createTemporaryFolder } from './temporary-folder';
 
 const startLimitMs = 20_000;
 
 /** Programs that implement the protocol. Their Debian packages have the same names. */
 export type RedisProgram = 'redis-server' | 'valkey-server';
-
-const running = new Set<ChildProcess>();
-const folders = new Set<string>();
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
 
 /** Checks whether a program is installed. */
 export function hasProgram(program: RedisProgram): boolean {
@@ -29,7 +18,7 @@ export function hasProgram(program: RedisProgram): boolean {
 export class RedisServer {
   readonly url: string;
   readonly client: Redis;
-  #child: ChildProcess | undefined;
+  #program: Program | undefined;
 
   private constructor(
     readonly path: string,
@@ -49,8 +38,7 @@ export class RedisServer {
     { config = [], password = '' }: { config?: readonly string[]; password?: string } = {},
   ): Promise<RedisServer> {
     const path = requireProgram(program);
-    const folder = mkdtempSync(join(tmpdir(), 'sms-redis-'));
-    folders.add(folder);
+    const folder = createTemporaryFolder('sms-redis');
     const further = password ? [...config, '--requirepass', password] : config;
     const server = new RedisServer(path, await findFreePort(), folder, further, password);
     await server.run();
@@ -61,44 +49,25 @@ export class RedisServer {
   /** Starts the process, also after {@link kill}. The new process has none of the former data. */
   async run(): Promise<void> {
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder, '--save', ''];
-    const child = spawn(this.path, [...args, ...this.config], { stdio: ['ignore', 'pipe', 'pipe'] });
-    this.#child = child;
-    running.add(child);
-    child.once('exit', () => running.delete(child));
-    let log = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        log += text;
-      });
-    }
-    const isReady = () => {
-      if (!running.has(child)) throw new Error(`${this.path} ended:\n${log}`);
-      return log.includes('Ready to accept connections');
-    };
-    await until(isReady, () => `${this.path} accepts connections:\n${log}`, { limitMs: startLimitMs });
+    this.#program = new Program(this.path, [...args, ...this.config]);
+    await this.#program.printed(/Ready to accept connections/, { limitMs: startLimitMs });
   }
 
   /** Suspends the server: until {@link resume}, it does not answer, but keeps its connections. */
   suspend(): void {
-    this.#child?.kill('SIGSTOP');
+    this.#program?.child.kill('SIGSTOP');
   }
 
   resume(): void {
-    this.#child?.kill('SIGCONT');
+    this.#program?.child.kill('SIGCONT');
   }
 
   async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = undefined;
-    if (!child || !running.has(child)) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+    await this.#program?.end();
   }
 
   async stop(): Promise<void> {
     this.client.disconnect();
     await this.kill();
-    rmSync(this.folder, { recursive: true, force: true });
-    folders.delete(this.folder);
   }
 }

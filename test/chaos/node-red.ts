@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DeploymentType, FlowNode } from '../node-red-process';
-import { RestartableNodeRed } from '../restartable-node-red';
+import { type DeploymentType, type FlowNode, NodeRedProcess } from '../node-red-process';
 import { now, recorderOf, recordOutput, type Story } from './record';
 
 /** Settings that a deploy can change. */
@@ -41,7 +40,7 @@ const filler = 'filler';
 const token = 'token-of-the-test';
 
 /** A Node-RED that tests can kill, suspend, deploy and restart. */
-export class NodeRed extends RestartableNodeRed {
+export class NodeRed extends NodeRedProcess {
   readonly setup: Setup;
   /** True if the store is on a separate small disk. Mounting one needs special rights. */
   readonly hasOwnDisk: boolean;

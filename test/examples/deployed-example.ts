@@ -63,8 +63,6 @@ export let nodeRed: NodeRedProcess;
 export let simulator: Simulator;
 let flow: FlowNode[];
 let deployments = 0;
-/** Log of the processes that {@link restart} has killed. */
-let logBefore = '';
 
 /** Simulators and other servers of a test, which close at its end. */
 export const opened: { close(): Promise<void> }[] = [];
@@ -105,7 +103,7 @@ node.log('shown-${deployments} ' + JSON.stringify(shown));`;
 
 /** Returns the flow messages that the debug nodes of the deployed example have shown. */
 function listShown(): Shown[] {
-  const lines = `${logBefore}${nodeRed.log}`.matchAll(new RegExp(`shown-${deployments} (.*)\n`, 'g'));
+  const lines = nodeRed.log.matchAll(new RegExp(`shown-${deployments} (.*)\n`, 'g'));
   return [...lines].map(([, json = '']) => JSON.parse(json) as Shown);
 }
 
@@ -164,9 +162,7 @@ export function namesShown(): string[] {
 /** Kills Node-RED with `kill -9`, and starts it again with the same flow. */
 export async function restart(): Promise<void> {
   await nodeRed.kill();
-  const { userDir, port, log } = nodeRed;
-  logBefore += log;
-  nodeRed = await startNodeRed({ ...how, userDir, port });
+  await nodeRed.start();
 }
 
 /** Waits until the account lists `count` stored messages or opted-out numbers. */

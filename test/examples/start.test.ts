@@ -1,57 +1,21 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectSimulator } from '../../simulator';
 import { startBrowser } from '../editor/browser';
 import { findFreePort } from '../free-port';
 import type { FlowNode } from '../node-red-process';
+import { Program } from '../program';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 
 const root = join(__dirname, '..', '..');
-const startLimitMs = 60_000;
 
-/** The program of `npm start`, on free ports and with a new user directory. */
-class Start {
-  readonly #child: ChildProcess;
-  readonly ended: Promise<number | null>;
-  output = '';
-
-  constructor(...options: string[]) {
-    this.#child = spawn(process.execPath, ['--require', 'tsx/cjs', 'scripts/start.ts', ...options], {
-      cwd: root,
-      env: { ...process.env, http_proxy: 'http://127.0.0.1:9', LANG: 'en_US.UTF-8', LC_ALL: '', LANGUAGE: '' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        this.output += text;
-      });
-    }
-    this.ended = once(this.#child, 'close').then(([code]) => code as number | null);
-  }
-
-  /** Waits until both addresses are printed and the flows run. */
-  async ready(): Promise<this> {
-    await until(
-      () => {
-        assert.equal(this.#child.exitCode, null, this.output);
-        return this.output.includes('Stop both with Ctrl-C') && this.output.includes('Started flows');
-      },
-      () => `both run: ${this.output}`,
-      { limitMs: startLimitMs },
-    );
-    return this;
-  }
-
-  /** Ends the program with a signal, and returns its exit code. */
-  stop(signal: 'SIGINT' | 'SIGTERM'): Promise<number | null> {
-    this.#child.kill(signal);
-    return this.ended;
-  }
+/** Runs the program of `npm start`. */
+function runStart(...options: string[]): Program {
+  const env = { http_proxy: 'http://127.0.0.1:9', LANG: 'en_US.UTF-8', LC_ALL: '', LANGUAGE: '' };
+  return new Program(process.execPath, ['--require', 'tsx/cjs', 'scripts/start.ts', ...options], { cwd: root, env });
 }
 
 describe('npm start', function () {
@@ -59,31 +23,34 @@ describe('npm start', function () {
   let userDir: string;
   let port: number;
   let simulatorPort: number;
-  let started: Start[];
+  let started: Program[];
 
   beforeEach(async () => {
-    userDir = mkdtempSync(join(tmpdir(), 'sms-start-'));
+    userDir = createTemporaryFolder('sms-start');
     port = await findFreePort();
     simulatorPort = await findFreePort();
     started = [];
   });
 
   afterEach(async () => {
-    for (const start of started) await start.stop('SIGTERM');
-    rmSync(userDir, { recursive: true, force: true, maxRetries: 3 });
+    for (const program of started) await program.end('SIGTERM');
   });
 
-  function start(ports: { port?: number; simulatorPort?: number } = {}): Start {
-    const made = new Start(
-      '--port',
-      String(ports.port ?? port),
-      '--simulator-port',
-      String(ports.simulatorPort ?? simulatorPort),
-      '--user-dir',
-      userDir,
-    );
-    started.push(made);
-    return made;
+  /** Runs the program with the user directory of the test, on its ports unless `ports` has others. */
+  function start(ports: { port?: number; simulatorPort?: number } = {}): Program {
+    const all = { port, simulatorPort, ...ports };
+    const options = ['--port', all.port, '--simulator-port', all.simulatorPort, '--user-dir', userDir];
+    const program = runStart(...options.map(String));
+    started.push(program);
+    return program;
+  }
+
+  /** Starts the program, and waits until both addresses are printed and the flows run. */
+  async function startBoth(): Promise<Program> {
+    const program = start();
+    await program.printed(/Stop both with Ctrl-C/);
+    await program.printed(/Started flows/);
+    return program;
   }
 
   const post = (path: string, body: object = {}): Promise<Response> => {
@@ -114,7 +81,7 @@ describe('npm start', function () {
   }
 
   it('runs a demo flow beside the debug sidebar, until Ctrl-C stops it', async () => {
-    const running = await start().ready();
+    const running = await startBoth();
     assert.match(
       running.output,
       new RegExp(`http://127\\.0\\.0\\.1:${port}\\n.*http://127\\.0\\.0\\.1:${simulatorPort}/\\n`, 's'),
@@ -133,20 +100,20 @@ describe('npm start', function () {
     await untilSent('6421555001: Hello from Node-RED');
     await press('A handset writes');
     await untilSent('6421555002: Thank you. You wrote: Are you open today?');
-    assert.equal(await running.stop('SIGINT'), 0);
+    assert.deepEqual(await running.end('SIGINT'), { code: 0, signal: null });
     for (const one of [port, simulatorPort]) await assert.rejects(fetch(`http://127.0.0.1:${one}/`));
   });
 
   it('keeps changed flows, credentials and messages if its ports change', async () => {
-    const first = await start().ready();
+    const first = await startBoth();
     await press('Send a message');
     await untilSent('6421555001: Hello from Node-RED');
     const text = JSON.stringify(await readFlows());
     await post('/flows', JSON.parse(text.replaceAll('Hello from Node-RED', 'changed by hand')));
-    await first.stop('SIGTERM');
+    await first.end('SIGTERM');
     port = await findFreePort();
     simulatorPort = await findFreePort();
-    const second = await start().ready();
+    const second = await startBoth();
     assert.match(second.output, /The flows are from the last start\. For a fresh start/);
     await press('Send a message');
     await untilSent('6421555001: Hello from Node-RED', '6421555001: changed by hand');
@@ -158,21 +125,21 @@ describe('npm start', function () {
     const { port: taken } = server.address() as AddressInfo;
     try {
       const onNodeRed = start({ port: taken });
-      assert.equal(await onNodeRed.ended, 1);
+      assert.equal((await onNodeRed.exited).code, 1);
       const words = `Port ${taken}, for Node-RED, is in use by another program\\. .*-- --port <number>`;
       assert.match(onNodeRed.output, new RegExp(words));
       const onSimulator = start({ simulatorPort: taken });
-      assert.equal(await onSimulator.ended, 1);
+      assert.equal((await onSimulator.exited).code, 1);
       assert.match(onSimulator.output, new RegExp(`Port ${taken}, for the simulator, .*--simulator-port <number>`));
       assert.doesNotMatch(onNodeRed.output + onSimulator.output, /Welcome to Node-RED/);
     } finally {
       server.close();
     }
     const wrongPort = start({ port: 70_000 });
-    assert.equal(await wrongPort.ended, 2);
+    assert.equal((await wrongPort.exited).code, 2);
     assert.match(wrongPort.output, /^--port must be a port from 1 to 65535, not "70000"\.\nUsage: npm start/);
-    const wrongOption = new Start('--colour', 'red');
-    assert.equal(await wrongOption.ended, 2);
+    const wrongOption = runStart('--colour', 'red');
+    assert.equal((await wrongOption.exited).code, 2);
     assert.match(wrongOption.output, /^Unknown option '--colour'.*\nUsage: npm start/);
   });
 });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
 import { findFreePort } from '../free-port';
 import { createLinkedUserDir, type FlowNode, startNodeRed } from '../node-red-process';
+import { Program } from '../program';
 import { RedisServer } from '../redis-server';
 import { simulator, useSimulator } from '../simulator/use-simulator';
 import { until } from '../until';
@@ -75,10 +75,7 @@ describe('docs/deploying.md', () => {
 
 describe('the containers', function () {
   this.timeout(120_000);
-  let child: ChildProcess | undefined;
   useSimulator(() => ({}));
-
-  after(() => child?.kill('SIGKILL'));
 
   it('run a Redis server that saves its data and evicts nothing', async () => {
     const [program, ...config] = compose.services.redis.command;
@@ -105,21 +102,16 @@ describe('the containers', function () {
     const isHealthy = async () => (await run(node, healthCommand).catch(() => undefined)) !== undefined;
     assert.equal(await isHealthy(), false, 'healthy before it runs');
     const env = {
-      ...process.env,
       ...nodeRedService.environment,
       PORT: String(port),
       CREDENTIAL_SECRET: secret,
       ADMIN_PASSWORD_HASH: await hashPassword('a password'),
       SMS_BASE_URL: simulator.baseUrl,
       SMS_API_KEY: simulator.credentials.apiKey,
-      NODE_V8_COVERAGE: '',
     };
-    const started = spawn(node, [redJs, '--userDir', userDir, 'flows.json'], { cwd: userDir, env, stdio: 'ignore' });
-    child = started;
-    await until(() => {
-      assert.equal(started.exitCode, null, 'Node-RED ended');
-      return isHealthy();
-    });
+    const program = new Program(node, [redJs, '--userDir', userDir, 'flows.json'], { cwd: userDir, env });
+    await program.printed(/Started flows/);
+    await until(isHealthy);
     await simulator.until(() => simulator.messages.length === 1, 45_000);
     assert.ok(existsSync(join(userDir, 'sms-inbox')));
 
@@ -134,9 +126,7 @@ describe('the containers', function () {
     });
     assert.equal((await fetch(`${url}/auth/token`, { method: 'POST', body: login })).status, 200);
 
-    const ended = once(started, 'exit');
-    started.kill('SIGTERM');
-    assert.deepEqual(await ended, [0, null]);
+    assert.deepEqual(await program.end('SIGTERM'), { code: 0, signal: null });
   });
 
   it('do not start Node-RED without its secrets', async () => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
+import { createTemporaryFolder } from '../temporary-folder';
 
 /** The root of the checkout. */
 export const root = join(__dirname, '..', '..');
@@ -50,7 +50,7 @@ let packed: PackedPackage | undefined;
 export function packPackage(): PackedPackage {
   if (packed) return packed;
   if (!existsSync(join(root, 'dist'))) throw new Error('There is nothing to pack. Run `npm run build` first.');
-  const folder = createFolder('sms-packed-');
+  const folder = createTemporaryFolder('sms-packed');
   execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], {
     cwd: root,
     shell: process.platform === 'win32',
@@ -84,16 +84,9 @@ let folderOfInstalled: string | undefined;
 /** Installs the packed package into a new folder, once per run of the tests, and returns this folder. */
 export function installOnce(): string {
   if (folderOfInstalled) return folderOfInstalled;
-  const folder = createFolder('sms-installed-');
+  const folder = createTemporaryFolder('sms-installed');
   installPackage(folder);
   folderOfInstalled = folder;
-  return folder;
-}
-
-/** Creates a folder that exists until the test process ends. */
-function createFolder(prefix: string): string {
-  const folder = mkdtempSync(join(tmpdir(), prefix));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 

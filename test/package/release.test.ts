@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { createTemporaryFolder } from '../temporary-folder';
 import { type PackageLock, packPackage, readJson, root, runtimeDependencies } from './packed';
 
 const folder = join(root, '.github', 'workflows');
@@ -39,17 +39,13 @@ describe('a release', () => {
   });
 
   it('has the same bytes if it is built and packed again', () => {
-    const copy = mkdtempSync(join(tmpdir(), 'sms-again-'));
-    try {
-      const left = ['.git', 'node_modules', 'dist', 'test', 'bench', '.cache', 'coverage', '.node-red'];
-      for (const name of readdirSync(root).filter((name) => !left.includes(name)))
-        cpSync(join(root, name), join(copy, name), { recursive: true });
-      symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
-      execFileSync('npm', ['pack', '--silent'], { cwd: copy, stdio: 'pipe', shell: process.platform === 'win32' });
-      const tarball = readdirSync(copy).find((name) => name.endsWith('.tgz')) ?? assert.fail();
-      assert.equal(sha256(join(copy, tarball)), sha256(packPackage().tarball));
-    } finally {
-      rmSync(copy, { recursive: true, force: true });
-    }
+    const copy = createTemporaryFolder('sms-again');
+    const leftOut = ['.git', 'node_modules', 'dist', 'test', 'bench', '.cache', 'coverage', '.node-red'];
+    for (const name of readdirSync(root).filter((name) => !leftOut.includes(name)))
+      cpSync(join(root, name), join(copy, name), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
+    execFileSync('npm', ['pack', '--silent'], { cwd: copy, stdio: 'pipe', shell: process.platform === 'win32' });
+    const tarball = readdirSync(copy).find((name) => name.endsWith('.tgz')) ?? assert.fail();
+    assert.equal(sha256(join(copy, tarball)), sha256(packPackage().tarball));
   });
 });

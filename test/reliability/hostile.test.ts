@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Pool } from 'undici';
 import { type Simulator, startSimulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createTemporaryFolder } from '../temporary-folder';
 import { createAccount } from './flows';
 import { crash, createObservers, createRecorder, type Observation, readObservations, waitUntil } from './recorder';
 
@@ -41,7 +41,7 @@ describe('a real Node-RED with hostile input', function () {
   let nodeRed: NodeRedProcess;
 
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-hostile-'));
+    folder = createTemporaryFolder('sms-hostile');
     received = join(folder, 'received.jsonl');
     observed = join(folder, 'observed.jsonl');
     simulator = await start();
@@ -59,7 +59,6 @@ describe('a real Node-RED with hostile input', function () {
   after(async () => {
     await nodeRed?.kill();
     for (const sim of simulators) await sim.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   async function start(): Promise<Simulator> {

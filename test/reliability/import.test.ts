@@ -1,8 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { importStore } from '../../src/account/import';
@@ -10,7 +6,9 @@ import { systemClock } from '../../src/clock';
 import { DiskStore } from '../../src/store/disk';
 import { createChanges, keepItem } from '../../src/store/store';
 import { isLong, random } from '../long';
+import { Program } from '../program';
 import { RedisServer } from '../redis-server';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 import { createReceiver } from './flows';
 import { receive, useMachine } from './machine';
@@ -45,14 +43,9 @@ function createProgram(from: string, to: string): string {
 
 describe('kill -9 during an import', function () {
   this.timeout(60_000 + kills * 10_000);
-  let folder: string;
-
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'sms-import-'));
-  });
-  afterEach(() => rm(folder, { recursive: true, force: true }));
 
   it('leaves each item in exactly one store', async () => {
+    const folder = createTemporaryFolder('sms-import');
     let interrupted = 0;
     for (let round = 0; round < kills; round++) {
       const [from, to] = [join(folder, `${round}a`), join(folder, `${round}b`)];
@@ -66,17 +59,11 @@ describe('kill -9 during an import', function () {
       await former.commit(changes);
       await former.close();
 
-      const child = spawn(process.execPath, ['-e', createProgram(from, to)], { stdio: ['ignore', 'pipe', 'inherit'] });
-      let output = '';
-      child.stdout.on('data', (data) => {
-        output += data;
-      });
-      const ended = once(child, 'close');
-      await once(child.stdout, 'data');
+      const program = new Program(process.execPath, ['-e', createProgram(from, to)]);
+      await program.printed(/copying/);
       await sleep(random() * copyMs);
-      child.kill('SIGKILL');
-      await ended;
-      if (!output.includes('imported')) interrupted++;
+      await program.end();
+      if (!program.output.includes('imported')) interrupted++;
 
       const [formerStore, store] = [new DiskStore(from), new DiskStore(to)];
       const merge = <T>(_key: string, own: T) => own;

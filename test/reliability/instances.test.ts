@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 import { createAccount } from './flows';
 import { type Delivered, Instance, otherGeneration, readDeliveries, startBalancer } from './instances';
@@ -21,7 +20,7 @@ const claimLimitMs = 60_000;
 
 describe('several instances on one account and one Redis (store redis)', function () {
   this.timeout(170_000 + kills * 8_000);
-  const folder = mkdtempSync(join(tmpdir(), 'sms-instances-'));
+  const folder = createTemporaryFolder('sms-instances');
   let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;
 
   before(() => {
@@ -29,8 +28,6 @@ describe('several instances on one account and one Redis (store redis)', functio
     holding = holdAndKill(join(folder, 'held.txt'));
     holding.catch(() => {});
   });
-
-  after(() => rmSync(folder, { recursive: true, force: true }));
 
   it('lose no message while instances are killed and Redis is cut off', async () => {
     const file = join(folder, 'chaos.txt');

@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { FlowNode, NodeRedOptions } from '../node-red-process';
+import { type FlowNode, type NodeRedOptions, NodeRedProcess } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
-import { RestartableNodeRed } from '../restartable-node-red';
 import { TcpProxy } from '../tcp-proxy';
 import { readObservations } from './recorder';
 
@@ -18,12 +17,12 @@ export interface Delivered {
 }
 
 /** An instance of Node-RED, with a connection to Redis that a test can cut. */
-export class Instance extends RestartableNodeRed {
+export class Instance extends NodeRedProcess {
   private constructor(
     readonly proxy: TcpProxy,
     generation: NodeRedOptions['generation'],
   ) {
-    super(generation);
+    super(generation && { generation });
   }
 
   /** @param createFlows creates the flows to deploy from the Redis URL of this instance */

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
-import { RestartableNodeRed } from '../restartable-node-red';
+import { NodeRedProcess } from '../node-red-process';
+import { createTemporaryFolder } from '../temporary-folder';
 
 /** The parts of a test. A new test gets new parts. */
 export interface Machine {
   simulator: Simulator;
-  nodeRed: RestartableNodeRed;
+  nodeRed: NodeRedProcess;
   /** Folder for the files of the test. */
   folder: string;
   /** File for the observations of the flows. */
@@ -18,15 +17,14 @@ export interface Machine {
 export function useMachine(options: SimulatorOptions = {}): Machine {
   const machine = {} as Machine;
   beforeEach(async () => {
-    machine.folder = mkdtempSync(join(tmpdir(), 'sms-reliability-'));
+    machine.folder = createTemporaryFolder('sms-reliability');
     machine.observed = join(machine.folder, 'observed.jsonl');
     machine.simulator = await startSimulator(options);
-    machine.nodeRed = new RestartableNodeRed();
+    machine.nodeRed = new NodeRedProcess();
   });
   afterEach(async () => {
     await machine.nodeRed.kill();
     await machine.simulator.close();
-    rmSync(machine.folder, { recursive: true, force: true });
   });
   return machine;
 }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { levelDb } from '../../src/store/leveldb';
 import type { Engine, Operation } from '../../src/store/store';
 import { isLong, random } from '../long';
+import { Program } from '../program';
 import { skip } from '../skip';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 import { countBodies } from './flows';
 import { canMountDisks, createImager, ImagedDisk, MountedDisk, observeFlushes, type PoweredDisk } from './power';
@@ -24,19 +24,14 @@ const endLimitMs = 60_000;
 const handset = '64215550001';
 
 const canMount = canMountDisks();
-const running = new Set<ChildProcess>();
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
 
 describe('the library after a power cut', function () {
   this.timeout(60_000 + cuts * 10_000);
-  const folder = mkdtempSync(join(tmpdir(), 'sms-cuts-'));
+  const folder = createTemporaryFolder('sms-cuts');
   const disks: PoweredDisk[] = [];
 
   after(() => {
     for (const disk of disks) disk.remove();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const kinds = [
@@ -101,12 +96,11 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
       for (let index = 0; index < textsPerCut && !(isCut && index > 1); index++) {
         const body = `text ${round} ${index}`;
         fed.add(body);
-        machine.send({ send: body, ...(index % 5 === 0 ? { once: true } : undefined) } satisfies Order);
+        order(machine, { send: body, ...(index % 5 === 0 ? { once: true } : undefined) });
         // Repeats a message, with its key, from before the cut. The earlier one may have been sent or not.
-        if (index % 5 === 0 && round > 0)
-          machine.send({ send: `text ${round - 1} ${index}`, once: true } satisfies Order);
+        if (index % 5 === 0 && round > 0) order(machine, { send: `text ${round - 1} ${index}`, once: true });
         // Never discards a message with a key, because the test may send it again.
-        if (!isOnline && index % 5 === 4) machine.send({ discard: `text ${round} ${index - 2}` } satisfies Order);
+        if (!isOnline && index % 5 === 4) order(machine, { discard: `text ${round} ${index - 2}` });
         if (index % 2 === 0 && index / 2 < messagesPerCut) {
           simulator.receive({ from: handset, to: '64215559999', body: `message ${received++}` });
         }
@@ -119,11 +113,10 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     await feeding;
     // The cut follows immediately, so that no later flush can save the discard.
     if (!isOnline) await discardLast(machine, file, `text ${round} 1`);
-    machine.kill('SIGSTOP');
+    machine.child.kill('SIGSTOP');
     await stopped(machine);
     disk.cut();
-    machine.kill('SIGKILL');
-    await once(machine, 'exit');
+    await machine.end();
     disk.powerOn();
   }
   await simulator.setOnline(true);
@@ -145,8 +138,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     });
     await sleep(500);
   } finally {
-    machine.kill('SIGKILL');
-    await once(machine, 'exit');
+    await machine.end();
   }
 
   const ends = groupByBody(read(file, 'outcome'));
@@ -190,32 +182,32 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
 }
 
 /** Discards a waiting message. Resolves as soon as the machine has confirmed it. */
-async function discardLast(machine: ChildProcess, file: string, body: string): Promise<void> {
+async function discardLast(machine: Program, file: string, body: string): Promise<void> {
   const has = (what: Entry['what']) => () => read(file, what).some((entry) => entry.body === body);
   await until(() => has('kept')() || has('outcome')(), 'the message is stored or has an outcome', {
     limitMs: endLimitMs,
   });
   const outcomes = read(file, 'outcome').filter((entry) => entry.body === body);
   assert.ok(has('kept')(), `the message was not stored: ${JSON.stringify(outcomes)}`);
-  machine.send({ discard: body } satisfies Order);
+  order(machine, { discard: body });
   await until(has('discarded'), 'the message is discarded', { limitMs: endLimitMs });
 }
 
-async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulator, file: string) {
+async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulator, file: string): Promise<Program> {
   const images = disk instanceof ImagedDisk ? disk.images : '';
-  const { NODE_V8_COVERAGE: _, ...env } = process.env;
-  const machine = fork(join(__dirname, 'power-machine.ts'), [disk.folder, file, baseUrl, credentials.apiKey, images], {
-    execArgv: ['--require', 'tsx/cjs'],
-    env,
-  });
-  running.add(machine);
-  machine.once('exit', () => running.delete(machine));
-  await once(machine, 'message');
+  const parameters = [disk.folder, file, baseUrl, credentials.apiKey, images];
+  const args = ['--require', 'tsx/cjs', join(__dirname, 'power-machine.ts'), ...parameters];
+  const machine = new Program(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  await once(machine.child, 'message');
   return machine;
 }
 
+function order({ child }: Program, what: Order): void {
+  child.send(what);
+}
+
 /** Waits until a signal has stopped all threads of a process. */
-async function stopped({ pid }: ChildProcess): Promise<void> {
+async function stopped({ child: { pid } }: Program): Promise<void> {
   const state = () => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   if (process.platform === 'linux') await until(() => state() === 'T', 'the process is stopped', { limitMs: 5_000 });
 }

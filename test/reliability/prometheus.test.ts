@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { requireProgram } from '../installed-program';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { Program } from '../program';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 import { createAccount } from './flows';
 
@@ -44,7 +44,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
   this.timeout(90_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess;
-  let prometheus: ChildProcess;
+  let prometheus: Program;
   let folder: string;
   let url: string;
 
@@ -90,7 +90,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
 
   before(async () => {
     const program = requireProgram('prometheus');
-    folder = mkdtempSync(join(tmpdir(), 'sms-prometheus-'));
+    folder = createTemporaryFolder('sms-prometheus');
     simulator = await startSimulator({ waitMs: 100, statusDelayMs: 0 });
     nodeRed = await startNodeRed({ flows: flows() });
     const config = {
@@ -107,27 +107,17 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
     const address = `127.0.0.1:${await findFreePort()}`;
     url = `http://${address}`;
-    prometheus = spawn(
-      program,
-      [
-        `--config.file=${join(folder, 'prometheus.yml')}`,
-        `--storage.tsdb.path=${join(folder, 'data')}`,
-        `--web.listen-address=${address}`,
-      ],
-      { stdio: 'ignore' },
-    );
-    await once(prometheus, 'spawn');
+    prometheus = new Program(program, [
+      `--config.file=${join(folder, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=${address}`,
+    ]);
   });
 
   after(async () => {
-    if (prometheus?.exitCode === null) {
-      const exit = once(prometheus, 'exit');
-      prometheus.kill('SIGKILL');
-      await exit;
-    }
+    await prometheus?.end();
     await nodeRed?.stop();
     await simulator?.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   it('answers every query of the dashboard', async () => {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'undici';
 import { type Fault, type LoggedRequest, type Simulator, startSimulator } from '../../simulator';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createTemporaryFolder } from '../temporary-folder';
 import { crash, createObservers, createRecorder, inject, readObservations, waitUntil } from './recorder';
 
 const place = { z: 'tab', x: 100, y: 100 };
@@ -72,7 +72,7 @@ describe('secrets', function () {
   let nodeRed: NodeRedProcess;
 
   before('all nodes are used, with right and wrong credentials', async () => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-secrets-'));
+    folder = createTemporaryFolder('sms-secrets');
     observed = join(folder, 'observed.jsonl');
     for (const { authType, method } of kinds) {
       const name = `${authType}-${method}`;
@@ -153,7 +153,6 @@ describe('secrets', function () {
     await nodeRed?.kill();
     for (const { simulator } of logins) await simulator.close();
     for (const server of servers) server.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   it('are used in requests that succeed and requests that fail', () => {

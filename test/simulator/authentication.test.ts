@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { readXml } from './service-calls';
 import { calls, simulator, start, useSimulator } from './use-simulator';
-import { readXml } from './xml-element';
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   connectSimulator,
@@ -10,6 +7,8 @@ import {
   type SimulatorOptions,
   startSimulator as startOther,
 } from '../../simulator';
+import { Program } from '../program';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 import { readForm } from './service-calls';
 import { calls, handset, number, other, simulator, start as startSimulator, useSimulator } from './use-simulator';
@@ -22,10 +21,9 @@ describe('simulator: --data', () => {
     startSimulator({ clock: createManualClock(), dataFolder: join(folder, 'data'), ...options });
   useSimulator();
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-data-'));
+    folder = createTemporaryFolder('sms-data');
     return start();
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it('keeps messages, statuses, address book and settings across restarts', async () => {
     simulator.addContact('Anna', handset);
@@ -74,26 +72,14 @@ describe('simulator: --data', () => {
     await simulator.close();
     const dataFolder = join(folder, 'killed');
     const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', '--port', '0', '--data', dataFolder];
-    const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
-    try {
-      let output = '';
-      for await (const chunk of child.stdout.setEncoding('utf8')) {
-        output += chunk;
-        if (output.includes('Stop with')) break;
-      }
-      const client = connectSimulator(/Page +(\S+)/.exec(output)?.[1]);
-      await client.receive({ from: handset, to: number, body: 'kept' });
-      await client.addContact('Anna', other);
-      const file = join(dataFolder, 'simulator.json');
-      await until(
-        () => existsSync(file) && readFileSync(file, 'utf8').includes('Anna'),
-        'the file has the last change',
-      );
-    } finally {
-      const exit = once(child, 'exit');
-      child.kill('SIGKILL');
-      await exit;
-    }
+    const program = new Program(process.execPath, args, { cwd: root });
+    const [, page] = await program.printed(/Page +(\S+)[\s\S]*Stop with/);
+    const client = connectSimulator(page);
+    await client.receive({ from: handset, to: number, body: 'kept' });
+    await client.addContact('Anna', other);
+    const file = join(dataFolder, 'simulator.json');
+    await until(() => existsSync(file) && readFileSync(file, 'utf8').includes('Anna'), 'the file has the last change');
+    await program.end();
     await start({ dataFolder });
     assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
     assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');

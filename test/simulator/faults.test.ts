@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { readForm } from './service-calls';
+import { readForm, readXml } from './service-calls';
 import { calls, handset, number, simulator, useSimulator } from './use-simulator';
-import { readXml } from './xml-element';
 
 describe('simulator: faults', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { type Change, createManualClock, createRealClock, startSimulator } from '../../simulator';
+import { Program } from '../program';
 import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
 describe('simulator: start, clock and stop', () => {
@@ -68,16 +67,10 @@ describe('simulator: start, clock and stop', () => {
       ['--prot', '1'],
       ['--port', new URL(simulator.baseUrl).port],
     ]) {
-      const child = spawn(process.execPath, ['--require', 'tsx/cjs', join(root, 'simulator/cli.ts'), ...option], {
-        cwd: root,
-      });
-      let errors = '';
-      child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-        errors += chunk;
-      });
-      const [code] = await once(child, 'close');
-      assert.equal(code, 1);
-      assert.match(errors, new RegExp(option[0] ?? ''));
+      const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', ...option];
+      const program = new Program(process.execPath, args, { cwd: root });
+      assert.equal((await program.exited).code, 1);
+      assert.match(program.output, new RegExp(option[0] ?? ''));
     }
   });
 });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { createManualClock, type ManualClock } from '../../simulator';
-import type { ReadAnswer } from './service-calls';
+import { type ReadAnswer, readXml } from './service-calls';
 import { calls, handset, simulator, useSimulator } from './use-simulator';
-import { readXml } from './xml-element';
 
 describe('simulator: send', () => {
   let clock: ManualClock;
@@ -14,12 +13,13 @@ describe('simulator: send', () => {
   const rootOf = (answer: ReadAnswer): Readonly<Record<string, string>> => {
     const root = readXml(answer.text);
     assert.equal(root.name, 'outbound-message-delivery');
-    return root.attributes;
+    return { ...root.attributes };
   };
   const recipientsOf = (answer: ReadAnswer): Readonly<Record<string, string>>[] =>
     readXml(answer.text)
-      .all('recipient')
-      .map(({ attributes }) => attributes);
+      .children.filter(({ name }) => name === 'recipient')
+      .map(({ attributes }) => ({ ...attributes }));
+
   it('accepts every parameter by POST (§2.1)', async () => {
     const params = {
       to: handset,

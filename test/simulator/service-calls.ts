@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import type { Simulator } from '../../simulator';
+import { parseXml, type XmlElement } from '../../src/wire/xml';
 
 /** One answer of the service, read completely. */
 export interface ReadAnswer {
@@ -78,4 +79,9 @@ export class ServiceCalls {
 /** Returns the form of an answer as an object. */
 export function readForm({ text }: ReadAnswer): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(text));
+}
+
+/** Parses an XML document and returns its root. */
+export function readXml(document: string): XmlElement {
+  return parseXml(Buffer.from(document));
 }
