@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { createAccount } from './flows';
+import { createAccount, createNode } from './flows';
 import { readDeliveries } from './instances';
 import { receive, useMachine } from './machine';
 import { createRecorder } from './recorder';
@@ -77,17 +77,14 @@ describe('callbacks and polls under kills and redeploys', function () {
   }
 
   function createFlows(round: number): FlowNode[] {
-    const flow = { z: 'tab', x: 100, y: 100, account: 'account', acknowledge: 'flow', inputs: 1 };
+    const flow = { acknowledge: 'flow', inputs: 1, name: `round ${round}` };
     const { simulator, observed } = machine;
     return [
       createAccount(simulator),
       { id: 'tab', type: 'tab', label: 'flow' },
-      { id: 'in', type: 'sms-in', ...flow, name: `round ${round}`, wires: [['polled']] },
+      createNode('in', 'sms-in', [['polled']], flow),
       createRecorder('polled', observed, { wires: [['in']] }),
-      {
-        ...{ id: 'callback', type: 'sms-callback-in', ...flow },
-        ...{ name: `round ${round}`, path: '/sms', wires: [['called'], ['called']] },
-      },
+      createNode('callback', 'sms-callback-in', [['called'], ['called']], { ...flow, path: '/sms' }),
       createRecorder('called', observed, { wires: [['callback']] }),
     ];
   }

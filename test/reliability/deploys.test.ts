@@ -6,7 +6,7 @@ import type { Simulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { isLong } from '../long';
 import type { DeploymentType, FlowNode } from '../node-red-process';
-import { countBodies, createAccount, createFeed, feed, readOutcomes } from './flows';
+import { countBodies, createAccount, createCatch, createFeed, createNode, feed, readOutcomes } from './flows';
 import { receive, useMachine } from './machine';
 import { createRecorder, waitUntil } from './recorder';
 
@@ -106,23 +106,14 @@ function createFlows(
   options: { port: number; ended: string; retryUncertain: boolean; revisions: Record<Changed, number> },
 ): FlowNode[] {
   const { port, ended, retryUncertain, revisions } = options;
-  const place = { z: 'tab', x: 100, y: 100 };
   const name = `revision ${revisions.receiver}`;
+  const publicUrl = `http://127.0.0.1:${port}`;
   return [
     createAccount(simulator, { concurrency: 4 + (revisions.account % 4) }),
     ...createFeed({ name: `revision ${revisions.sender}`, retryUncertain, wires: [['out'], ['out']] }),
-    { ...place, id: 'in', type: 'sms-in', account: 'account', name, wires: [[]] },
-    {
-      ...place,
-      id: 'callback',
-      type: 'sms-callback-in',
-      account: 'account',
-      path: '/callback',
-      publicUrl: `http://127.0.0.1:${port}`,
-      name,
-      wires: [[], []],
-    },
-    { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [['out']] },
+    createNode('in', 'sms-in', [[]], { name }),
+    createNode('callback', 'sms-callback-in', [[], []], { path: '/callback', publicUrl, name }),
+    createCatch([['out']]),
     createRecorder('out', ended),
   ];
 }

@@ -19,30 +19,29 @@ export function createAccount(simulator: Simulator, properties: Partial<FlowNode
   };
 }
 
+/** Creates a node of the tab. A node of this package uses the account of {@link createAccount}. */
+export function createNode(id: string, type: string, wires: string[][], properties: Partial<FlowNode> = {}): FlowNode {
+  const account = type.startsWith('sms-') && { account: 'account' };
+  return { id, type, z: 'tab', x: 100, y: 100, wires, ...account, ...properties };
+}
+
+/** Creates a node that catches the errors of all nodes of the tab. */
+export function createCatch(wires: string[][], properties: Partial<FlowNode> = {}): FlowNode {
+  return createNode('catch', 'catch', wires, { scope: null, uncaught: false, ...properties });
+}
+
 /**
  * Creates a flow that stores and sends each message posted to `/feed` with `to` and `body`. `send` configures the
  * sending node.
  */
 export function createFeed(send: Partial<FlowNode>): FlowNode[] {
-  const place = { z: 'tab', x: 100, y: 100 };
+  const to = { to: 'payload.to', toType: 'msg' };
+  const body = { body: 'payload.body', bodyType: 'msg' };
   return [
     { id: 'tab', type: 'tab', label: 'flow' },
-    { ...place, id: 'feed', type: 'http in', url: '/feed', method: 'post', wires: [['send', 'answer']] },
-    { ...place, id: 'answer', type: 'http response', statusCode: '200', wires: [] },
-    {
-      ...place,
-      id: 'send',
-      type: 'sms-send',
-      account: 'account',
-      to: 'payload.to',
-      toType: 'msg',
-      body: 'payload.body',
-      bodyType: 'msg',
-      messageIdType: 'uuid',
-      keep: true,
-      expire: 0,
-      ...send,
-    },
+    createNode('feed', 'http in', [['send', 'answer']], { url: '/feed', method: 'post' }),
+    createNode('answer', 'http response', [], { statusCode: '200' }),
+    createNode('send', 'sms-send', [], { ...to, ...body, messageIdType: 'uuid', keep: true, expire: 0, ...send }),
   ];
 }
 
@@ -110,7 +109,7 @@ export function createReceiver(
   return [
     createAccount(simulator, account),
     { id: 'tab', type: 'tab', label: 'flow' },
-    { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [['write']], ...node },
+    createNode('in', 'sms-in', [['write']], node),
     createRecorder('write', file),
   ];
 }

@@ -5,11 +5,10 @@ import { Pool } from 'undici';
 import { type Simulator, startSimulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createTemporaryFolder } from '../temporary-folder';
-import { createAccount } from './flows';
+import { createAccount, createNode } from './flows';
 import { crash, createObservers, createRecorder, type Observation, readObservations, waitUntil } from './recorder';
 
 const token = 'the right token';
-const place = { z: 'tab', x: 100, y: 100 };
 const wrongTokens = 10_000;
 /** Several times the memory of Node-RED itself, and much less than the size of everything that the test sends to it. */
 const maxMemoryKiB = 600 * 1024;
@@ -191,15 +190,10 @@ function createFlows(simulator: Simulator, received: string, observed: string): 
     ...createObservers(observed),
     createRecorder('received', received),
     createAccount(simulator),
-    {
-      id: 'callback',
-      type: 'sms-callback-in',
-      ...place,
-      account: 'account',
+    createNode('callback', 'sms-callback-in', [['received'], ['received']], {
       path: '/callback',
       credentials: { token },
-      wires: [['received'], ['received']],
-    },
+    }),
   ];
 }
 
@@ -209,10 +203,10 @@ function createPollingFlow(simulator: Simulator, key: string, file: string): Flo
   const wires = [[`record-${key}`]];
   return [
     createAccount(simulator, { id: account }),
-    { id: `in-${key}`, type: 'sms-in', ...place, account, wires },
-    { id: `status-${key}`, type: 'sms-status', ...place, account, wires },
-    { id: `outbox-${key}`, type: 'sms-outbox', ...place, account, interval: 1, wires },
-    { id: `feed-${key}`, type: 'sms-feed', ...place, account, interval: 1, wires },
+    createNode(`in-${key}`, 'sms-in', wires, { account }),
+    createNode(`status-${key}`, 'sms-status', wires, { account }),
+    createNode(`outbox-${key}`, 'sms-outbox', wires, { account, interval: 1 }),
+    createNode(`feed-${key}`, 'sms-feed', wires, { account, interval: 1 }),
     createRecorder(`record-${key}`, file),
   ];
 }

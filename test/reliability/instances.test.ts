@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, startSimulator } from '../../simulator';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { Closing } from '../src/closing';
 import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
-import { createAccount } from './flows';
+import { createAccount, createNode } from './flows';
 import { type Delivered, Instance, otherGeneration, readDeliveries, startBalancer } from './instances';
+import { receive } from './machine';
 import { createRecorder } from './recorder';
 
 const messages = isLong ? 20_000 : 1_500;
@@ -21,6 +23,7 @@ const claimLimitMs = 60_000;
 describe('several instances on one account and one Redis (store redis)', function () {
   this.timeout(170_000 + kills * 8_000);
   const folder = createTemporaryFolder('sms-instances');
+  const closing = new Closing();
   let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;
 
   before(() => {
@@ -29,119 +32,139 @@ describe('several instances on one account and one Redis (store redis)', functio
     holding.catch(() => {});
   });
 
+  after(() => closing.run());
+
+  const start = async (options: SimulatorOptions) => closing.add(await startSimulator(options), (it) => it.close());
+  const startRedis = async () => closing.add(await RedisServer.start(), (it) => it.stop());
+
+  /**
+   * Sends one message that the flow never acknowledges. Returns its deliveries in the first 61 s, and those within 60 s
+   * after its holder was killed.
+   */
+  async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }> {
+    const simulator = await start({ waitMs: 2_000 });
+    const redis = await startRedis();
+    const createFlows = (redisUrl: string) => [
+      ...createBasis(simulator, redisUrl),
+      createNode('in', 'sms-in', [['record']], { acknowledge: 'flow', inputs: 1, ackTimeout: 600 }),
+      createRecorder('record', file),
+    ];
+    const instances: Instance[] = [];
+    for (let index = 0; index < 2; index++) instances.push(await Instance.run(closing, redis, createFlows));
+    const pids = instances.map(({ pid }) => pid);
+    receive({ simulator }, 'held');
+    const delivered = () => readDeliveries(file).get('held') ?? [];
+    await until(() => delivered().length > 0, 'the message is delivered');
+    await sleep(61_000);
+    const early = delivered();
+    await instances.find(({ pid }) => pid === early[0]?.pid)?.kill();
+    await until(() => delivered().length > 1, 'the other instance claims it', { limitMs: claimLimitMs });
+    return { early, late: delivered(), pids };
+  }
+
   it('lose no message while instances are killed and Redis is cut off', async () => {
     const file = join(folder, 'chaos.txt');
-    const simulator = await startSimulator({
-      waitMs: 300,
-      retryCallbacksMs: { firstMs: 250, maxMs: 2_000 },
-      keepRequests: 1_000,
-    });
-    const redis = await RedisServer.start();
+    const retryCallbacksMs = { firstMs: 250, maxMs: 2_000 };
+    const simulator = await start({ waitMs: 300, retryCallbacksMs, keepRequests: 1_000 });
+    const redis = await startRedis();
     const instances: Instance[] = [];
-    const balancer = await startBalancer(() => instances.map(({ url }) => url));
-    try {
-      const createFlows = (redisUrl: string) => createChaosFlows(simulator, redisUrl, file);
-      for (const generation of [undefined, undefined, otherGeneration()]) {
-        instances.push(await Instance.run(redis, createFlows, generation));
-      }
-      const [first, second, third] = instances as [Instance, Instance, Instance];
-      const disturbed = new Set<number>();
-      const statusIds: string[] = [];
-      let sent = 0;
-      const cut = { from: messages, to: 0 };
-      const feed = async () => {
-        for (; sent < messages; sent += batch) {
-          // A third of the incoming messages can only be polled. The others also come by callback, and statuses come
-          // only by callback.
-          const url = { callbackUrl: sent % 3 === 0 ? undefined : `${balancer.url}/replies` };
-          const callbackFormat = sent % 2 === 0 ? 'FORMv1' : 'XMLv3';
-          simulator.setOrganisation({ ...url, callbackStatusUrl: `${balancer.url}/statuses`, callbackFormat });
-          for (let index = sent; index < sent + batch; index++) {
-            simulator.receive({ from: '64215550001', to: '64215559999', body: `m${index}` });
-            if (index % 5 > 0) continue;
-            const update = { messageId: `sent-${index}`, msisdn: '64215550001', statusCode: 'RCV' };
-            statusIds.push(simulator.status(update).messageId);
-          }
-          await sleep(batchPauseMs);
-        }
-      };
-      const disturb = async () => {
-        for (let kill = 0; kill < kills; kill++) {
-          await sleep(random() * 1_500);
-          const victim = kill % 2 === 0 ? second : third;
-          disturbed.add(victim.pid);
-          await victim.kill();
-          await victim.start();
-          if (kill !== 3) continue;
-          cut.from = sent - batch;
-          for (const { proxy } of instances) proxy.cut();
-          await sleep(3_000);
-          for (const { proxy } of [second, third]) proxy.restore();
-          cut.to = sent + 2 * batch;
-        }
-      };
-      const isolate = async () => {
-        await sleep(1_000);
-        disturbed.add(first.pid);
-        // Long enough for the other instances to consider this one dead although it is alive.
-        first.proxy.cut();
-        await sleep(35_000);
-        first.proxy.restore();
-      };
-      await Promise.all([feed(), disturb(), isolate()]);
-
-      const isEmpty = async () => {
-        const inboxes = await redis.client.keys('sms:*:inbox:*');
-        const held = await Promise.all(inboxes.map((inbox) => redis.client.hkeys(inbox)));
-        return inboxes.length > 0 && held.flat().every((id) => id === '-');
-      };
-      const expected = [...Array.from({ length: messages }, (_, index) => `m${index}`), ...statusIds];
-      const findMissing = () => {
-        const deliveries = readDeliveries(file);
-        return expected.filter((id) => !deliveries.has(id));
-      };
-      await until(() => simulator.incoming.every(({ read }) => read), 'every message is polled', {
-        limitMs: claimLimitMs,
-      });
-      const findLost = () => findMissing().filter((id) => !isPolledOnly(id));
-      await until(() => findLost().length === 0, 'every message that is called back is delivered', {
-        limitMs: claimLimitMs,
-      });
-      await until(isEmpty, 'the instances have delivered all items', { limitMs: claimLimitMs });
-
-      const missing = findMissing();
-      const all = [...readDeliveries(file).values()];
-      const twice = all.filter((list) => list.length > 1);
-      console.log(
-        `      ${expected.length} sent, ${kills} kills, 2 cuts: 0 lost, ${missing.length} in answers to a killed ` +
-          `process, ${twice.length} delivered twice, ${all.flat().filter(({ redelivered }) => redelivered).length} deliveries marked as redelivered, ` +
-          `${all.flat().filter(({ via }) => via === 'callback').length} by callback`,
-      );
-      // Each kill can lose one poll answer that has not reached the instance.
-      assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
-      const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
-      assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
-      const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
-      // A killed instance may have polled a message that another instance was delivering from a callback. The
-      // instance that claims this message marks it as redelivered.
-      const isPolledByDead = ([first, ...copies]: Delivered[]) =>
-        first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
-      // The third cut affected all instances. If they refused a callback before it and polled the same message during
-      // it, the message can come again as a callback.
-      const isPolledInCut = (list: Delivered[]) => {
-        const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
-        return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);
-      };
-      const unexplained = byOthers.filter((list) => !isPolledByDead(list) && !isPolledInCut(list));
-      assert.deepEqual(unexplained, [], 'delivered twice by instances that nothing had happened to');
-      const byDead = byOthers.filter(isPolledByDead);
-      assert.ok(byDead.length <= kills, `${byDead.length} polled by instances that were killed`);
-    } finally {
-      await Promise.all(instances.map((instance) => instance.close()));
-      balancer.close();
-      await simulator.close();
-      await redis.stop();
+    const balancer = await startBalancer(closing, () => instances.map(({ url }) => url));
+    const createFlows = (redisUrl: string) => createChaosFlows(simulator, redisUrl, file);
+    for (const generation of [undefined, undefined, otherGeneration()]) {
+      instances.push(await Instance.run(closing, redis, createFlows, generation));
     }
+    const [first, second, third] = instances as [Instance, Instance, Instance];
+    const disturbed = new Set<number>();
+    const statusIds: string[] = [];
+    let sent = 0;
+    const cut = { from: messages, to: 0 };
+    const feed = async () => {
+      for (; sent < messages; sent += batch) {
+        // A third of the incoming messages can only be polled. The others also come by callback, and statuses come
+        // only by callback.
+        const url = { callbackUrl: sent % 3 === 0 ? undefined : `${balancer.baseUrl}/replies` };
+        const callbackFormat = sent % 2 === 0 ? 'FORMv1' : 'XMLv3';
+        simulator.setOrganisation({ ...url, callbackStatusUrl: `${balancer.baseUrl}/statuses`, callbackFormat });
+        for (let index = sent; index < sent + batch; index++) {
+          receive({ simulator }, `m${index}`);
+          if (index % 5 > 0) continue;
+          const update = { messageId: `sent-${index}`, msisdn: '64215550001', statusCode: 'RCV' };
+          statusIds.push(simulator.status(update).messageId);
+        }
+        await sleep(batchPauseMs);
+      }
+    };
+    const disturb = async () => {
+      for (let kill = 0; kill < kills; kill++) {
+        await sleep(random() * 1_500);
+        const victim = kill % 2 === 0 ? second : third;
+        disturbed.add(victim.pid);
+        await victim.kill();
+        await victim.start();
+        if (kill !== 3) continue;
+        cut.from = sent - batch;
+        for (const { proxy } of instances) proxy.cut();
+        await sleep(3_000);
+        for (const { proxy } of [second, third]) proxy.restore();
+        cut.to = sent + 2 * batch;
+      }
+    };
+    const isolate = async () => {
+      await sleep(1_000);
+      disturbed.add(first.pid);
+      // Long enough for the other instances to consider this one dead although it is alive.
+      first.proxy.cut();
+      await sleep(35_000);
+      first.proxy.restore();
+    };
+    await Promise.all([feed(), disturb(), isolate()]);
+
+    const isEmpty = async () => {
+      const inboxes = await redis.client.keys('sms:*:inbox:*');
+      const held = await Promise.all(inboxes.map((inbox) => redis.client.hkeys(inbox)));
+      return inboxes.length > 0 && held.flat().every((id) => id === '-');
+    };
+    const expected = [...Array.from({ length: messages }, (_, index) => `m${index}`), ...statusIds];
+    const findMissing = () => {
+      const deliveries = readDeliveries(file);
+      return expected.filter((id) => !deliveries.has(id));
+    };
+    await until(() => simulator.incoming.every(({ read }) => read), 'every message is polled', {
+      limitMs: claimLimitMs,
+    });
+    const findLost = () => findMissing().filter((id) => !isPolledOnly(id));
+    await until(() => findLost().length === 0, 'every message that is called back is delivered', {
+      limitMs: claimLimitMs,
+    });
+    await until(isEmpty, 'the instances have delivered all items', { limitMs: claimLimitMs });
+
+    const missing = findMissing();
+    const all = [...readDeliveries(file).values()];
+    const twice = all.filter((list) => list.length > 1);
+    console.log(
+      `      ${expected.length} sent, ${kills} kills, 2 cuts: 0 lost, ${missing.length} in answers to a killed ` +
+        `process, ${twice.length} delivered twice, ${all.flat().filter(({ redelivered }) => redelivered).length} deliveries marked as redelivered, ` +
+        `${all.flat().filter(({ via }) => via === 'callback').length} by callback`,
+    );
+    // Each kill can lose one poll answer that has not reached the instance.
+    assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
+    const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
+    assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
+    const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
+    // A killed instance may have polled a message that another instance was delivering from a callback. The
+    // instance that claims this message marks it as redelivered.
+    const isPolledByDead = ([first, ...copies]: Delivered[]) =>
+      first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
+    // The third cut affected all instances. If they refused a callback before it and polled the same message during
+    // it, the message can come again as a callback.
+    const isPolledInCut = (list: Delivered[]) => {
+      const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
+      return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);
+    };
+    const unexplained = byOthers.filter((list) => !isPolledByDead(list) && !isPolledInCut(list));
+    assert.deepEqual(unexplained, [], 'delivered twice by instances that nothing had happened to');
+    const byDead = byOthers.filter(isPolledByDead);
+    assert.ok(byDead.length <= kills, `${byDead.length} polled by instances that were killed`);
   });
 
   it('claim unacknowledged messages only if their instance is dead', async () => {
@@ -159,37 +182,6 @@ function isPolledOnly(id: string): boolean {
   return id.startsWith('m') && (Number(id.slice(1)) - (Number(id.slice(1)) % batch)) % 3 === 0;
 }
 
-/**
- * Sends one message that the flow never acknowledges. Returns its deliveries in the first 61 s, and those within 60 s
- * after its holder was killed.
- */
-async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }> {
-  const simulator = await startSimulator({ waitMs: 2_000 });
-  const redis = await RedisServer.start();
-  const instances: Instance[] = [];
-  try {
-    const createFlows = (redisUrl: string) => [
-      ...createBasis(simulator, redisUrl),
-      createNode('in', 'sms-in', ['record'], { acknowledge: 'flow', inputs: 1, ackTimeout: 600 }),
-      createRecorder('record', file),
-    ];
-    for (let index = 0; index < 2; index++) instances.push(await Instance.run(redis, createFlows));
-    const pids = instances.map(({ pid }) => pid);
-    simulator.receive({ from: '64215550001', to: '64215559999', body: 'held' });
-    const delivered = () => readDeliveries(file).get('held') ?? [];
-    await until(() => delivered().length > 0, 'the message is delivered');
-    await sleep(61_000);
-    const early = delivered();
-    await instances.find(({ pid }) => pid === early[0]?.pid)?.kill();
-    await until(() => delivered().length > 1, 'the other instance claims it', { limitMs: claimLimitMs });
-    return { early, late: delivered(), pids };
-  } finally {
-    await Promise.all(instances.map((instance) => instance.close()));
-    await simulator.close();
-    await redis.stop();
-  }
-}
-
 function createBasis(simulator: Simulator, redisUrl: string): FlowNode[] {
   const { apiKey } = simulator.credentials;
   return [
@@ -198,21 +190,17 @@ function createBasis(simulator: Simulator, redisUrl: string): FlowNode[] {
   ];
 }
 
-function createNode(id: string, type: string, wires: string[], properties: Partial<FlowNode> = {}): FlowNode {
-  return { id, type, z: 'tab', x: 100, y: 100, account: 'account', wires: [wires], ...properties };
-}
-
 /** Creates flows that record every delivery. The flow acknowledges replies, and refuses some of them the first time. */
 function createChaosFlows(simulator: Simulator, redisUrl: string, file: string): FlowNode[] {
   const flow = { acknowledge: 'flow', inputs: 1, ackTimeout: 5 };
   const refuse = `if (msg.sms.redelivered !== true && Math.random() < 0.2) { msg.error = { message: 'not now' }; return msg; }`;
   return [
     ...createBasis(simulator, redisUrl),
-    createNode('in', 'sms-in', ['polled']),
+    createNode('in', 'sms-in', [['polled']]),
     createRecorder('polled', file),
-    createNode('replies', 'sms-callback-in', [], { path: '/replies', ...flow, wires: [['called'], []] }),
+    createNode('replies', 'sms-callback-in', [['called'], []], { path: '/replies', ...flow }),
     createRecorder('called', file, { wires: [['replies']] }, refuse),
-    createNode('statuses', 'sms-callback-in', [], { path: '/statuses', wires: [[], ['status']] }),
+    createNode('statuses', 'sms-callback-in', [[], ['status']], { path: '/statuses' }),
     createRecorder('status', file),
   ];
 }

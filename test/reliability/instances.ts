@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type FlowNode, type NodeRedOptions, NodeRedProcess } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
+import type { Closing } from '../src/closing';
+import { startRawService } from '../src/raw-service';
 import { TcpProxy } from '../tcp-proxy';
 import { readObservations } from './recorder';
 
@@ -27,26 +26,22 @@ export class Instance extends NodeRedProcess {
 
   /** @param createFlows creates the flows to deploy from the Redis URL of this instance */
   static async run(
+    closing: Closing,
     redis: RedisServer,
     createFlows: (redisUrl: string) => FlowNode[],
     generation?: NodeRedOptions['generation'],
   ): Promise<Instance> {
-    const proxy = await TcpProxy.start(redis.port);
-    const instance = new Instance(proxy, generation);
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const instance = closing.add(new Instance(proxy, generation), (it) => it.kill());
     await instance.start({ flows: createFlows(`redis://127.0.0.1:${proxy.port}`) });
     return instance;
-  }
-
-  async close(): Promise<void> {
-    await this.kill();
-    await this.proxy.close();
   }
 }
 
 /** Starts a load balancer that passes each POST to the next instance, and answers 502 if that instance is down. */
-export async function startBalancer(targets: () => readonly string[]): Promise<{ url: string; close(): void }> {
+export function startBalancer(closing: Closing, targets: () => readonly string[]): Promise<{ baseUrl: string }> {
   let next = 0;
-  const server = createServer(async (request, response) => {
+  return startRawService(closing, async (request, response) => {
     const all = targets();
     const target = all[next++ % all.length] ?? '';
     const type = request.headers['content-type'] ?? '';
@@ -60,13 +55,6 @@ export async function startBalancer(targets: () => readonly string[]): Promise<{
       response.writeHead(502).end();
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
 /** Returns all recorded deliveries by message id, in order. */

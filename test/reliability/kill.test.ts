@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { createReceiver } from './flows';
+import { createNode, createReceiver } from './flows';
 import { readDeliveries } from './instances';
 import { receive, useMachine } from './machine';
 import { createRecorder, readCounts, waitUntil } from './recorder';
@@ -28,10 +28,10 @@ describe('kill -9 of Node-RED while messages flow', function () {
     const { simulator, folder, observed } = machine;
     const acknowledged = join(folder, 'acknowledged.jsonl');
     const receiver = { acknowledge: 'flow', inputs: 1, wires: [['write', 'work']] };
-    const work = { pauseType: 'delay', timeout: '100', timeoutUnits: 'milliseconds', wires: [['acknowledge']] };
+    const work = { pauseType: 'delay', timeout: '100', timeoutUnits: 'milliseconds' };
     const flows = [
       ...createReceiver(simulator, observed, { node: receiver }),
-      { id: 'work', type: 'delay', z: 'tab', x: 300, y: 100, ...work },
+      createNode('work', 'delay', [['acknowledge']], work),
       createRecorder('acknowledge', acknowledged, { wires: [['in']] }),
     ];
     const isWorking = () => readCounts(observed).size > readCounts(acknowledged).size;

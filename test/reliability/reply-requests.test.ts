@@ -5,8 +5,9 @@ import type { IncomingMessage } from '../../simulator';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { Closing } from '../src/closing';
 import { until } from '../until';
-import { createAccount, createFeed } from './flows';
+import { createAccount, createCatch, createFeed, createNode } from './flows';
 import { Instance, otherGeneration } from './instances';
 import { useMachine } from './machine';
 import { createRecorder, type Observation, readObservations } from './recorder';
@@ -40,6 +41,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     keepMessages: 1e6,
   });
   const file = (name: string) => join(machine.folder, `${name}.txt`);
+  const closing = new Closing();
   const instances: Instance[] = [];
   const heartbeatKeys = new Map<Instance, string>();
   let redis: RedisServer;
@@ -49,18 +51,16 @@ describe('an account under kill -9 of its instances on one Redis', function () {
   const replies: { reply: IncomingMessage; sentAt: number }[] = [];
 
   beforeEach(async () => {
-    redis = await RedisServer.start();
+    redis = closing.add(await RedisServer.start(), (it) => it.stop());
   });
 
   afterEach(async () => {
     clearInterval(people);
-    await Promise.all(instances.splice(0).map((instance) => instance.close()));
-    await redis.stop();
+    await closing.run();
   });
 
   const createFlows = (redisUrl: string): FlowNode[] => {
     const { apiKey } = machine.simulator.credentials;
-    const place = { z: 'tab', x: 100, y: 100 };
     const outputs = ['replied', 'silent'];
     return [
       createAccount(machine.simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
@@ -71,8 +71,8 @@ describe('an account under kill -9 of its instances on one Redis', function () {
         wires: outputs.map((output) => [output]),
       }),
       ...outputs.map((output) => createRecorder(output, file(output))),
-      { ...place, id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
-      { ...place, id: 'catch', type: 'catch', scope: ['send'], uncaught: false, wires: [['error']] },
+      createNode('status', 'sms-status', [[]]),
+      createCatch([['error']], { scope: ['send'] }),
       createRecorder('error', file('error')),
     ];
   };
@@ -80,7 +80,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
   it('ends each reply request once, and marks repeated ends as redelivered', async () => {
     for (const generation of [undefined, undefined, otherGeneration()]) {
       await begin(async () => {
-        const instance = await Instance.run(redis, createFlows, generation);
+        const instance = await Instance.run(closing, redis, createFlows, generation);
         instances.push(instance);
         return instance;
       });

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { WebSocket } from 'undici';
 import { type Fault, type LoggedRequest, type Simulator, startSimulator } from '../../simulator';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { Closing } from '../src/closing';
+import { startRawService, startSocketService } from '../src/raw-service';
 import { createTemporaryFolder } from '../temporary-folder';
+import { createNode } from './flows';
 import { crash, createObservers, createRecorder, inject, readObservations, waitUntil } from './recorder';
 
-const place = { z: 'tab', x: 100, y: 100 };
 const onPress = ['send', 'outbox', 'feed'] as const;
 /**
  * Special characters that a user can choose in a secret. The service must receive them unchanged, and no secret may
@@ -54,7 +53,7 @@ describe('secrets', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;
-  const servers: Server[] = [];
+  const closing = new Closing();
   const logins: Login[] = [];
   const secrets: { name: string; secret: string; userId?: string }[] = [
     { name: 'callback token', secret: callbackToken },
@@ -87,36 +86,28 @@ describe('secrets', function () {
         secrets.push({ name: `${start}${name}`, secret, ...(isKey ? undefined : { userId: start + userId }) });
       }
     }
-    const proxyPort = await listen(
-      createHttpServer((request, response) => {
-        seenByProxy += `${request.headers['proxy-authorization']}\n`;
-        response.writeHead(407, 'Proxy Authentication Required').end();
-      }),
-    );
-    const redisPort = await listen(
-      createTcpServer((socket) => {
-        socket.on('error', () => {});
-        socket.on('data', (data) => {
-          seenByRedis += String(data);
-          socket.write('-WRONGPASS invalid username-password pair or user is disabled.\r\n');
-        });
+    const proxy = await startRawService(closing, (request, response) => {
+      seenByProxy += `${request.headers['proxy-authorization']}\n`;
+      response.writeHead(407, 'Proxy Authentication Required').end();
+    });
+    const redis = await startSocketService(closing, (socket) =>
+      socket.on('data', (data) => {
+        seenByRedis += String(data);
+        socket.write('-WRONGPASS invalid username-password pair or user is disabled.\r\n');
       }),
     );
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({
       userDir,
       settings: { logging: { console: { level: 'trace', metrics: true, audit: true } } },
-      flows: createFlows({ proxyPort, redisPort }),
+      flows: createFlows({ proxyPort: proxy.port, redisPort: redis.port }),
     });
     const socket = await listenToComms();
 
     await useAll();
     for (const fault of faults) {
       for (const { simulator } of logins) for (const endpoint of onPress) simulator.fault(endpoint, fault);
-      const before = countErrors('right-');
-      await pressAll('right-');
-      const expected = before + logins.length * onPress.length;
-      await waitUntil(() => countErrors('right-') >= expected, `an error of each with ${JSON.stringify(fault)}`);
+      await pressUntilAllFail(JSON.stringify(fault));
     }
     for (const [index, { simulator }] of logins.entries()) {
       const fault = faults[index % faults.length] ?? null;
@@ -127,12 +118,7 @@ describe('secrets', function () {
       'a poll of each fails',
     );
     for (const { simulator } of logins) await simulator.setOnline(false);
-    const before = countErrors('right-');
-    await pressAll('right-');
-    await waitUntil(
-      () => countErrors('right-') >= before + logins.length * onPress.length,
-      'each send and read fails while the service is offline',
-    );
+    await pressUntilAllFail('the service offline');
 
     places.set('answers of the admin API', await askAdminApi());
     // Because the editor gets events in order, a current status shows that all earlier events have arrived.
@@ -152,7 +138,7 @@ describe('secrets', function () {
   after(async () => {
     await nodeRed?.kill();
     for (const { simulator } of logins) await simulator.close();
-    for (const server of servers) server.close();
+    await closing.run();
   });
 
   it('are used in requests that succeed and requests that fail', () => {
@@ -191,7 +177,7 @@ describe('secrets', function () {
   it('do not appear in URLs, except for form credentials by GET', () => {
     for (const { authType, method, simulator } of logins) {
       const withSecret = simulator.requests.filter(
-        ({ path, query }) => findSecrets(describeUrl(path, query)).length > 0,
+        ({ path, query }) => findSecrets(`${path}?${JSON.stringify(query)}`).length > 0,
       );
       const mayHave = (request: LoggedRequest) =>
         authType === 'form' && request.method === 'GET' && (method === 'GET' || request.endpoint === 'outbox');
@@ -216,7 +202,7 @@ describe('secrets', function () {
   });
 
   function createFlows({ proxyPort, redisPort }: { proxyPort: number; redisPort: number }): FlowNode[] {
-    const [{ simulator }] = logins as [Login];
+    const [{ simulator, right: first }] = logins as [Login];
     const accounts = logins.flatMap(({ authType, method, simulator: { baseUrl, credentials }, right, wrong }) => {
       const { apiKey, userId, password } = credentials;
       const wrongOnes = { apiKey: `wrong-${apiKey}`, userId: `wrong-${userId}`, password: `wrong-${password}` };
@@ -225,7 +211,6 @@ describe('secrets', function () {
         createAccount(wrong, { baseUrl, authType, method }, wrongOnes),
       ];
     });
-    const [{ right: first }] = logins as [Login];
     const { baseUrl } = simulator;
     const apiKey = { apiKey: simulator.credentials.apiKey };
     accounts.push(
@@ -247,26 +232,11 @@ describe('secrets', function () {
       { id: 'tab', type: 'tab', label: 'flow' },
       ...createObservers(observed),
       createRecorder('seen', observed, { wires: [['debug']] }),
-      {
-        id: 'debug',
-        type: 'debug',
-        ...place,
-        active: true,
-        tosidebar: true,
-        complete: 'true',
-        targetType: 'full',
-        wires: [],
-      },
+      createNode('debug', 'debug', [], { active: true, tosidebar: true, complete: 'true', targetType: 'full' }),
       ...accounts,
       ...accounts.flatMap(({ id }) => createUsers(String(id).slice('account-'.length))),
-      ...['right-', 'wrong-', 'odd-'].map(
-        (start): FlowNode => ({
-          id: `press-${start}`,
-          type: 'inject',
-          ...place,
-          props: [],
-          wires: [press.filter((id) => id.includes(`-${start}`))],
-        }),
+      ...['right-', 'wrong-', 'odd-'].map((start) =>
+        createNode(`press-${start}`, 'inject', [press.filter((id) => id.includes(`-${start}`))], { props: [] }),
       ),
       {
         id: 'proxy',
@@ -284,16 +254,12 @@ describe('secrets', function () {
         ca: '',
         credentials: { keydata: 'no key', certdata: 'none', passphrase },
       },
-      {
-        id: 'callback',
-        type: 'sms-callback-in',
-        ...place,
+      createNode('callback', 'sms-callback-in', [['seen'], ['seen']], {
         account: `account-${first}`,
         path: '/callback',
         publicUrl: 'https://flows.example.com',
         credentials: { token: callbackToken },
-        wires: [['seen'], ['seen']],
-      },
+      }),
     ];
   }
 
@@ -308,27 +274,15 @@ describe('secrets', function () {
       simulator.reply({ from: '64215550001', body: 'a reply' });
     }
     for (const token of [callbackToken, 'wrong', '']) {
-      const form = {
-        messageId: 'm',
-        from: '64215550001',
-        to: '1',
-        inReplyToId: 'x',
-        body: `called with ${token.length}`,
-      };
-      const response = await fetch(`${nodeRed.url}/callback?token=${encodeURIComponent(token)}`, {
-        method: 'POST',
-        body: new URLSearchParams(form),
-      });
+      const body = `called with ${token.length}`;
+      const form = { messageId: 'm', from: '64215550001', to: '1', inReplyToId: 'x', body };
+      const init = { method: 'POST', body: new URLSearchParams(form) };
+      const response = await fetch(`${nodeRed.url}/callback?token=${encodeURIComponent(token)}`, init);
       await response.text();
       assert.equal(response.status, token === callbackToken ? 200 : 401);
     }
-    await waitUntil(
-      () =>
-        logins.every(({ right }) =>
-          readObservations(observed).some(({ status }) => status?.source.id === `feed-${right}`),
-        ),
-      'feeds are read',
-    );
+    const hasBadge = (id: string) => readObservations(observed).some(({ status }) => status?.source.id === id);
+    await waitUntil(() => logins.every(({ right }) => hasBadge(`feed-${right}`)), 'feeds are read');
     for (const { wrong } of logins) {
       for (const type of ['in', 'status', ...onPress]) {
         await waitUntil(() => errorsAt(`${type}-${wrong}`) > 0, `${type}-${wrong} fails`);
@@ -347,35 +301,30 @@ describe('secrets', function () {
     return readObservations(observed).filter(({ error }) => error?.source.id === id).length;
   }
 
-  function countErrors(start: string): number {
-    const isPressed = new RegExp(`^(${onPress.join('|')})-${start}`);
-    return readObservations(observed).filter(({ error }) => error && isPressed.test(error.source.id)).length;
+  /** Presses the button of the nodes with the right credentials, and waits until each of the nodes fails. */
+  async function pressUntilAllFail(cause: string): Promise<void> {
+    const isPressed = new RegExp(`^(${onPress.join('|')})-right-`);
+    const countErrors = () =>
+      readObservations(observed).filter(({ error }) => error && isPressed.test(error.source.id)).length;
+    const expected = countErrors() + logins.length * onPress.length;
+    await pressAll('right-');
+    await waitUntil(() => countErrors() >= expected, `an error of each node with ${cause}`);
   }
 
   async function askAdminApi(): Promise<string> {
     const ids = logins.flatMap(({ right, wrong }) => [`account-${right}`, `account-${wrong}`]);
     ids.push('account-odd-proxy', 'account-odd-tls', 'account-odd-redis', 'account-odd-http');
-    const admin = [
-      '/flows',
-      '/flow/tab',
-      '/nodes',
-      '/settings',
-      '/context/global',
-      '/context/flow/tab',
-      '/flows/state',
-    ];
+    const admin = ['flows', 'flow/tab', 'nodes', 'settings', 'context/global', 'context/flow/tab', 'flows/state'];
     const others = ['sms-callback-in/callback', 'http%20proxy/proxy', 'tls-config/tls'];
     const nodes = [...ids.map((id) => `sms-account/${id}`), ...others];
-    const paths = [...admin, ...nodes.map((node) => `/credentials/${node}`)];
+    const paths = [...admin, ...nodes.map((node) => `credentials/${node}`)];
     let answers = '';
     const ask = async (path: string, init?: RequestInit) => {
-      const response = await fetch(`${nodeRed.url}${path}`, {
-        ...init,
-        headers: { 'Content-Type': 'application/json' },
-      });
+      const headers = { 'Content-Type': 'application/json' };
+      const response = await fetch(`${nodeRed.url}${path}`, { ...init, headers });
       answers += `${path} ${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}\n`;
     };
-    for (const path of paths) await ask(path);
+    for (const path of paths) await ask(`/${path}`);
     for (const { authType, method, simulator, right, wrong } of logins) {
       await simulator.setOnline(true);
       for (const endpoint of onPress) simulator.fault(endpoint, null);
@@ -385,13 +334,8 @@ describe('secrets', function () {
       await test({ ...form, apiKey: typedKey, userId: 'typed-user', password: typedPassword });
       await test({ ...form, apiKey: `${typedKey}\n${typedKey}`, userId: '', password: typedPassword });
     }
-    await test({
-      id: 'account-odd-proxy',
-      baseUrl: 'http://sms.example',
-      allowHttp: true,
-      proxy: 'proxy',
-      apiKey: typedKey,
-    });
+    const throughProxy = { baseUrl: 'http://sms.example', allowHttp: true, proxy: 'proxy' };
+    await test({ ...throughProxy, id: 'account-odd-proxy', apiKey: typedKey });
     await test({ id: 'account-odd-tls', baseUrl: 'https://127.0.0.1:1', tls: 'tls', apiKey: typedKey });
     await test({ baseUrl: `https://typed-user:${encodeURIComponent(typedPassword)}@sms.example`, apiKey: typedKey });
     assert.equal(answers.split('"ok":true').length - 1, logins.length, answers);
@@ -415,13 +359,6 @@ describe('secrets', function () {
     return socket;
   }
 
-  async function listen(server: Server): Promise<number> {
-    servers.push(server);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    return (server.address() as AddressInfo).port;
-  }
-
   /** Names of the secrets that a string contains in any form. */
   function findSecrets(text: string): string[] {
     return secrets
@@ -442,11 +379,11 @@ function createUsers(name: string): FlowNode[] {
   // Only with POST, because the URL of a GET contains all parameters, including the callback URL with its token.
   const callback = name.endsWith('POST') ? { callbackNode: 'callback', callbackUrlType: 'node' } : undefined;
   return [
-    { id: `in-${name}`, type: 'sms-in', ...place, account, wires },
-    { id: `status-${name}`, type: 'sms-status', ...place, account, wires },
-    { id: `outbox-${name}`, type: 'sms-outbox', ...place, account, interval: 0, wires },
-    { id: `feed-${name}`, type: 'sms-feed', ...place, account, interval: 0, size: 'size', sizeType: 'msg', wires },
-    { id: `send-${name}`, type: 'sms-send', ...place, account, retries: 0, ...callback, wires: [['seen'], ['seen']] },
+    createNode(`in-${name}`, 'sms-in', wires, { account }),
+    createNode(`status-${name}`, 'sms-status', wires, { account }),
+    createNode(`outbox-${name}`, 'sms-outbox', wires, { account, interval: 0 }),
+    createNode(`feed-${name}`, 'sms-feed', wires, { account, interval: 0, size: 'size', sizeType: 'msg' }),
+    createNode(`send-${name}`, 'sms-send', [['seen'], ['seen']], { account, retries: 0, ...callback }),
   ];
 }
 
@@ -475,10 +412,6 @@ function encodeForm(text: string): string {
 
 function encodeBasic(userId: string, password: string): string {
   return Buffer.from(`${userId}:${password}`).toString('base64').replace(/=+$/, '');
-}
-
-function describeUrl(path: string, query: Record<string, string>): string {
-  return `${path}?${JSON.stringify(query)}`;
 }
 
 /**

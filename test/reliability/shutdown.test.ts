@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { createAccount, createReceiver } from './flows';
+import { createAccount, createNode, createReceiver } from './flows';
 import { type Machine, receive, useMachine } from './machine';
 import { crash, inject, readCounts, waitForCounts, waitUntil } from './recorder';
 
@@ -82,8 +82,7 @@ describe('Node-RED during a shutdown or a redeploy', function () {
   it('does not delay the exit for requests that the service never answers', async () => {
     const { simulator, nodeRed } = machine;
     for (const endpoint of ['incoming', 'send'] as const) simulator.fault(endpoint, { hang: true });
-    const receiver = { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [[]] };
-    await nodeRed.start({ flows: [...createSendingFlow(machine), receiver] });
+    await nodeRed.start({ flows: [...createSendingFlow(machine), createNode('in', 'sms-in', [[]])] });
     await inject(nodeRed, 'press', { payload: 'hangs' });
     for (const endpoint of ['incoming', 'send'] as const)
       await waitUntil(() => simulator.polling(endpoint) === 1, `a request to ${endpoint}`);
@@ -98,13 +97,12 @@ describe('Node-RED during a shutdown or a redeploy', function () {
 
 /** Creates a flow that sends one message at a time. */
 function createSendingFlow({ simulator }: Machine): FlowNode[] {
-  const place = { z: 'tab', x: 100, y: 100 };
   return [
     createAccount(simulator, { concurrency: 1 }),
     { id: 'tab', type: 'tab', label: 'flow' },
-    { id: 'press', type: 'inject', ...place, props: [], repeat: '', once: false, wires: [['send']] },
+    createNode('press', 'inject', [['send']], { props: [], repeat: '', once: false }),
     // Without a name, the log shows the id of the node.
-    { id: 'send', type: 'sms-send', ...place, account: 'account', to: '64215550001', toType: 'str', wires: [[], []] },
+    createNode('send', 'sms-send', [[], []], { to: '64215550001', toType: 'str' }),
   ];
 }
 

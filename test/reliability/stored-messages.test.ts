@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { countBodies, createAccount, createFeed, feed, readOutcomes } from './flows';
+import { countBodies, createAccount, createCatch, createFeed, feed, readOutcomes } from './flows';
 import { useMachine } from './machine';
 import { createRecorder } from './recorder';
 
@@ -15,15 +15,12 @@ describe('Node-RED with stored messages under kill -9', function () {
   this.timeout(60_000 + kills * 30_000);
   const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
-  const flows = (priority: number): FlowNode[] => {
-    const place = { z: 'tab', x: 100, y: 100 };
-    return [
-      createAccount(machine.simulator),
-      ...createFeed({ priority, wires: [['out'], ['out']] }),
-      { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [['out']] },
-      createRecorder('out', machine.observed),
-    ];
-  };
+  const flows = (priority: number): FlowNode[] => [
+    createAccount(machine.simulator),
+    ...createFeed({ priority, wires: [['out'], ['out']] }),
+    createCatch([['out']]),
+    createRecorder('out', machine.observed),
+  ];
 
   it('sends each message once, or reports an unknown outcome', async () => {
     const { simulator, nodeRed, observed } = machine;
