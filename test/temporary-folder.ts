@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-// Its programs end before the folders are removed.
+// Loaded first, so that all programs end before their folders are removed.
 import './program';
 
 const folders: string[] = [];
