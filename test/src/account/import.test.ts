@@ -258,7 +258,7 @@ describe('an account that imports two former stores', () => {
       ...newer,
       'statuses:a': '[["1","RCV"]]',
       'request:a': '[{"id":"q"}]',
-      'handset:a': JSON.stringify(sentMessages.slice(0, 1)),
+      'handset:a': JSON.stringify([{ at: at - 1, until: at - 1, sent: 'a' }]),
     };
     for (const [first, second] of [
       [newer, older],

@@ -33,10 +33,14 @@ describe('the state of an account', () => {
   });
 
   /** Subscribes a node whose flow does not acknowledge, so that its messages soon become unhandled. */
-  function listen(membership: JoinedMembership, changes: Partial<Subscriber> = {}) {
+  function listen(
+    membership: JoinedMembership,
+    changes: Partial<Subscriber> = {},
+    kind: 'incoming' | 'status' = 'incoming',
+  ) {
     const usual = { acknowledge: 'flow', ackTimeoutMs: 20, maxAttempts: 2 } as const;
     const listener = Object.assign(new Listener('node'), usual, changes);
-    subscription = joining.subscribe(membership, listener);
+    subscription = joining.subscribe(membership, listener, kind);
     return listener.deliveries;
   }
 
@@ -111,8 +115,8 @@ describe('the state of an account', () => {
       return { membership, deliveries, id: entry.id };
     }
 
-    it('is listed with the data that a user needs for a decision', async () => {
-      const { membership } = await giveUp();
+    it('is listed with the data for a decision, and can be discarded', async () => {
+      const { membership, id } = await giveUp();
       const { entries, total } = membership.entries('unhandled', { limit: 200 });
       const [entry] = entries;
       const { id: _, at = 0, error, ...rest } = entry ?? {};
@@ -128,18 +132,18 @@ describe('the state of an account', () => {
       assert.equal(total, 1);
       const { unhandled, redelivered } = membership.state().counts;
       assert.deepEqual([unhandled, redelivered], [1, 1]);
+      assert.equal(await membership.act(id, 'discard'), 'done');
+      assert.deepEqual(discarded, ['node'], 'one log line');
+      assert.deepEqual(membership.entries('unhandled', { limit: 200 }), { entries: [], total: 0 });
+      for (const action of ['deliver', 'discard', 'send'] as const)
+        assert.equal(await membership.act(id, action), 'gone');
     });
 
     it('is listed with its code and description if it is a status', async () => {
       const membership = enter();
-      const node = Object.assign(new Listener('node'), {
-        acknowledge: 'flow',
-        ackTimeoutMs: 20,
-        maxAttempts: 1,
-      } as const);
       const body = 'messageId=1&from=6421555001&statusCode=RCV';
       joining.simulator.fault('status', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
-      closing.add(membership.subscribe('status', node), (it) => it.close());
+      listen(membership, { maxAttempts: 1 }, 'status');
       await until(() => membership.state().inbox.unhandled === 1);
       const [entry] = membership.entries('unhandled', { limit: 1 }).entries;
       assert.deepEqual([entry?.from, entry?.body], ['6421555001', 'RCV (received by the handset)']);
@@ -151,15 +155,6 @@ describe('the state of an account', () => {
       await until(() => deliveries.length === 3);
       assert.equal(deliveries[2]?.redelivered, true);
       assert.deepEqual(discarded, []);
-    });
-
-    it('can be discarded, with one log line', async () => {
-      const { membership, id } = await giveUp();
-      assert.equal(await membership.act(id, 'discard'), 'done');
-      assert.deepEqual(discarded, ['node']);
-      assert.deepEqual(membership.entries('unhandled', { limit: 200 }), { entries: [], total: 0 });
-      for (const action of ['deliver', 'discard', 'send'] as const)
-        assert.equal(await membership.act(id, action), 'gone');
     });
 
     it('can only be discarded if its node is not deployed', async () => {

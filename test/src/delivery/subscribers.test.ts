@@ -3,7 +3,7 @@ import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outb
 import type { Entry } from '../../../src/inbox/entries';
 import { until } from '../../until';
 import { settle } from '../../virtual-clock';
-import { polled } from '../inbox/arrivals';
+import { incoming, polled } from '../inbox/arrivals';
 import { useInbox } from '../inbox/use-inbox';
 import { FailingServer } from '../store/failing-store';
 import type { RecordingSubscriber } from './recording-subscriber';
@@ -11,13 +11,7 @@ import type { RecordingSubscriber } from './recording-subscriber';
 const ids = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
 function createEntry(index: number): Entry {
-  const record = {
-    messageId: String(index),
-    from: '6421555001',
-    body: String(index),
-    isReply: false,
-    via: 'poll',
-  } as const;
+  const record = incoming(String(index));
   const id = String(index).padStart(11, '0');
   return { id, part: 'inbox', subscribers: [], channel: 'incoming', kind: 'incoming', record, attempts: 0 };
 }

@@ -5,6 +5,7 @@ import { startSimulator } from '../../../simulator';
 import { Client, type ClientOptions } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { OutboundMessage } from '../../../src/model';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { useClosing } from '../closing';
 import { startRawService } from '../raw-service';
@@ -82,24 +83,18 @@ describe('Client', () => {
 
     it('ends a poll without an answer after 45 s (§8)', async () => {
       const simulator = await start({ waitMs: 60_000 });
-      for (const name of ['poll incoming', 'poll status'] as const) {
+      for (const kind of ['incoming', 'status'] as const) {
         const clock = new VirtualClock();
-        let onSent = () => {};
-        const sent = new Promise<void>((resolve) => {
-          onSent = resolve;
-        });
         const client = createClient(simulator.baseUrl, { clock, timeoutMs: 30 });
         let isOver = false;
-        const options = { beforeLeaving: () => onSent() };
-        const polling = name === 'poll incoming' ? client.pollIncoming(options) : client.pollStatuses(options);
-        const failing = failure(polling).finally(() => {
+        const failing = failure(calls[`poll ${kind}`](client)).finally(() => {
           isOver = true;
         });
-        await sent;
+        await until(() => simulator.polling(kind) === 1);
         await clock.advance(44_999);
-        assert.equal(isOver, false, name);
+        assert.equal(isOver, false, kind);
         await clock.advance(1);
-        assert.equal((await failing).params.detail, 'timed out after 45 s', name);
+        assert.equal((await failing).params.detail, 'timed out after 45 s', kind);
       }
     });
   });

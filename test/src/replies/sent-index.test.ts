@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { mergeReferences } from '../../../src/replies/sent-index';
 import type { Remembered } from '../../../src/store/store';
 import { beginReceiving, copyDisk, forever, type SendingSide } from '../sending/sending-side';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -59,22 +58,4 @@ describe('the lookup of remembered messages', () => {
       assert.equal(sentWith(side), remember?.value);
     });
   }
-});
-
-describe('the messages of a handset in two stores', () => {
-  it('include a message of both stores once, as the later store has it', () => {
-    const format = (references: readonly { sent: string; at: number; until: number }[]): Remembered => {
-      return { at: 0, forMs: 1_000, value: JSON.stringify(references) };
-    };
-    const [first, second, repeated] = [
-      { sent: 'a', at: 1, until: 101 },
-      { sent: 'b', at: 2, until: 102 },
-      { sent: 'a', at: 3, until: 103 },
-    ] as const;
-    const [earlier, later] = [format([first]), format([second, repeated])];
-    for (const merged of [mergeReferences(earlier, later), mergeReferences(later, earlier)]) {
-      assert.deepEqual(JSON.parse(merged.value), [second, repeated]);
-      assert.deepEqual([merged.at, merged.forMs], [3, 100]);
-    }
-  });
 });
