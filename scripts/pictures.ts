@@ -58,7 +58,7 @@ async function drawForms(editor: Editor): Promise<void> {
   await editor.chooseType('body', 'str');
   await form.locator('#sms-body-text').fill('Pump 3 has stopped: 81 degrees.\nAnswer OK to take it.');
   await drawTray(editor, 'send-form.png');
-  const account = await editor.editAccount();
+  const account = await editor.openAccount();
   await account.locator('#sms-account-advanced[open] > summary').click();
   await account.locator('#sms-account-test').click();
   await account.locator('#sms-account-test[aria-busy="false"]').waitFor();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
-import { startNodeRed } from '../node-red-process';
+import { type FlowNode, startNodeRed } from '../node-red-process';
 import { account, editor, node, nodeRed, openAccount, openEditor, tab, useFormEditor } from './form-editor';
 import { unfold } from './form-texts';
 
@@ -10,17 +10,22 @@ describe('the form of sms-account', function () {
   this.timeout(90_000);
   useFormEditor();
 
-  it('shows the fields and warnings that belong to the chosen options', async () => {
-    await openEditor(account(), node('sms-feed'), node('sms-send', { y: 160 }), node('sms-in', { y: 220, d: true }));
+  /** Deploys the account, a node of it, and `nodes`. Opens the form of the account with all its groups. */
+  async function openForm(...nodes: FlowNode[]): Promise<Locator> {
+    await openEditor(account(), node('sms-feed'), ...nodes);
     const form = await openAccount();
+    await unfold(form);
+    return form;
+  }
+
+  it('shows the fields and warnings that belong to the chosen options', async () => {
+    const form = await openForm(node('sms-send', { y: 160 }), node('sms-in', { y: 220, d: true }));
     const field = (property: string): Locator => form.locator(`#${prefix}-${property}`);
     const warning = (name: string): Locator => form.locator(`#sms-account-${name}-warning`);
     await field('userId').waitFor({ state: 'hidden' });
     await field('authType').selectOption('form');
     await field('apiKey').waitFor({ state: 'hidden' });
     for (const property of ['userId', 'password']) await field(property).waitFor();
-
-    await unfold(form);
     for (const property of ['allowHttp', 'redisUrl']) await field(property).waitFor({ state: 'hidden' });
     await field('store').selectOption('redis');
     await field('redisUrl').waitFor();
@@ -65,9 +70,7 @@ describe('the form of sms-account', function () {
   });
 
   it('shows and announces errors of wrong values, and corrects an address', async () => {
-    await openEditor(account(), node('sms-feed'));
-    const form = await openAccount();
-    await unfold(form);
+    const form = await openForm();
     const field = (property: string): Locator => form.locator(`#${prefix}-${property}`);
     for (const [property, value, reason] of [
       ['timeout', 'soon', /number/],
@@ -89,9 +92,7 @@ describe('the form of sms-account', function () {
   });
 
   it('shows units in singular or plural, and defaults of blank numbers', async () => {
-    await openEditor(account(), node('sms-feed'));
-    const form = await openAccount();
-    await unfold(form);
+    const form = await openForm();
     const parallelPolls = form.locator(`#${prefix}-parallelPolls`);
     for (const [value, unit] of [
       ['4', /^polls$/],
@@ -106,8 +107,7 @@ describe('the form of sms-account', function () {
   });
 
   it('tests the connection with a saved, a wrong and an environment key', async () => {
-    await openEditor(account(), node('sms-feed'));
-    const form = await openAccount();
+    const form = await openForm();
     const result = form.locator('#sms-account-test-result');
     const test = async (words: RegExp, style: string): Promise<void> => {
       await form.locator('#sms-account-test').click();
@@ -132,8 +132,7 @@ describe('the form of sms-account', function () {
   });
 
   it('drops the result of a connection test if the tested values change', async () => {
-    await openEditor(account(), node('sms-feed'));
-    const form = await openAccount();
+    const form = await openForm();
     const result = form.locator('#sms-account-test-result');
     const button = form.locator('#sms-account-test');
     const answer = (balance: number) => ({ json: { ok: true, account: { balance } } });
@@ -179,7 +178,7 @@ describe('the form of sms-account', function () {
       ]);
       let form = await editor.openForm('sms-callback-in');
       await form.locator('#sms-callback-in-address', { hasText: 'https://a.example/flows/sms' }).waitFor();
-      form = await editor.editAccount();
+      form = await editor.openAccount();
       await form.locator('#sms-account-test').click();
       await form.locator('#sms-account-test-result', { hasText: 'Connected' }).waitFor();
     } finally {

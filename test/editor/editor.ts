@@ -54,15 +54,6 @@ export const allTypes = ['sms-account', ...paletteTypes];
 export const unresolvedText =
   /sms-(account|send|ask|in|status|outbox|feed|callback-in|editor)\.\w|__\w+__|node-red:|\bundefined\b/;
 
-/** Position of a node in the editor. */
-interface Box {
-  label: string;
-  left: number;
-  right: number;
-  top: number;
-  bottom: number;
-}
-
 export interface EditorOptions {
   theme?: Theme;
   /** Language in the user settings of the editor, such as `zh-TW`. */
@@ -187,15 +178,14 @@ export class Editor {
 
   /** Drags a node from the palette into the workspace, and returns its id. */
   async drag(type: string, x: number, y: number): Promise<string> {
-    const before = await this.nodeIds();
+    const before = (await this.flows()).map(({ id }) => id);
     const target = this.page.locator('#red-ui-workspace-chart');
-    await this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"]`).scrollIntoViewIfNeeded();
-    await this.page
-      .locator(`.red-ui-palette-node[data-palette-type="${type}"]`)
-      .dragTo(target, { targetPosition: { x, y } });
-    const added = (await this.nodeIds()).filter((id) => !before.includes(id));
-    if (added.length !== 1 || added[0] === undefined) throw new Error(`Dragging ${type} added ${added.length} nodes`);
-    return added[0];
+    const source = this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"]`);
+    await source.scrollIntoViewIfNeeded();
+    await source.dragTo(target, { targetPosition: { x, y } });
+    const [added, ...others] = (await this.flows()).filter(({ id }) => !before.includes(id));
+    if (!added || others.length > 0) throw new Error(`Dragging ${type} did not add one node`);
+    return added.id;
   }
 
   /** Imports an example in the dialog, and shows its flow, which is the last. Returns the names of all examples. */
@@ -236,7 +226,7 @@ export class Editor {
   }
 
   /** Boxes of the nodes on the active flow, including their buttons. */
-  async boxes(): Promise<Box[]> {
+  async boxes() {
     const boxes = await this.page.waitForFunction((buttonWidth) => {
       const nodes = RED.nodes.filterNodes({ z: RED.workspaces.active() });
       if (!nodes.every(({ id }) => document.getElementById(id))) return undefined;
@@ -248,7 +238,7 @@ export class Editor {
         bottom: y + h / 2,
       }));
     }, 25);
-    return (await boxes.jsonValue()) as Box[];
+    return (await boxes.jsonValue()) ?? [];
   }
 
   /** Selects a node, and opens its form by the action of the Enter key. */
@@ -282,15 +272,9 @@ export class Editor {
     return form;
   }
 
-  /** Opens the form for a new account from the open form of a node. */
-  async addAccount(): Promise<Locator> {
-    await this.page.locator('#node-input-btn-account-add').click();
-    await this.page.locator('#node-config-input-baseUrl').waitFor();
-    return this.form();
-  }
-
-  async editAccount(): Promise<Locator> {
-    await this.page.locator('#node-input-btn-account-edit').click();
+  /** Opens the form of the chosen account, or of a new one, from the open form of a node. */
+  async openAccount(button: 'add' | 'edit' = 'edit'): Promise<Locator> {
+    await this.page.locator(`#node-input-btn-account-${button}`).click();
     await this.page.locator('#node-config-input-baseUrl').waitFor();
     return this.form();
   }
@@ -303,15 +287,17 @@ export class Editor {
   }
 
   /** Saves and closes the form of a node. */
-  async save(): Promise<void> {
-    await this.page.locator('#node-dialog-ok').click();
-    await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
-    await this.settle();
+  save(): Promise<void> {
+    return this.#close('ok');
   }
 
   /** Closes the form of a node without saving. */
-  async cancel(): Promise<void> {
-    await this.page.locator('#node-dialog-cancel').click();
+  cancel(): Promise<void> {
+    return this.#close('cancel');
+  }
+
+  async #close(button: 'ok' | 'cancel'): Promise<void> {
+    await this.page.locator(`#node-dialog-${button}`).click();
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
     await this.settle();
   }
@@ -324,6 +310,13 @@ export class Editor {
   async deploy(): Promise<void> {
     await this.page.locator('#red-ui-header-button-deploy').click();
     await this.page.waitForFunction(() => !RED.nodes.dirty());
+  }
+
+  /** Saves the form of a node, deploys, and loads the deployed flows. */
+  async saveAndReload(): Promise<void> {
+    await this.save();
+    await this.deploy();
+    await this.loadFlows();
   }
 
   /** Whether a node is valid, and its number of inputs. */
@@ -403,28 +396,30 @@ export class Editor {
 
   /** Chooses the type of a TypedInput from its menu. */
   async chooseType(property: string, type: string): Promise<void> {
-    await this.page
-      .locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-type-select`)
-      .click();
-    const menu = this.page.locator('.red-ui-typedInput-options:visible');
-    await menu.locator(`a[value="${type}"]`).click();
-    await menu.waitFor({ state: 'detached' });
-    await this.settle();
+    await this.#choose(property, 'type-select', (menu) => menu.locator(`a[value="${type}"]`));
+  }
+
+  /** Chooses the type of a TypedInput by its name in the menu. */
+  async chooseTypeByName(property: string, name: string): Promise<void> {
+    await this.#choose(property, 'type-select', (menu) => menu.getByText(name, { exact: true }));
   }
 
   /** Chooses one of the values that the type of a TypedInput offers. */
   async chooseOption(property: string, label: string): Promise<void> {
-    await this.page
-      .locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-option-trigger`)
-      .click();
-    await this.page.locator('.red-ui-typedInput-options:visible a', { hasText: label }).click();
-    await this.page.locator('.red-ui-typedInput-options:visible').waitFor({ state: 'detached' });
+    await this.#choose(property, 'option-trigger', (menu) => menu.locator('a', { hasText: label }));
+  }
+
+  async #choose(property: string, button: string, find: (menu: Locator) => Locator): Promise<void> {
+    await this.typed(property, button).click();
+    const menu = this.page.locator('.red-ui-typedInput-options:visible');
+    await find(menu).click();
+    await menu.waitFor({ state: 'detached' });
     await this.settle();
   }
 
-  /** Returns the visible text field of a TypedInput. */
-  typed(property: string): Locator {
-    return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
+  /** Returns the visible text field of a TypedInput, or another part of it. */
+  typed(property: string, part = 'input'): Locator {
+    return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-${part}`);
   }
 
   /** Waits until a field has a validation error with these words. */
@@ -462,10 +457,16 @@ export class Editor {
       ),
     );
   }
+}
 
-  private nodeIds(): Promise<string[]> {
-    return this.page.evaluate(() => RED.nodes.createCompleteNodeSet().map((node) => node.id));
-  }
+/** Finds elements of a part of the page that are wider than the element of `frame` around them. */
+export function findOverflow(part: Locator, frame: string): Promise<string[]> {
+  return part.evaluate((element, selector) => {
+    const right = (element.closest(selector) ?? element).getBoundingClientRect().right + 0.5;
+    return [...element.querySelectorAll('*')]
+      .filter((inner) => inner.checkVisibility() && inner.getBoundingClientRect().right > right)
+      .map((inner) => inner.outerHTML);
+  }, frame);
 }
 
 function inOneLine(text: string | null): string {

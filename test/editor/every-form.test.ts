@@ -100,11 +100,8 @@ describe('a form in the editor', function () {
       await unfold(form);
       assert.doesNotMatch(await form.innerText(), unresolvedText);
       for (const [property, value] of fieldsOf(type)) await enter(form, type, property, value);
-      await editor.save();
+      await editor.saveAndReload();
       assert.equal((await editor.node(id)).valid, true);
-      await editor.deploy();
-
-      await editor.loadFlows();
       assert.equal(await editor.icon(id), readFileSync(join(icons, `${type}.svg`), 'utf8'));
       assert.equal(await editor.label(id), values[type]?.name);
       for (const label of await editor.portLabels(id)) assert.match(label, /^\p{L}[\p{L}, -]+$/u);
@@ -125,16 +122,13 @@ describe('a form in the editor', function () {
   it('keeps every value of sms-account through a deploy and a reload', async () => {
     await openEditor(node('sms-feed', { account: '' }));
     await editor.openForm('sms-feed');
-    let form = await editor.addAccount();
+    let form = await editor.openAccount('add');
     await unfold(form);
     assert.doesNotMatch(await form.innerText(), unresolvedText);
     for (const [property, value] of fieldsOf('sms-account')) await enter(form, 'sms-account', property, value);
     await editor.saveAccount();
-    await editor.save();
+    await editor.saveAndReload();
     assert.equal((await editor.node('sms-feed')).valid, true);
-    await editor.deploy();
-
-    await editor.loadFlows();
     form = await openAccount();
     for (const [property, value] of fieldsOf('sms-account'))
       await assertHolds(form, 'sms-account', property, property === 'password' ? savedPassword : value);

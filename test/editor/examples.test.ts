@@ -40,7 +40,7 @@ describe('The editor with the examples', function () {
     const [first = assert.fail('no node of the package')] = ours;
     assert.deepEqual(await editor.importExample(packageName, name), names);
     await editor.openForm(first.id);
-    await editor.editAccount();
+    await editor.openAccount();
     await editor.page.locator('#node-config-input-baseUrl').fill(simulator.baseUrl);
     await editor.page.locator('#node-config-input-apiKey').fill(simulator.credentials.apiKey ?? '');
     await editor.saveAccount();

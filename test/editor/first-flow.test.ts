@@ -23,14 +23,6 @@ describe('The first flow of the README', function () {
     await page.mouse.up();
   }
 
-  /** Chooses a type of a field by its name in the menu. */
-  async function choose(property: string, label: string): Promise<void> {
-    const { page } = editor;
-    await page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-type-select`).click();
-    await page.locator('.red-ui-typedInput-options:visible').getByText(label, { exact: true }).click();
-    await editor.settle();
-  }
-
   it('sends a message and shows its result if a user follows each step', async () => {
     const { page } = editor;
     const button = (form: Locator, name: string) => form.getByRole('button', { name, exact: true });
@@ -41,21 +33,21 @@ describe('The first flow of the README', function () {
     await wire(send, debug);
 
     await editor.openForm(send);
-    const account = await editor.addAccount();
+    const account = await editor.openAccount('add');
     await account.locator('#node-config-input-baseUrl').fill(simulator.baseUrl);
     await account.locator('#node-config-input-apiKey').fill(simulator.credentials.apiKey ?? '');
     await button(account, 'Test connection').click();
     await account.locator('#sms-account-test-result', { hasText: 'Balance' }).waitFor();
     await editor.saveAccount();
 
-    await choose('to', 'string');
+    await editor.chooseTypeByName('to', 'string');
     await editor.typed('to').fill('6421555123');
-    await choose('body', 'string');
+    await editor.chooseTypeByName('body', 'string');
     await page.locator('#sms-body-text').fill('Hello from Node-RED');
     await editor.save();
 
     await editor.openTray(debug);
-    await choose('typed-complete', 'complete msg object');
+    await editor.chooseTypeByName('typed-complete', 'complete msg object');
     await editor.save();
 
     await editor.deploy();

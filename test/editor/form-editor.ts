@@ -48,7 +48,7 @@ export async function openNode(first: FlowNode, ...nodes: FlowNode[]): Promise<L
 /** Opens the form of the account from the form of a node. */
 export async function openAccount(id = 'sms-feed'): Promise<Locator> {
   await editor.openForm(id);
-  return editor.editAccount();
+  return editor.openAccount();
 }
 
 /** Returns the saved node with an id. */

@@ -3,7 +3,7 @@ import type { Locator } from 'playwright-core';
 import { type FlowNode, nodeRedGeneration } from '../node-red-process';
 import { until } from '../until';
 import { findBarriers } from './axe';
-import { allTypes, paletteTypes, unresolvedText } from './editor';
+import { allTypes, findOverflow, paletteTypes, unresolvedText } from './editor';
 import {
   account,
   editor,
@@ -46,10 +46,7 @@ describe('the forms of all nodes', function () {
     await form.locator('#node-input-ackTimeout').fill('never');
     await editor.complains('ackTimeout', /number/);
     await form.locator('#node-input-ackTimeout').fill('30');
-    await editor.save();
-    await port.waitFor();
-    await editor.deploy();
-    await editor.loadFlows();
+    await editor.saveAndReload();
     await port.waitFor();
     form = await editor.openForm('sms-in');
     await form.locator('#node-input-acknowledge').selectOption('auto');
@@ -137,10 +134,7 @@ describe('the forms of all nodes', function () {
     await copy.click();
     const copied = await editor.page.evaluate(() => navigator.clipboard.readText());
     assert.equal(copied, `https://flows.example.com/sms/callback?token=${created}`);
-    await editor.save();
-    await editor.deploy();
-
-    await editor.loadFlows();
+    await editor.saveAndReload();
     form = await editor.openForm('sms-callback-in');
     await shows('https://flows.example.com/sms/callback?token=…');
     assert.equal(await copy.isDisabled(), true);
@@ -224,7 +218,9 @@ describe('the forms of all nodes', function () {
       );
       await editor.page.setViewportSize({ width: 500, height: 1000 });
       await editor.settle();
-      assert.deepEqual(await findOutside(form), [], type);
+      assert.deepEqual(await findOverflow(form, '.red-ui-tray'), [], type);
+      const buttons = form.locator('#node-input-btn-account-edit, #node-input-btn-account-add');
+      for (const button of await buttons.all()) assert.ok(await button.isVisible(), type);
       await editor.page.setViewportSize({ width: 1280, height: 1000 });
       await editor.settle();
       await closeForm(type);
@@ -257,17 +253,4 @@ async function openForm(type: string): Promise<Locator> {
 async function closeForm(type: string): Promise<void> {
   if (type === 'sms-account') await editor.saveAccount();
   await editor.save();
-}
-
-/** Finds hidden buttons, and elements that are outside the tray of the form. */
-function findOutside(form: Locator): Promise<string[]> {
-  return form.evaluate((element) => {
-    const tray = element.closest('.red-ui-tray')?.getBoundingClientRect();
-    if (!tray) return ['no tray'];
-    const buttons = [...element.querySelectorAll('#node-input-btn-account-edit, #node-input-btn-account-add')];
-    const outside = [...element.querySelectorAll('*')].filter(
-      (part) => part.checkVisibility() && part.getBoundingClientRect().right > tray.right + 1,
-    );
-    return [...buttons.filter((button) => !button.checkVisibility()), ...outside].map((part) => part.outerHTML);
-  });
 }

@@ -69,7 +69,7 @@ describe('The editor in each language', function () {
         assert.equal(await editor.paletteLabel(type), catalogs.get(`${type}.label.palette`));
         await checkForm(type, await editor.openForm(type));
         if (type === 'sms-feed') {
-          const form = await editor.editAccount();
+          const form = await editor.openAccount();
           await unfold(form);
           await form.locator('#node-config-input-method').selectOption('GET');
           await form.locator('#node-config-input-store').selectOption('redis');

@@ -80,11 +80,9 @@ describe('sms-send and sms-ask in the editor', function () {
     await form.locator('#sms-body-text').fill(template);
     const measure = '15 / 70 · UTF-16 · 1 part · plus variables · UTF-16 because of ° (U+00B0)';
     await form.locator('#sms-measure', { hasText: measure }).waitFor();
-    await editor.save();
-    await editor.deploy();
+    await editor.saveAndReload();
     const saved = await readNode('sms-send');
     assert.deepEqual([saved?.body, saved?.bodyType], [template, 'template']);
-    await editor.loadFlows();
     await editor.openForm('sms-send');
     assert.equal(await form.locator('#sms-body-text').inputValue(), template);
   });
@@ -189,14 +187,12 @@ describe('sms-send and sms-ask in the editor', function () {
     await editor.complains('answers', /The word "yes!" stands for two answers/);
     await row(1).locator('.sms-answer-words').fill('');
     await editor.accepts('answers');
-    await editor.save();
+    await editor.saveAndReload();
     assert.deepEqual(await editor.portLabels('sms-ask'), ['message to send', 'YES, NO', 'no answer']);
-    await editor.deploy();
     assert.deepEqual((await readNode('sms-ask'))?.answers, [
       { value: 'YES', words: ['yes', 'ja', '1'] },
       { value: 'NO', words: ['NO'] },
     ]);
-    await editor.loadFlows();
     await editor.openForm('sms-ask');
     assert.equal(await row(0).locator('.sms-answer-words').inputValue(), 'yes, ja, 1');
     assert.equal((await editor.node('sms-ask')).valid, true);
@@ -215,11 +211,8 @@ describe('sms-send and sms-ask in the editor', function () {
     await form.locator('#sms-mail-subject').fill(mail.subject);
     await form.locator('#sms-mail-body').fill(mail.body);
     await editor.accepts('callbackUrl');
-    await editor.save();
+    await editor.saveAndReload();
     assert.equal((await editor.node('sms-send')).valid, true);
-    await editor.deploy();
-
-    await editor.loadFlows();
     await editor.openForm('sms-send');
     assert.equal(await form.locator('#sms-mail-body').inputValue(), mail.body);
     await editor.save();

@@ -2,7 +2,7 @@ import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
-import type { EditorOptions } from './editor';
+import { type EditorOptions, findOverflow } from './editor';
 import { editor, nodeRed, tab, useEditor } from './use-editor';
 
 /** The simulator of the running test. */
@@ -115,8 +115,7 @@ export async function resize(width: number): Promise<void> {
   }, width);
 }
 
-/** Finds words in names that break across lines. */
-export function findBrokenNames(): Promise<string[]> {
+function findBrokenNames(): Promise<string[]> {
   return content().evaluate((sidebar) =>
     [...sidebar.querySelectorAll('dt, h3, .sms-shelf-label')].flatMap(({ firstChild, textContent }) =>
       [...(textContent ?? '').matchAll(/[\p{L}-]+/gu)].flatMap(({ 0: word, index }) => {
@@ -131,12 +130,7 @@ export function findBrokenNames(): Promise<string[]> {
   );
 }
 
-/** Finds elements that are wider than the sidebar. */
-export function findOverflow(): Promise<string[]> {
-  return content().evaluate((sidebar) => {
-    const right = sidebar.getBoundingClientRect().right + 0.5;
-    return [...sidebar.querySelectorAll('*')]
-      .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > right)
-      .map((element) => `${element.tagName} ${element.className}: ${element.textContent?.slice(0, 40)}`);
-  });
+/** Finds elements that are wider than the sidebar, and words in names that break across lines. */
+export async function findMisfits(): Promise<string[]> {
+  return [...(await findOverflow(content(), '.sms-sidebar')), ...(await findBrokenNames())];
 }

@@ -25,8 +25,7 @@ import {
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 
-describe("the simulator's page with conversations", function () {
-  this.timeout(60_000);
+describe("the simulator's page with conversations", () => {
   useSimulatorPage();
 
   it('shows when a flow fetched a message, its answer and the status', async () => {

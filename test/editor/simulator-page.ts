@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { type CallOptions, ServiceCalls } from '../simulator/service-calls';
 import { startBrowser } from './browser';
 
 export const first = '6421555123';
@@ -14,6 +15,8 @@ export let page: Page;
 export const problems: string[] = [];
 let browser: Browser;
 let context: BrowserContext;
+/** Calls {@link simulator} as a flow does. */
+let service: ServiceCalls;
 
 /** Starts a simulator for each test, and asserts at its end that the page has reported no problem. */
 export function useSimulatorPage(): void {
@@ -24,6 +27,7 @@ export function useSimulatorPage(): void {
   afterEach(async () => {
     const found = problems.splice(0);
     await context?.close();
+    await service?.close();
     await simulator?.close();
     problems.length = 0;
     assert.deepEqual(found, []);
@@ -33,8 +37,10 @@ export function useSimulatorPage(): void {
 
 /** Starts another simulator instead of the running one. */
 export async function start(options: SimulatorOptions = {}): Promise<void> {
+  await service?.close();
   await simulator?.close();
   simulator = await startSimulator({ waitMs: 300, statusDelayMs: 50, ...options });
+  service = new ServiceCalls(simulator);
 }
 
 export async function open(options: BrowserContextOptions = {}, hash = ''): Promise<void> {
@@ -83,20 +89,10 @@ export async function write(msisdn: string, text: string): Promise<void> {
 }
 
 /** Sends a message as a flow does. */
-export async function send(params: Record<string, string>, authorization?: string) {
-  const answer = await fetch(`${simulator.baseUrl}/api/3/sms/out`, {
-    method: 'POST',
-    headers: { authorization: authorization ?? `Bearer ${simulator.credentials.apiKey}` },
-    body: new URLSearchParams(params),
-  });
-  return { status: answer.status, text: await answer.text() };
-}
+export const send = (params: Record<string, string>, options?: CallOptions) => service.send(params, options);
 
 /** Writes a new message to a flow as a handset, without the page. */
 export const receive = (from: string, body: string) => simulator.receive({ from, to: '642100000001', body });
 
 /** Fetches a message as a flow does. */
-export async function poll(): Promise<void> {
-  const headers = { authorization: `Bearer ${simulator.credentials.apiKey}` };
-  await fetch(`${simulator.baseUrl}/api/1/sms/in`, { headers });
-}
+export const poll = () => service.pollIncoming();
