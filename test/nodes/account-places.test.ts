@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import fs, { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AccountPlaces } from '../../nodes/runtime/account-places';
+import { createUserDir } from '../node-red-process';
 
 const [a, b, c] = ['a', 'b', 'c'].map((digit) => digit.repeat(32)) as [string, string, string];
 
@@ -14,14 +14,11 @@ describe('AccountPlaces', () => {
   let file: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-places-'));
+    folder = createUserDir();
     file = join(folder, 'sms-inbox', 'logins.json');
   });
 
-  afterEach(() => {
-    mendReading();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterEach(() => mendReading());
 
   const readNoted = () => JSON.parse(readFileSync(file, 'utf8'));
   const writeNoted = (noted: object) => {

@@ -1,17 +1,8 @@
 import assert from 'node:assert/strict';
 import helper from 'node-red-node-test-helper';
-import type { FlowNode } from '../node-red-process';
+import { createUserDir, type FlowNode } from '../node-red-process';
 import { until } from '../until';
-import {
-  account,
-  createUserDir,
-  type FlowMessage,
-  RunningFlow,
-  sendNode,
-  sink,
-  smsNode,
-  useService,
-} from './running-flow';
+import { account, type FlowMessage, RunningFlow, sendNode, sink, smsNode, useService } from './running-flow';
 
 const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
 

@@ -2,20 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import helper from 'node-red-node-test-helper';
-import type { FlowNode } from '../node-red-process';
+import { createUserDir, type FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { until } from '../until';
-import {
-  bodiesOf,
-  createUserDir,
-  handset,
-  RunningFlow,
-  sendNode,
-  sink,
-  smsNode,
-  stopLater,
-  useService,
-} from './running-flow';
+import { bodiesOf, handset, RunningFlow, sendNode, sink, smsNode, stopLater, useService } from './running-flow';
 
 const [disk, memory, redis] = ['disk', 'memory', 'redis'] as const;
 

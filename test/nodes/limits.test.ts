@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { FlowNode } from '../node-red-process';
-import { account, bodiesOf, createUserDir, RunningFlow, sendNode, smsNode, useService } from './running-flow';
+import { createUserDir, type FlowNode } from '../node-red-process';
+import { account, bodiesOf, RunningFlow, sendNode, smsNode, useService } from './running-flow';
 
 const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
 
@@ -84,37 +84,34 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 2);
   });
 
-  describe('with several account nodes of one login', () => {
+  it('apply together if several nodes have one login, and name the limit', async () => {
     const second = (limits: Record<string, unknown>) => account(sim, { id: 'second', ...limits });
-
-    it('apply together to each message, and name the limit and its end', async () => {
-      const flow = await RunningFlow.start([
-        ...nodes({ perHandset: '3', perHandsetMinutes: '600' }, sender({ account: 'second' })),
-        second({ perHandset: '2', perHandsetMinutes: '30' }),
-      ]);
-      for (const [text, from] of [
-        ['a', 'send'],
-        ['b', 'other'],
-        ['c', 'send'],
-        ['d', 'other'],
-      ] as const) {
-        await send(flow, one, text, from);
-      }
-      assert.deepEqual(bodiesOf(sim), ['a', 'b']);
-      const caught = await flow.messages('caught', 2);
-      for (const { sms } of caught) {
-        assert.equal(sms?.error?.code, 'SMS_LIMIT');
-        assert.match(String(sms?.error?.message), /one number \(2 in 30 min\) is reached\. .* \d\d:\d\d \S+\./);
-      }
-      await flow.deploy([
-        ...nodes({ perHandset: '3', perHandsetMinutes: '600' }),
-        second({ perHandset: '3', perHandsetMinutes: '30' }),
-      ]);
-      await send(flow, one, 'e');
-      await send(flow, one, 'f');
-      assert.match(String((await flow.messages('caught', 3))[2]?.sms?.error?.message), /\(3 in 600 min\)/);
-      assert.equal(sim.messages.length, 3);
-    });
+    const flow = await RunningFlow.start([
+      ...nodes({ perHandset: '3', perHandsetMinutes: '600' }, sender({ account: 'second' })),
+      second({ perHandset: '2', perHandsetMinutes: '30' }),
+    ]);
+    for (const [text, from] of [
+      ['a', 'send'],
+      ['b', 'other'],
+      ['c', 'send'],
+      ['d', 'other'],
+    ] as const) {
+      await send(flow, one, text, from);
+    }
+    assert.deepEqual(bodiesOf(sim), ['a', 'b']);
+    const caught = await flow.messages('caught', 2);
+    for (const { sms } of caught) {
+      assert.equal(sms?.error?.code, 'SMS_LIMIT');
+      assert.match(String(sms?.error?.message), /one number \(2 in 30 min\) is reached\. .* \d\d:\d\d \S+\./);
+    }
+    await flow.deploy([
+      ...nodes({ perHandset: '3', perHandsetMinutes: '600' }),
+      second({ perHandset: '3', perHandsetMinutes: '30' }),
+    ]);
+    await send(flow, one, 'e');
+    await send(flow, one, 'f');
+    assert.match(String((await flow.messages('caught', 3))[2]?.sms?.error?.message), /\(3 in 600 min\)/);
+    assert.equal(sim.messages.length, 3);
   });
 
   it('keep the pace across a redeploy', async () => {

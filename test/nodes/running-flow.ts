@@ -1,10 +1,7 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Node, NodeAPI, NodeInitializer, NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import smsAccount from '../../nodes/sms-account';
@@ -63,13 +60,6 @@ export async function stopEverything(): Promise<void> {
 /** Registers a function that {@link stopEverything} calls. */
 export function stopLater(stop: () => Promise<unknown>): void {
   running.add({ stop });
-}
-
-/** Creates an empty user directory, and removes it after the test. */
-export function createUserDir(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'sms-nodes-'));
-  stopLater(async () => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** Sets environment variables until the end of the test. */
@@ -278,10 +268,9 @@ export class RunningFlow {
 
   /** Sends a message to a node. Waits until the node is done and the next nodes have received its outputs. */
   async give(id: string, message: Record<string, unknown> = {}): Promise<void> {
-    const calls = () => this.completions.filter((completion) => completion.id === id).length;
-    const before = calls();
+    const { length } = this.#completionsOf(id);
     this.send(id, message);
-    await until(() => calls() > before, `done by ${id}`);
+    await this.done(id, length + 1);
     // A message that was sent in this turn of the event loop arrives in the next.
     await new Promise(setImmediate);
     await new Promise(setImmediate);
@@ -289,9 +278,12 @@ export class RunningFlow {
 
   /** Waits until a node has called `done` `count` times, and returns these calls. */
   async done(id: string, count: number): Promise<Completion[]> {
-    const calls = () => this.completions.filter((completion) => completion.id === id);
-    await until(() => calls().length >= count, `done by ${id}`);
-    return calls();
+    await until(() => this.#completionsOf(id).length >= count, `done by ${id}`);
+    return this.#completionsOf(id);
+  }
+
+  #completionsOf(id: string): Completion[] {
+    return this.completions.filter((completion) => completion.id === id);
   }
 
   /** Deploys another flow, and resolves when it runs. */

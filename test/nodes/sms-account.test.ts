@@ -13,6 +13,7 @@ import {
   coreNode,
   countMost,
   handset,
+  nodeWithSink,
   payloadsOf,
   RunningFlow,
   sendNode,
@@ -24,8 +25,6 @@ import {
   variable,
 } from './running-flow';
 
-/** Log level of errors in Node-RED. */
-const errorLevel = 20;
 const secret = 'never-shown-4711';
 
 /** Properties of an account, as its form sends them. */
@@ -143,44 +142,37 @@ describe('sms-account', () => {
     });
 
     describe('of an account in a subflow', () => {
-      const nodes = [coreNode('common/91-global-config')];
-
-      function start(env: Record<string, unknown>[], credentials: Record<string, string> = {}): Promise<RunningFlow> {
-        const ofAll = [{ name: 'EVERYWHERE', type: 'str', value: sim.credentials.apiKey }];
+      /** Starts an account in a subflow with the variables `URL` and `KEY`, and another `KEY` in its instance. */
+      function start(key: Record<string, unknown>): Promise<RunningFlow> {
+        const KEY = sim.credentials.apiKey;
+        const env = [
+          { name: 'URL', type: 'str', value: sim.baseUrl },
+          { name: 'KEY', ...key },
+        ];
+        const ofInstance = [{ name: 'KEY', type: 'str', value: 'own' }];
         return RunningFlow.start(
           [
-            { id: 'global', type: 'global-config', env: ofAll },
-            { id: 'sub', type: 'subflow', name: '', in: [], out: [], env, credentials },
+            { id: 'global', type: 'global-config', env: [{ name: 'EVERYWHERE', type: 'str', value: KEY }] },
+            { id: 'sub', type: 'subflow', name: '', in: [], out: [], env, credentials: { KEY } },
             account(sim, { z: 'sub' }),
-            {
-              id: 'instance',
-              type: 'subflow:sub',
-              name: '',
-              env: [{ name: 'KEY', type: 'str', value: 'own' }],
-              wires: [],
-            },
+            { id: 'instance', type: 'subflow:sub', name: '', env: ofInstance, wires: [] },
           ],
-          { nodes },
+          { nodes: [coreNode('common/91-global-config')] },
         );
       }
 
-      for (const type of ['str', 'env', 'cred']) {
-        it(`uses the subflow's variable of type ${type}`, async () => {
-          const { baseUrl, credentials } = sim;
-          const env = [
-            { name: 'URL', type: 'str', value: baseUrl },
-            { name: 'KEY', type, value: { str: credentials.apiKey, env: 'EVERYWHERE' }[type] },
-          ];
-          const flow = await start(env, { KEY: credentials.apiKey });
-          const answer = await flow.testConnection(form(sim, { baseUrl: variable('URL'), apiKey: variable('KEY') }));
+      for (const [type, name] of [
+        ['str', 'KEY'],
+        ['env', 'KEY'],
+        ['cred', 'KEY'],
+        ['cred', 'EVERYWHERE'],
+      ] as const) {
+        it(`uses the variable ${name} if the subflow has KEY of type ${type}`, async () => {
+          const flow = await start({ type, value: { str: sim.credentials.apiKey, env: 'EVERYWHERE', cred: '' }[type] });
+          const answer = await flow.testConnection(form(sim, { baseUrl: variable('URL'), apiKey: variable(name) }));
           assert.equal(answer.ok, true, JSON.stringify(answer));
         });
       }
-
-      it('uses a global variable if the subflow has no such variable', async () => {
-        const flow = await start([{ name: 'KEY', type: 'str', value: 'the-key' }]);
-        assert.equal((await flow.testConnection(form(sim, { apiKey: variable('EVERYWHERE') }))).ok, true);
-      });
 
       for (const [type, value] of [
         ['str', ''],
@@ -188,7 +180,7 @@ describe('sms-account', () => {
         ['jsonata', '"the-key"'],
       ] as const) {
         it(`refuses an unusable ${type} variable of the subflow: ${JSON.stringify(value)}`, async () => {
-          const flow = await start([{ name: 'KEY', type, value }]);
+          const flow = await start({ type, value });
           const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
           assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY of the subflow/);
           assert.equal(sim.requests.length, 0);
@@ -249,10 +241,8 @@ describe('sms-account', () => {
   describe('the error SMS_CONFIG', () => {
     const bad: Record<string, Record<string, unknown>> = {
       'no base URL': { baseUrl: '' },
-      'plain http to another host': { baseUrl: 'http://sms.example.com' },
       'no API key': { credentials: {} },
       'no password': { authType: 'form', credentials: { userId: 'demo' } },
-      'a timeout that is not a number': { timeout: 'soon' },
       'a store in the wrong case': { store: 'Redis' },
       'an unknown authentication': { authType: 'digest' },
       'a method in the wrong case': { method: 'get' },
@@ -261,8 +251,6 @@ describe('sms-account', () => {
       'a missing TLS configuration': { tls: 'gone' },
       'a proxy of another node type': { proxy: 'send' },
       'quiet hours without an end': { quietFrom: '21:00' },
-      'equal quiet hours': { quietFrom: '07:00', quietTo: '07:00' },
-      'an unknown time zone': { timeZone: 'Pacific/Nowhere' },
       'a prefix with letters': { prefixes: '64 abc' },
     };
     for (const [what, properties] of Object.entries(bad)) {
@@ -273,7 +261,7 @@ describe('sms-account', () => {
         await flow.done('send', 2);
         const codes = (await flow.messages('caught', 2)).map(({ sms }) => sms?.error?.code);
         assert.deepEqual(codes, ['SMS_CONFIG', 'SMS_CONFIG']);
-        assert.equal(flow.log.filter(({ id, level }) => id === 'account' && level === errorLevel).length, 1);
+        assert.equal(flow.logged('account').length, 1);
         assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'not configured' });
         assert.equal(sim.requests.length, 0);
         assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
@@ -586,23 +574,17 @@ describe('sms-account', () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         const most = countMost(sim, 'incoming');
-        const flow = await RunningFlow.start([
-          account(sim, { parallelPolls: String(parallelPolls) }),
-          smsNode('in'),
-          sink('got'),
-        ]);
+        const flow = await RunningFlow.start(nodeWithSink(sim, 'in', {}, { parallelPolls: String(parallelPolls) }));
         const bodies = (await flow.messages('got', 30)).map(({ payload }) => Number(payload));
+        const all = [...Array(30).keys()];
         assert.equal(most(), parallelPolls);
-        assert.deepEqual(
-          [...bodies].sort((a, b) => a - b),
-          [...Array(30).keys()],
-        );
-        if (parallelPolls === 1) assert.deepEqual(bodies, [...Array(30).keys()]);
+        assert.deepEqual([bodies.length, new Set(bodies)], [30, new Set(all)]);
+        if (parallelPolls === 1) assert.deepEqual(bodies, all);
       });
     }
 
     it('waits for the pause after a 204, and shows it in the badge', async () => {
-      const flow = await RunningFlow.start([account(sim, { pause: '30' }), smsNode('in'), sink('got')]);
+      const flow = await RunningFlow.start(nodeWithSink(sim, 'in', {}, { pause: '30' }));
       await flow.badge('in', { fill: 'green', shape: 'ring', text: 'waiting 30 s' });
       assert.deepEqual(
         sim.requests.map(({ status }) => status),

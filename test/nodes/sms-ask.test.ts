@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { FlowNode } from '../node-red-process';
+import { createUserDir, type FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, blocked, createUserDir, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { askNode, blocked, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
 
 const other = '64215559999';
 const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
@@ -13,8 +13,7 @@ const answers = [
 describe('sms-ask', () => {
   const sim = useService();
 
-  const nodes = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
-    askNode(sim, properties, of);
+  const nodes = askNode.bind(undefined, sim);
 
   const start = (properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) =>
     RunningFlow.start([...nodes(properties, of), ...more]);

@@ -9,17 +9,15 @@ import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { UsableAccount } from '../../nodes/runtime/account-node';
 import type { CallbackNode } from '../../nodes/runtime/callback-address';
-import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import {
   account,
   bodiesOf,
   catcher,
-  createUserDir,
   handset,
   payloadsOf,
   RunningFlow,
-  setVariables,
   sink,
   smsNode,
   stopLater,
@@ -60,6 +58,8 @@ async function post(
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
+const byFlow = { acknowledge: 'flow', inputs: 1 };
+
 const callbackNode = (properties: Record<string, unknown> = {}) =>
   smsNode('callback-in', { id: 'callback', path: '/sms/callback', wires: [['replies'], ['statuses']], ...properties });
 
@@ -98,24 +98,27 @@ describe('sms-callback-in', () => {
       assert.equal(JSON.stringify(flow.log).includes(token), false);
     });
 
-    for (const [what, value] of [
-      ['not set', undefined],
-      ['blank', ' '],
+    for (const [what, env, reason] of [
+      ['not set', [], /variable SMS_TEST_TOKEN is not set/],
+      ['blank', [{ type: 'str', value: ' ' }], /variable SMS_TEST_TOKEN is not set/],
+      ['an object', [{ type: 'json', value: '{"hidden":"never-shown"}' }], /"token" is not text/i],
     ] as const) {
       it(`raises SMS_CONFIG and answers 503 if its variable is ${what}`, async () => {
         const token = variable('SMS_TEST_TOKEN');
-        if (value !== undefined) setVariables({ SMS_TEST_TOKEN: value });
-        const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' });
+        const tab = { id: 'tab', type: 'tab', label: '', env: env.map((one) => ({ name: 'SMS_TEST_TOKEN', ...one })) };
+        const properties = { credentials: { token }, publicUrl: 'https://flows.example.com' };
+        const { flow, url } = await start(properties, [tab]);
         const [caught] = await flow.messages('caught', 1);
         assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['callback', 'SMS_CONFIG']);
-        assert.match(String(caught?.error?.message), /variable SMS_TEST_TOKEN is not set/);
+        assert.match(String(caught?.error?.message), reason);
         assert.deepEqual(flow.status('callback'), { fill: 'red', shape: 'ring', text: 'not configured' });
         for (const query of ['', '?token=', `?token=${encodeURIComponent(token)}`, '?token=undefined', '?token=%20']) {
           assert.equal((await post(url + query, formReply())).status, 503, query);
         }
         assert.deepEqual(flow.received('replies'), []);
         const { callbackUrl } = flow.node('callback') as CallbackNode;
-        assert.throws(callbackUrl, { code: 'SMS_CONFIG', message: /variable SMS_TEST_TOKEN is not set/ });
+        assert.throws(callbackUrl, { code: 'SMS_CONFIG', message: reason });
+        assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes('never-shown'), false);
       });
     }
   });
@@ -160,44 +163,36 @@ describe('sms-callback-in', () => {
     await flow.messages('replies', 1);
   });
 
-  describe('the body of a request', () => {
-    const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
-
-    it('gets 200 if it has exactly 256 KiB', async () => {
-      const { url } = await start();
-      assert.equal((await post(url, filled(maxBytes))).status, 200);
-    });
-
-    it('gets 413 if it has more than 256 KiB, with and without a content length', async () => {
-      const { flow, url } = await start();
-      assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
-      // The body has no end, so the client still reads when the answer comes.
-      const endless = request(url, { method: 'POST' });
-      endless.write(filled(maxBytes + 1));
-      const [answer] = (await once(endless, 'response')) as [IncomingMessage];
-      endless.destroy();
-      assert.equal(answer.statusCode, 413);
-      assert.equal((await post(url, formReply('later'))).status, 200);
-      assert.equal((await flow.messages('replies', 1))[0]?.sms?.messageId, 'later');
-    });
+  it('answers 413 to a body over 256 KiB, with and without a content length', async () => {
+    const filled = (bytes: number) => `${formReply('large')}&pad=`.padEnd(bytes, 'x');
+    const { flow, url } = await start();
+    assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
+    // The body has no end, so the client still reads when the answer comes.
+    const endless = request(url, { method: 'POST' });
+    endless.write(filled(maxBytes + 1));
+    const [answer] = (await once(endless, 'response')) as [IncomingMessage];
+    endless.destroy();
+    assert.equal(answer.statusCode, 413);
+    assert.equal((await post(url, formReply('small'))).status, 200);
+    assert.equal((await post(url, filled(maxBytes))).status, 200);
+    const received = await flow.messages('replies', 2);
+    assert.deepEqual(
+      received.map(({ sms }) => sms?.messageId),
+      ['small', 'large'],
+    );
   });
 
-  describe('with acknowledge: flow', () => {
-    const byFlow = { acknowledge: 'flow', inputs: 1 };
-
-    const inbox = (flow: RunningFlow) => (flow.node('account') as UsableAccount).membership.state().inbox;
-
-    it('answers 200 before the flow acknowledges', async () => {
-      const { flow, url } = await start(byFlow);
-      assert.deepEqual(await post(url, formReply()).then(({ status, text }) => [status, text]), [200, 'OK']);
-      const [message] = await flow.messages('replies', 1);
-      assert.equal(typeof message?.sms?.ackId, 'string');
-      assert.equal((await post(url, formReply())).status, 200);
-      assert.deepEqual([flow.received('replies').length, inbox(flow).undelivered], [1, 1]);
-      flow.send('callback', message as Record<string, unknown>);
-      await flow.done('callback', 1);
-      assert.equal(inbox(flow).undelivered, 0);
-    });
+  it('answers 200 before the flow acknowledges', async () => {
+    const { flow, url } = await start(byFlow);
+    const inbox = () => (flow.node('account') as UsableAccount).membership.state().inbox;
+    assert.deepEqual(await post(url, formReply()).then(({ status, text }) => [status, text]), [200, 'OK']);
+    const [message] = await flow.messages('replies', 1);
+    assert.equal(typeof message?.sms?.ackId, 'string');
+    assert.equal((await post(url, formReply())).status, 200);
+    assert.deepEqual([flow.received('replies').length, inbox().undelivered], [1, 1]);
+    flow.send('callback', message as Record<string, unknown>);
+    await flow.done('callback', 1);
+    assert.equal(inbox().undelivered, 0);
   });
 
   describe('a callback that the store must save', () => {
@@ -230,7 +225,6 @@ describe('sms-callback-in', () => {
 
     it('is redelivered at the next start if the flow has not acknowledged it', async () => {
       const userDir = createUserDir();
-      const byFlow = { acknowledge: 'flow', inputs: 1 };
       const first = await start(byFlow, [], { userDir }, { store: 'disk' });
       assert.equal((await post(first.url, formReply())).status, 200);
       await first.flow.messages('replies', 1);
@@ -278,17 +272,6 @@ describe('sms-callback-in', () => {
         code: 'SMS_CONFIG',
         message: /SMS_TEST_URL/,
       });
-    });
-
-    it('raises SMS_CONFIG if the variable of its token is an object', async () => {
-      const env = [{ name: 'VALUE', type: 'json', value: '{"hidden":"never-shown"}' }];
-      const tab = { id: 'tab', type: 'tab', label: '', env };
-      const { flow, url } = await start({ credentials: { token: variable('VALUE') } }, [tab]);
-      const [caught] = await flow.messages('caught', 1);
-      assert.equal(caught?.error?.code, 'SMS_CONFIG');
-      assert.match(String(caught?.error?.message), /"Token" is not text/);
-      assert.equal((await post(url, formReply())).status, 503);
-      assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes('never-shown'), false);
     });
 
     it('raises SMS_CONFIG if Node-RED serves no HTTP nodes', async () => {

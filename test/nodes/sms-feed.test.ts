@@ -125,7 +125,6 @@ describe('sms-feed', () => {
 
   describe('with the properties messages and size (§4.5, §8)', () => {
     for (const [properties, params] of [
-      [{ messages: 'all' }, { size: '8' }],
       [{ messages: 'out' }, { size: '8', type: 'out' }],
       [{ messages: 'reply' }, { size: '8', type: 'reply' }],
       [{ size: '1', sizeType: 'num' }, { size: '1' }],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { handset, RunningFlow, sendNode, useService } from './running-flow';
 
@@ -9,6 +10,19 @@ describe('sms-send during redeploys', () => {
   const nodes = sendNode.bind(undefined, sim);
 
   const errorsOf = (flow: RunningFlow) => flow.errors().map((error) => error?.code);
+
+  /** Deploys other nodes when a node sends a message, before the next node receives the message. */
+  function deployDuringSend(flow: RunningFlow, id: string, others: FlowNode[]) {
+    const node = flow.node(id);
+    const { send } = node;
+    const result = { sent: 0, deployed: undefined as Promise<void> | undefined };
+    node.send = (message) => {
+      result.sent++;
+      send.call(node, message as never);
+      result.deployed = flow.deploy(others);
+    };
+    return result;
+  }
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
     it(`shows no badge from before a deploy of type ${type}`, async () => {
@@ -27,22 +41,13 @@ describe('sms-send during redeploys', () => {
 
   it('calls done once if the outcome enters the flow only later', async () => {
     const flow = await RunningFlow.start(nodes({ keep: true }));
-    const send = flow.node('send');
-    const { send: sendOn } = send;
-    let deployed: Promise<void> | undefined;
-    let sent = 0;
-    send.send = (message) => {
-      sent++;
-      sendOn.call(send, message as never);
-      // The flow stops before the next node receives the message.
-      deployed = flow.deploy(nodes({ keep: true, name: 'again' }));
-    };
+    const result = deployDuringSend(flow, 'send', nodes({ keep: true, name: 'again' }));
     flow.send('send', { topic: handset, payload: 'hello' });
     await flow.done('send', 1);
-    await deployed;
+    await result.deployed;
     await flow.messages('sent', 1);
     await sleep(50);
-    assert.deepEqual([sent, flow.received('sent').length], [1, 1]);
+    assert.deepEqual([result.sent, flow.received('sent').length], [1, 1]);
     assert.equal(flow.completions.length, 1);
     assert.equal(sim.messages.length, 1);
   });
@@ -52,16 +57,10 @@ describe('sms-send during redeploys', () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));
-      const onCaught = flow.node('catch');
-      const { send: sendOn } = onCaught;
-      let deployed: Promise<void> | undefined;
-      onCaught.send = (message) => {
-        sendOn.call(onCaught, message as never);
-        deployed = flow.deploy(nodes({ keep, name: 'again' }));
-      };
+      const result = deployDuringSend(flow, 'catch', nodes({ keep, name: 'again' }));
       flow.send('send', { topic: handset, payload: 'hello', custom: 1 });
-      await until(() => deployed !== undefined);
-      await deployed;
+      await until(() => result.deployed !== undefined);
+      await result.deployed;
       await until(() => errorsOf(flow).length >= again.length);
       await sleep(50);
       assert.deepEqual(

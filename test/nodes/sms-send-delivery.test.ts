@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from '../../nodes/runtime/stored-flow-message';
-import type { FlowNode } from '../node-red-process';
+import { createUserDir, type FlowNode } from '../node-red-process';
 import { until } from '../until';
-import {
-  blocked,
-  bodiesOf,
-  coreNode,
-  createUserDir,
-  handset,
-  RunningFlow,
-  sendNode,
-  sink,
-  smsNode,
-  useService,
-} from './running-flow';
+import { blocked, bodiesOf, coreNode, handset, RunningFlow, sendNode, sink, smsNode, useService } from './running-flow';
 
 describe('sms-send', () => {
   const sim = useService();

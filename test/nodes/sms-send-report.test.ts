@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { FlowNode } from '../node-red-process';
+import { createUserDir, type FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { createUserDir, RunningFlow, sendNode, useService } from './running-flow';
+import { RunningFlow, sendNode, useService } from './running-flow';
 
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };

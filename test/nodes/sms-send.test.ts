@@ -18,6 +18,7 @@ import {
   useService,
   variable,
 } from './running-flow';
+import { send, sendRefused } from './sending';
 
 const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 
@@ -27,26 +28,7 @@ describe('sms-send', () => {
   const start = (properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) =>
     RunningFlow.start([...sendNode(sim, properties, of), ...more]);
 
-  const send = (flow: RunningFlow, message: Record<string, unknown> = {}) =>
-    flow.give('send', { topic: handset, payload: 'hello', ...message });
-
-  /** Checks that the node refuses the input with this error, and sends nothing. */
-  async function refuses(flow: RunningFlow, message: Record<string, unknown>, code: string, field?: string) {
-    const caughtBefore = flow.received('caught').length;
-    const doneBefore = flow.completions.length;
-    const requestsBefore = sim.requests.length;
-    await send(flow, message);
-    const caught = flow.received('caught').slice(caughtBefore);
-    assert.deepEqual(
-      caught.map(({ sms, error }) => [sms?.error?.code, sms?.error?.field, error?.code, Object.keys(sms ?? {})]),
-      [[code, field, code, ['error']]],
-      JSON.stringify(message),
-    );
-    assert.equal(caught[0]?.sms?.error?.message, caught[0]?.error?.message.replace(/^SmsError: /, ''));
-    assert.equal(flow.completions.length, doneBefore + 1);
-    assert.equal(sim.requests.length, requestsBefore);
-    assert.equal(flow.received('sent').length + flow.received('failed').length, 0);
-  }
+  const refuses = sendRefused.bind(undefined, sim);
 
   describe('(outputs)', () => {
     it('passes the input through output 1 once, with the record of the send', async () => {
@@ -285,7 +267,7 @@ describe('sms-send', () => {
     it('accepts 36 characters and refuses 37', async () => {
       const flow = await start({ messageId: 'id', messageIdType: 'msg' });
       await refuses(flow, { id: 'x'.repeat(37) }, 'SMS_INPUT', 'messageId');
-      await refuses(flow, { id: {} }, 'SMS_INPUT', 'messageId');
+      await refuses(flow, { id: {} }, 'SMS_INPUT', 'messageId', /is not text/);
       await send(flow, { id: 'x'.repeat(36) });
       assert.equal(sim.messages[0]?.messageId, 'x'.repeat(36));
     });
