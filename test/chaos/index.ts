@@ -8,7 +8,7 @@ import { TcpProxy } from '../tcp-proxy';
 import { disturb } from './faults';
 import { NodeRed } from './node-red';
 import { type Disturbance, now, readOutputs, type Story } from './record';
-import { judge, type RunReport } from './rules';
+import { countWork, judge, type RunReport } from './rules';
 import { Service } from './service';
 import { Traffic } from './traffic';
 
@@ -44,14 +44,8 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
   // With opt-out, sending a message includes a step of the store, so these seeds test other code paths.
   const optOut = seed % 3 === 0;
   const nodeRed = new NodeRed(
-    {
-      apiKeys: service.apiKeys,
-      userId: service.userId,
-      password: service.password,
-      baseUrl: service.baseUrl,
-      redisUrl: redis ? `redis://127.0.0.1:${redis.proxy.port}` : '',
-      observationsFile,
-    },
+    service,
+    { redisUrl: redis ? `redis://127.0.0.1:${redis.proxy.port}` : '', observationsFile },
     { sender: 0, receiver: 0, account: 0, login: 'first key', store: startsOnRedis ? 'redis' : 'disk', optOut },
   );
   const disturbances: Disturbance[] = [];
@@ -71,7 +65,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
         nodeRed,
         redis,
         random: random.fork('faults'),
-        disturbances: disturbances,
+        disturbances,
         maxStopMs,
         log: logWithTime,
       },
@@ -93,7 +87,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
       now() - findLastObservation() > quietMs &&
       service.unread === 0 &&
       service.uncalled === 0 &&
-      isIdle(await nodeRed.readState());
+      Object.values(countWork((await nodeRed.readState()) ?? {})).every((count) => count === 0);
     while (hasTime() && !(await isAtRest())) await sleep(500);
     logWithTime(hasTime() ? 'no work is left' : 'work is left although the time is over');
     const state = await nodeRed.readState();
@@ -105,7 +99,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
       begun: startedAt,
       ended: now(),
       observations: readOutputs(observationsFile),
-      disturbances: disturbances,
+      disturbances,
       inputs: traffic.inputs,
       log: nodeRed.log,
       state,
@@ -127,18 +121,4 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
 async function startRedis(): Promise<{ server: RedisServer; proxy: TcpProxy }> {
   const server = await RedisServer.start();
   return { server, proxy: await TcpProxy.start(server.port) };
-}
-
-/** Checks whether the account has nothing left to do. */
-function isIdle(state: Record<string, unknown> | undefined): boolean {
-  const { inbox, sends } = (state ?? {}) as Record<string, Record<string, unknown> | undefined>;
-  if (!inbox || !sends) return false;
-  return [
-    inbox.undelivered,
-    sends.inFlight,
-    sends.waiting,
-    sends.kept,
-    sends.awaitingReply,
-    sends.awaitingReport,
-  ].every((count) => count === 0);
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeploymentType, type FlowNode, NodeRedProcess } from '../node-red-process';
 import { now, recorderOf, recordOutput, type Story } from './record';
+import type { Service } from './service';
 
 /** Settings that a deploy can change. */
 export interface Setup {
@@ -19,12 +20,8 @@ export interface Setup {
 
 export const logins: readonly Setup['login'][] = ['first key', 'second key', 'basic', 'form'];
 
-/** Addresses and logins of the servers, and the file for the observations. */
+/** Address of the Redis server, and the file for the observations. */
 export interface Surroundings {
-  baseUrl: string;
-  apiKeys: readonly string[];
-  userId: string;
-  password: string;
   redisUrl: string;
   observationsFile: string;
 }
@@ -41,19 +38,19 @@ const token = 'token-of-the-test';
 
 /** A Node-RED that tests can kill, suspend, deploy and restart. */
 export class NodeRed extends NodeRedProcess {
-  readonly setup: Setup;
   /** True if the store is on a separate small disk. Mounting one needs special rights. */
   readonly hasOwnDisk: boolean;
   readonly pids: Story['pids'] = [];
   /** Unexpected ends of the process. */
   readonly endedBy: Story['endedBy'] = [];
   #isEnding = false;
-  readonly #surroundings: Surroundings;
 
-  constructor(surroundings: Surroundings, setup: Setup) {
+  constructor(
+    private readonly service: Service,
+    private readonly surroundings: Surroundings,
+    readonly setup: Setup,
+  ) {
     super();
-    this.#surroundings = surroundings;
-    this.setup = setup;
     mkdirSync(this.storeFolder);
     this.hasOwnDisk = tryToMount(this.storeFolder);
   }
@@ -148,7 +145,8 @@ export class NodeRed extends NodeRedProcess {
   }
 
   #account(): FlowNode {
-    const { baseUrl, apiKeys, userId, password, redisUrl } = this.#surroundings;
+    const { baseUrl, apiKeys, userId, password } = this.service;
+    const { redisUrl } = this.surroundings;
     const { login, store, account, optOut } = this.setup;
     const [first = '', second = ''] = apiKeys;
     const secrets: Record<Setup['login'], Record<string, string>> = {
@@ -173,7 +171,7 @@ export class NodeRed extends NodeRedProcess {
   }
 
   #flows(): FlowNode[] {
-    const { observationsFile } = this.#surroundings;
+    const { observationsFile } = this.surroundings;
     const { sender, receiver } = this.setup;
     const account = 'account';
     const place = { z: 'tab', x: 100, y: 100 };

@@ -4,7 +4,7 @@ import { ackSeconds } from './node-red';
 import type { Story } from './record';
 import { sendingRules } from './sending-rules';
 import { type Event, isAccepted, type Service } from './service';
-import { byTime, claimMs, describeEvent, polledAt, type Rule, World } from './world';
+import { byTime, claimMs, describeEvent, describeInput, type Finding, polledAt, type Rule, World } from './world';
 
 export interface Failure {
   /** The promise that was broken: the name of a rule. */
@@ -25,53 +25,40 @@ export interface RunReport {
 const rules: readonly Rule[] = [
   {
     name: 'received: at least once',
-    *check(world) {
-      for (const event of world.events) {
-        const { answer } = event;
-        const isCalled = isAccepted(event.callbacks);
-        if (!isCalled && !answer?.isWhole) continue;
-        const missing = polledAt[event.kind].filter((node) => world.deliveriesAt(event, node).length === 0);
-        if (missing.length === 0 || world.deliveriesAt(event, 'callback').length > 0) continue;
-        if (!isCalled && (isInTransit(world, event) || world.wasUnwritten(answer?.at ?? 0))) continue;
-        if (world.wasDeletedUnread(answer?.at ?? event.created)) continue;
-        const how = isCalled ? 'its callback was accepted' : 'a poll was answered with it';
-        yield [
-          answer?.at ?? event.created,
-          `lost: the ${describeEvent(event)}: ${how}, but it never reached ${missing.join(', ')}`,
-        ];
-      }
+    *checkEvent(world, event) {
+      const { answer } = event;
+      const isCalled = isAccepted(event.callbacks);
+      if (!isCalled && !answer?.isWhole) return;
+      const missing = polledAt[event.kind].filter((node) => world.deliveriesAt(event, node).length === 0);
+      if (missing.length === 0 || world.deliveriesAt(event, 'callback').length > 0) return;
+      if (!isCalled && (isInTransit(world, event) || world.wasUnwritten(answer?.at ?? 0))) return;
+      if (world.wasDeletedUnread(answer?.at ?? event.created)) return;
+      const how = isCalled ? 'its callback was accepted' : 'a poll was answered with it';
+      yield [answer?.at ?? event.created, `lost: ${how}, but it never reached ${missing.join(', ')}`];
     },
   },
   {
     name: 'received: once, or marked as redelivered',
-    *check(world) {
-      for (const event of world.events) {
-        const groups = [...polledAt[event.kind], 'callback'].map((node) => world.deliveriesAt(event, node));
-        for (const [first, ...further] of groups) {
-          const again = further.find(({ sms }) => !sms?.redelivered);
-          // The service can repeat a callback that a dead process holds. After a change of login or store, the account
-          // treats the repeated callback as new until it has imported the items of that process.
-          const isCalledAgain = again?.node === 'callback' && again.at - event.created < claimMs;
-          if (first && isCalledAgain && world.wasHeldByDeadProcess(event, again.at)) continue;
-          if (!first || !again || world.isSeenForgotten(first.at, again.at)) continue;
-          // The account knows the identifiers of the former login or store only after the import.
-          if (!world.isImportDelayed(first.at, again.at))
-            yield [
-              again.at,
-              `delivered twice, but not marked as redelivered: the ${describeEvent(event)}, at ${first.node}`,
-            ];
-        }
-        const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
-        const vias = new Set(unmarked.map(({ sms }) => sms?.via));
-        const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
-        const hasChangedStore = world.hasChangedStore(from, to) || world.isImportDelayed(from, to);
-        if (vias.size < 2 || hasChangedStore || world.isSeenForgotten(from, to)) continue;
-        const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
-        yield [
-          unmarked.at(-1)?.at ?? 0,
-          `delivered twice, but not marked as redelivered: the ${describeEvent(event)}, by poll and by callback: ${times.join(', ')}`,
-        ];
+    *checkEvent(world, event) {
+      const groups = [...polledAt[event.kind], 'callback'].map((node) => world.deliveriesAt(event, node));
+      for (const [first, ...further] of groups) {
+        const again = further.find(({ sms }) => !sms?.redelivered);
+        // The service can repeat a callback that a dead process holds. After a change of login or store, the account
+        // treats the repeated callback as new until it has imported the items of that process.
+        const isCalledAgain = again?.node === 'callback' && again.at - event.created < claimMs;
+        if (first && isCalledAgain && world.wasHeldByDeadProcess(event, again.at)) continue;
+        if (!first || !again || world.isSeenForgotten(first.at, again.at)) continue;
+        // The account knows the identifiers of the former login or store only after the import.
+        if (!world.isImportDelayed(first.at, again.at))
+          yield [again.at, `delivered twice at ${first.node}, but not marked as redelivered`];
       }
+      const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
+      const vias = new Set(unmarked.map(({ sms }) => sms?.via));
+      const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
+      const hasChangedStore = world.hasChangedStore(from, to) || world.isImportDelayed(from, to);
+      if (vias.size < 2 || hasChangedStore || world.isSeenForgotten(from, to)) return;
+      const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
+      yield [to, `delivered twice (${times.join(', ')}), by poll and by callback, but not marked as redelivered`];
     },
   },
   {
@@ -110,45 +97,32 @@ const rules: readonly Rule[] = [
   },
   {
     name: 'received: redelivered if the flow does not acknowledge',
-    *check(world) {
-      for (const event of world.events.filter(({ kind }) => kind === 'message')) {
-        const [first, ...further] = world.deliveriesAt(event, 'asked');
-        if (!first || further.length > 0 || !isRefusedAtFirst(event)) continue;
-        // If the first recorded delivery is a redelivery, an earlier one went to a flow that a deploy replaced.
-        // The flow acknowledges every redelivery.
-        if (first.sms?.redelivered || world.wasStoreDeleted(first.at, first.at + ackSeconds * 1_000)) continue;
-        if (world.wasDeletedUnread(first.at)) continue;
-        yield [first.at, `not redelivered, although the flow had not acknowledged it: the ${describeEvent(event)}`];
-      }
+    *checkEvent(world, event) {
+      const [first, ...further] = world.deliveriesAt(event, 'asked');
+      if (!first || further.length > 0 || !isRefusedAtFirst(event)) return;
+      // If the first recorded delivery is a redelivery, an earlier one went to a flow that a deploy replaced.
+      // The flow acknowledges every redelivery.
+      if (first.sms?.redelivered || world.wasStoreDeleted(first.at, first.at + ackSeconds * 1_000)) return;
+      if (world.wasDeletedUnread(first.at)) return;
+      yield [first.at, 'not redelivered, although the flow had not acknowledged it'];
     },
   },
   {
     name: 'polling continues',
-    *check(world) {
-      for (const kind of ['message', 'status'] as const) {
-        const left = world.events.filter((event) => event.kind === kind && !event.answer);
-        if (left.length > 0)
-          yield [
-            left[0]?.created ?? 0,
-            `${left.length} not polled: the first is the ${describeEvent(left[0] as Event)}`,
-          ];
-      }
+    *checkEvent(_world, { answer, created }) {
+      if (!answer) yield [created, 'not polled'];
     },
   },
   {
     name: 'no connection is closed while the service answers a poll',
-    *check(world) {
-      const broken = world.events.filter(
-        ({ answer }) => answer && !answer.isWhole && answer.cause === 'its connection went away',
-      );
-      for (const event of broken) {
-        const at = event.answer?.at ?? 0;
-        if (world.ends(at - 5_000, at + 5_000).length > 0) continue;
-        if (world.findDisturbances(/suspend/, at - 60_000, at).length > 0) continue;
-        // The service ends all connections when it begins to refuse new ones.
-        if (world.findDisturbances(/refused/, at - 500, at + 500).length > 0) continue;
-        yield [at, `the connection was ended while the service answered with the ${describeEvent(event)}`];
-      }
+    *checkEvent(world, { answer }) {
+      if (!answer || answer.isWhole || answer.cause !== 'its connection went away') return;
+      const { at } = answer;
+      if (world.ends(at - 5_000, at + 5_000).length > 0) return;
+      if (world.findDisturbances(/suspend/, at - 60_000, at).length > 0) return;
+      // The service ends all connections when it begins to refuse new ones.
+      if (world.findDisturbances(/refused/, at - 500, at + 500).length > 0) return;
+      yield [at, 'the connection was ended while the service answered'];
     },
   },
   ...sendingRules,
@@ -157,15 +131,8 @@ const rules: readonly Rule[] = [
     *check({ story }) {
       const { state, ended } = story;
       if (!state) return yield [ended, 'the account does not report its state'];
-      const { inbox, sends, store } = state as Record<string, Record<string, unknown>>;
-      const left = {
-        undelivered: inbox?.undelivered,
-        inFlight: sends?.inFlight,
-        kept: sends?.kept,
-        awaitingReply: sends?.awaitingReply,
-        awaitingReport: sends?.awaitingReport,
-      };
-      for (const [description, count] of Object.entries(left))
+      const { sends, store } = state as Record<string, Record<string, unknown>>;
+      for (const [description, count] of Object.entries(countWork(state)))
         if (count !== 0) yield [ended, `left over: ${description}: ${count}`];
       if (sends?.failing) yield [ended, `sends still fail: ${JSON.stringify(sends.failing)}`];
       if (store?.ok !== true) yield [ended, `the store still fails: ${JSON.stringify(store)}`];
@@ -215,11 +182,19 @@ function isRefusedAtFirst({ key }: Event): boolean {
   return [...key].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20 < 2;
 }
 
+function* findingsOf(rule: Rule, world: World): Iterable<Finding> {
+  yield* rule.check?.(world) ?? [];
+  for (const input of world.story.inputs)
+    for (const [at, text] of rule.checkInput?.(world, input) ?? []) yield [at, `${text}: ${describeInput(input)}`];
+  for (const event of world.events)
+    for (const [at, text] of rule.checkEvent?.(world, event) ?? []) yield [at, `${text}: the ${describeEvent(event)}`];
+}
+
 /** Checks every promise against the observations. */
 export function judge(story: Story, service: Pick<Service, 'events' | 'sentMessages'>): RunReport {
   const world = new World(story, service);
   const failures = rules.flatMap((rule) =>
-    [...rule.check(world)].map(([at, description]) => ({
+    [...findingsOf(rule, world)].map(([at, description]) => ({
       rule: rule.name,
       description,
       atSeconds: Math.round((at - story.begun) / 100) / 10,
@@ -239,5 +214,18 @@ export function judge(story: Story, service: Pick<Service, 'events' | 'sentMessa
       processes: story.pids.length,
     },
     log: story.log,
+  };
+}
+
+/** Returns the number of items that each part of the account still works on, by name. */
+export function countWork(state: Record<string, unknown>): Record<string, unknown> {
+  const { inbox, sends } = state as Record<string, Record<string, unknown> | undefined>;
+  return {
+    undelivered: inbox?.undelivered,
+    inFlight: sends?.inFlight,
+    waiting: sends?.waiting,
+    kept: sends?.kept,
+    awaitingReply: sends?.awaitingReply,
+    awaitingReport: sends?.awaitingReport,
   };
 }

@@ -2,7 +2,7 @@ import { reportSeconds, timeoutSeconds, waitSeconds } from './node-red';
 import type { Input, Observation } from './record';
 import { isBlocked, troubles } from './service';
 import { countReplacements, needsUtf16 } from './traffic';
-import { describeEvent, type Finding, freshMs, type Rule, type World } from './world';
+import { describeEvent, describeInput, type Finding, freshMs, type Rule, type World } from './world';
 
 const storingNodes = new Set<Input['node']>(['kept', 'once', 'ask', 'report', 'replace']);
 const unknownCodes = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
@@ -37,103 +37,91 @@ export const sendingRules: readonly Rule[] = [
   },
   {
     name: 'a message: has an outcome',
-    *check(world) {
-      for (const input of world.story.inputs) {
-        if (input.confirmedAt === undefined || input.isReset || world.outcomes(input).length > 0) continue;
-        // During a deploy, Node-RED drops flow messages to a node that it is replacing.
-        if (world.findDisturbances(/deploy/, input.from, input.confirmedAt).length > 0) continue;
-        // The store was deleted with the flow message, and the process that had it in memory might have ended.
-        if (world.wasStoreDeleted(input.from, input.confirmedAt + 60_000)) continue;
-        if (isStored(world, input)) {
-          const isFresh = world.ends(input.from, world.after(input.confirmedAt, freshMs)).length > 0;
-          const end = world.ends(input.from, input.confirmedAt + 15_000)[0];
-          const wasStuck =
-            end !== undefined && world.findDisturbances(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
-          if (isFresh || wasStuck) continue;
-        } else if (world.ends(input.from, input.confirmedAt + 60_000).length > 0) continue;
-        // If the deploy stops the Catch node first, only the log shows the error.
-        else if (world.findDisturbances(/deploy/, input.confirmedAt, input.confirmedAt + 12_000).length > 0) continue;
-        yield [input.from, `without an outcome: ${describeInput(input)}`];
-      }
+    *checkInput(world, input) {
+      if (input.confirmedAt === undefined || input.isReset || world.outcomes(input).length > 0) return;
+      // During a deploy, Node-RED drops flow messages to a node that it is replacing.
+      if (world.findDisturbances(/deploy/, input.from, input.confirmedAt).length > 0) return;
+      // The store was deleted with the flow message, and the process that had it in memory might have ended.
+      if (world.wasStoreDeleted(input.from, input.confirmedAt + 60_000)) return;
+      if (isStored(world, input)) {
+        const isFresh = world.ends(input.from, world.after(input.confirmedAt, freshMs)).length > 0;
+        const end = world.ends(input.from, input.confirmedAt + 15_000)[0];
+        const wasStuck =
+          end !== undefined && world.findDisturbances(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
+        if (isFresh || wasStuck) return;
+      } else if (world.ends(input.from, input.confirmedAt + 60_000).length > 0) return;
+      // If the deploy stops the Catch node first, only the log shows the error.
+      else if (world.findDisturbances(/deploy/, input.confirmedAt, input.confirmedAt + 12_000).length > 0) return;
+      yield [input.from, 'without an outcome'];
     },
   },
   {
     name: 'a message: has only one outcome',
-    *check(world) {
-      for (const input of world.story.inputs) {
-        const lastOutput = input.node === 'ask' ? 0 : 1;
-        const outcomes = world.outcomes(input).filter(({ output }) => output <= lastOutput);
-        const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
-        const last = outcomes.at(-1);
-        if (world.wasStoreDeleted(input.from, last?.at ?? 0)) continue;
-        const [before] = outcomes.slice(-2, -1);
-        const isUnknown = last?.sms?.error?.code === 'SMS_UNCERTAIN';
-        // A store that does not answer might still write the data.
-        const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
-        if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) continue;
-        if (unmarked.length > 1)
-          yield [
-            last?.at ?? 0,
-            `two outcomes that are not marked as redelivered: ${describeInput(input)}: ${describeOutcomes(outcomes)}`,
-          ];
-        else if (new Set(outcomes.map(codeOf)).size > 1)
-          yield [last?.at ?? 0, `two different outcomes: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
-        const [first, second] = outcomes;
-        // If a message enters a flow during a deploy, it is unknown whether the flow passed it on.
-        const wasReplaced = first && world.findDisturbances(/deploy/, first.at, first.at).length > 0;
-        if (first && second?.sms?.redelivered && !wasReplaced && world.ends(first.at - 100, second.at).length === 0)
-          yield [second.at, `reported again without a reason: ${describeInput(input)}: ${describeOutcomes(outcomes)}`];
-      }
+    *checkInput(world, input) {
+      const lastOutput = input.node === 'ask' ? 0 : 1;
+      const outcomes = world.outcomes(input).filter(({ output }) => output <= lastOutput);
+      const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
+      const last = outcomes.at(-1);
+      if (!last || world.wasStoreDeleted(input.from, last.at)) return;
+      const [before] = outcomes.slice(-2, -1);
+      const isUnknown = last.sms?.error?.code === 'SMS_UNCERTAIN';
+      // A store that does not answer might still write the data.
+      const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
+      if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) return;
+      const description = describeOutcomes(outcomes);
+      if (unmarked.length > 1) yield [last.at, `two outcomes that are not marked as redelivered: ${description}`];
+      else if (new Set(outcomes.map(codeOf)).size > 1) yield [last.at, `two different outcomes: ${description}`];
+      const [first, second] = outcomes;
+      // If a message enters a flow during a deploy, it is unknown whether the flow passed it on.
+      const wasReplaced = first && world.findDisturbances(/deploy/, first.at, first.at).length > 0;
+      if (first && second?.sms?.redelivered && !wasReplaced && world.ends(first.at - 100, second.at).length === 0)
+        yield [second.at, `reported again without a reason: ${description}`];
     },
   },
   {
     name: 'a message: outcome is unknown only with a cause',
-    *check(world) {
-      for (const input of world.story.inputs) {
-        for (const { at, sms } of world.outcomes(input)) {
-          const code = sms?.error?.code;
-          if (code === undefined || !unknownCodes.has(code)) continue;
-          const from = first(world, input);
-          const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
-          const isTroubled = attempts.some(
-            ({ end, cause: why }) => end === 'unclear' && troubles.some((one) => one === why),
+    *checkInput(world, input) {
+      for (const { at, sms } of world.outcomes(input)) {
+        const code = sms?.error?.code;
+        if (code === undefined || !unknownCodes.has(code)) continue;
+        const from = first(world, input);
+        const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
+        const isTroubled = attempts.some(
+          ({ end, cause }) => end === 'unclear' && troubles.some((one) => one === cause),
+        );
+        // A duplicate repeats the outcome of the earlier message with its key, however old that outcome is.
+        const since = input.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
+        const isDisturbed = world
+          .findDisturbances(/^(service|refused)$/, since, at)
+          .some(
+            ({ kind, description }) =>
+              !storingNodes.has(input.node) || kind === 'refused' || description.includes('reset before'),
           );
-          // A duplicate repeats the outcome of the earlier message with its key, however old that outcome is.
-          const since = input.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
-          const isDisturbed = world
-            .findDisturbances(/^(service|refused)$/, since, at)
-            .some(
-              ({ kind, description }) =>
-                !storingNodes.has(input.node) || kind === 'refused' || description.includes('reset before'),
-            );
-          // A suspension can be as long as the time limit of a request, so that the request fails.
-          const wasAsleep = world
-            .findDisturbances(/suspend/, since, at)
-            .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
-          if (isTroubled || isDisturbed || wasAsleep || world.ends(from, at).length > 0) continue;
-          yield [at, `unknown without a cause: ${describeInput(input)}: ${sms?.error?.message}`];
-        }
+        // A suspension can be as long as the time limit of a request, so that the request fails.
+        const wasAsleep = world
+          .findDisturbances(/suspend/, since, at)
+          .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
+        if (isTroubled || isDisturbed || wasAsleep || world.ends(from, at).length > 0) continue;
+        yield [at, `unknown without a cause: ${sms?.error?.message}`];
       }
     },
   },
   {
     name: 'a message: fails only with a cause',
-    *check(world) {
-      for (const input of world.story.inputs) {
-        for (const { at, sms } of world.outcomes(input)) {
-          const code = sms?.error?.code;
-          if (code === undefined || unknownCodes.has(code)) continue;
-          if (code === 'SMS_OPTED_OUT' && hasStopped(world, input, at)) continue;
-          if (code === 'SMS_STORE' && world.awaitsImport(at)) continue;
-          const isSuperseded = world.story.inputs.some(
-            (newer) => canSupersede(newer, input) && newer.from < at && code === codeOfOlder(newer),
-          );
-          if (isSuperseded) continue;
-          const causes = isStored(world, input) ? keptMayFail[code] : plainMayFail[code];
-          if (causes && world.findDisturbances(causes, world.before(first(world, input), 12_000), at).length > 0)
-            continue;
-          yield [at, `failed without a cause: ${describeInput(input)}: ${code}: ${sms?.error?.message}`];
-        }
+    *checkInput(world, input) {
+      for (const { at, sms } of world.outcomes(input)) {
+        const code = sms?.error?.code;
+        if (code === undefined || unknownCodes.has(code)) continue;
+        if (code === 'SMS_OPTED_OUT' && hasStopped(world, input, at)) continue;
+        if (code === 'SMS_STORE' && world.awaitsImport(at)) continue;
+        const isSuperseded = world.story.inputs.some(
+          (newer) => canSupersede(newer, input) && newer.from < at && code === codeOfOlder(newer),
+        );
+        if (isSuperseded) continue;
+        const causes = isStored(world, input) ? keptMayFail[code] : plainMayFail[code];
+        if (causes && world.findDisturbances(causes, world.before(first(world, input), 12_000), at).length > 0)
+          continue;
+        yield [at, `failed without a cause: ${code}: ${sms?.error?.message}`];
       }
     },
   },
@@ -173,28 +161,21 @@ export const sendingRules: readonly Rule[] = [
   },
   {
     name: 'a message: not sent after a newer input with its key',
-    *check(world) {
-      const inputs = world.story.inputs.filter(({ node }) => node === 'replace');
-      for (const input of inputs) {
-        const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
-        for (const newer of inputs.filter(
-          (one) => canSupersede(one, input) && (input.confirmedAt ?? Infinity) < one.from,
-        )) {
-          // If the account refused the newer input, the older message is sent.
-          if (
-            newer.confirmedAt === undefined ||
-            world.outcomes(newer).some(({ sms }) => sms?.error?.code === 'SMS_STORE')
-          )
+    *checkInput(world, input) {
+      const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
+      for (const newer of world.story.inputs) {
+        if (!canSupersede(newer, input) || (input.confirmedAt ?? Infinity) >= newer.from) continue;
+        // If the account refused the newer input, the older message is sent.
+        const isRefused = world.outcomes(newer).some(({ sms }) => sms?.error?.code === 'SMS_STORE');
+        if (newer.confirmedAt === undefined || isRefused) continue;
+        // Only an attempt shows that a fault did not lose the newer input before the account stored it.
+        const left = world.sentMessages.get(newer.body)?.attempts[0]?.at;
+        const isLost = world.findDisturbances(lossy, newer.from - freshMs, newer.confirmedAt + freshMs).length > 0;
+        const from = left ?? (isLost ? Number.POSITIVE_INFINITY : newer.confirmedAt + freshMs);
+        for (const { at } of attempts.filter((attempt) => attempt.at > from + leavingMs)) {
+          if (world.findDisturbances(/suspend|redis/, from, at).length > 0 || world.wasStoreDeleted(input.from, at))
             continue;
-          // Only an attempt shows that a fault did not lose the newer input before the account stored it.
-          const left = world.sentMessages.get(newer.body)?.attempts[0]?.at;
-          const isLost = world.findDisturbances(lossy, newer.from - freshMs, newer.confirmedAt + freshMs).length > 0;
-          const from = left ?? (isLost ? Number.POSITIVE_INFINITY : newer.confirmedAt + freshMs);
-          for (const { at } of attempts.filter((attempt) => attempt.at > from + leavingMs)) {
-            if (world.findDisturbances(/suspend|redis/, from, at).length > 0 || world.wasStoreDeleted(input.from, at))
-              continue;
-            yield [at, `sent ${describeInput(input)} after ${describeInput(newer)}`];
-          }
+          yield [at, `sent after ${describeInput(newer)}`];
         }
       }
     },
@@ -213,80 +194,67 @@ export const sendingRules: readonly Rule[] = [
   },
   {
     name: 'a message: each outcome is true',
-    *check(world) {
-      for (const input of world.story.inputs) {
-        const text = world.sentMessages.get(input.body);
-        for (const { at, output, topic, sms } of world.outcomes(input)) {
-          const isSent = text?.attempts.some((attempt) => attempt.isSent) ?? false;
-          const code = sms?.error?.code ?? '';
-          if (['SMS_REPLACED', 'SMS_WITHDRAWN'].includes(code) && isSent && !world.wasStoreDeleted(input.from, at))
-            yield [at, `reported as not sent (${code}), but was sent: ${describeInput(input)}`];
-          if (output === 1 && sms?.replacements !== countReplacements(input))
-            yield [at, `reported with ${sms?.replacements} replaced characters: ${describeInput(input)}`];
-          if (output === 1 && !isSent) yield [at, `reported as sent, but was not: ${describeInput(input)}`];
-          const accepted = input.to.filter((handset) => !isBlocked(handset));
-          if (output === 1 && input.node !== 'ask' && sms?.accepted?.join() !== accepted.join())
-            yield [at, `reported as accepted for ${sms?.accepted?.join()}: ${describeInput(input)}`];
-          const hasFailed = output === 2 && (input.node !== 'ask' || sms?.reason === 'failed');
-          if (hasFailed && !isBlocked(String(topic)))
-            yield [at, `reported as failed for ${topic}: ${describeInput(input)}`];
-        }
+    *checkInput(world, input) {
+      const isSent = world.sentMessages.get(input.body)?.attempts.some((attempt) => attempt.isSent) ?? false;
+      for (const { at, output, topic, sms } of world.outcomes(input)) {
+        const code = sms?.error?.code ?? '';
+        if (['SMS_REPLACED', 'SMS_WITHDRAWN'].includes(code) && isSent && !world.wasStoreDeleted(input.from, at))
+          yield [at, `reported as not sent (${code}), but was sent`];
+        if (output === 1 && sms?.replacements !== countReplacements(input))
+          yield [at, `reported with ${sms?.replacements} replaced characters`];
+        if (output === 1 && !isSent) yield [at, 'reported as sent, but was not'];
+        const accepted = input.to.filter((handset) => !isBlocked(handset));
+        if (output === 1 && input.node !== 'ask' && sms?.accepted?.join() !== accepted.join())
+          yield [at, `reported as accepted for ${sms?.accepted?.join()}`];
+        const hasFailed = output === 2 && (input.node !== 'ask' || sms?.reason === 'failed');
+        if (hasFailed && !isBlocked(String(topic))) yield [at, `reported as failed for ${topic}`];
       }
     },
   },
   {
     name: 'a reply request: one end for each recipient',
-    *check(world) {
-      for (const input of world.story.inputs.filter(({ node }) => node === 'ask')) {
-        const observations = world.outcomes(input);
-        const acceptedAt = world.acceptedAt(input);
-        const isCounted = observations.length > 0 && observations.every(({ output }) => output > 0);
-        if (!isCounted || acceptedAt === 0) continue;
-        for (const handset of input.to) {
-          const endObservations = observations.filter(({ topic }) => topic === handset);
-          const [end] = endObservations;
-          if (!end) {
-            const until = world.openUntil(acceptedAt, waitSeconds);
-            if (world.wasStoreDeleted(input.from, until) || world.wasUnwritten(acceptedAt)) continue;
-            yield [acceptedAt, `the reply request did not end: ${describeInput(input)}, from ${handset}`];
-            continue;
-          }
-          const unmarked = endObservations.filter(({ sms }) => !sms?.redelivered);
-          const isDoneTwice = world.wasImportKilled(acceptedAt, endObservations.at(-1)?.at ?? 0);
-          if (unmarked.length > 1 && !isDoneTwice)
-            yield [end.at, `two ends that are not marked as redelivered: ${describeInput(input)}, from ${handset}`];
-          if (new Set(endObservations.map(({ output }) => output)).size > 1 && !isDoneTwice)
-            yield [end.at, `ended with a reply and without one: ${describeInput(input)}, from ${handset}`];
-          yield* checkSilence(world, input, acceptedAt, end, handset);
+    *checkInput(world, input) {
+      const observations = world.outcomes(input);
+      const acceptedAt = world.acceptedAt(input);
+      const isCounted = observations.length > 0 && observations.every(({ output }) => output > 0);
+      if (input.node !== 'ask' || !isCounted || acceptedAt === 0) return;
+      for (const handset of input.to) {
+        const endObservations = observations.filter(({ topic }) => topic === handset);
+        const [end] = endObservations;
+        if (!end) {
+          const until = world.openUntil(acceptedAt, waitSeconds);
+          if (world.wasStoreDeleted(input.from, until) || world.wasUnwritten(acceptedAt)) continue;
+          yield [acceptedAt, `the reply request to ${handset} did not end`];
+          continue;
         }
+        const unmarked = endObservations.filter(({ sms }) => !sms?.redelivered);
+        const isDoneTwice = world.wasImportKilled(acceptedAt, endObservations.at(-1)?.at ?? 0);
+        if (unmarked.length > 1 && !isDoneTwice)
+          yield [end.at, `the reply request to ${handset} has two ends that are not marked as redelivered`];
+        if (new Set(endObservations.map(({ output }) => output)).size > 1 && !isDoneTwice)
+          yield [end.at, `the reply request to ${handset} ended with a reply and without one`];
+        yield* checkSilence(world, input, acceptedAt, end, handset);
       }
     },
   },
   {
     name: 'a report: one for each message that was accepted',
-    *check(world) {
-      for (const input of world.story.inputs.filter(({ node }) => node === 'report')) {
-        const observations = world.outcomes(input);
-        const sent = observations.find(({ output }) => output === 1);
-        const reports = observations.filter(({ output }) => output === 3);
-        const [report] = reports;
-        if (!sent && report) yield [report.at, `a report, but no recipient was accepted: ${describeInput(input)}`];
-        if (!sent || world.wasUnwritten(sent.at)) continue;
-        if (world.wasStoreDeleted(sent.at, report?.at ?? world.openUntil(sent.at, reportSeconds))) continue;
-        if (!report) {
-          yield [sent.at, `no report: ${describeInput(input)}`];
-          continue;
-        }
-        const isDoneTwice = world.wasImportKilled(sent.at, reports.at(-1)?.at ?? 0);
-        if (reports.filter(({ sms }) => !sms?.redelivered).length > 1 && !isDoneTwice)
-          yield [report.at, `two reports that are not marked as redelivered: ${describeInput(input)}`];
-        if (new Set(reports.map(describeReport)).size > 1 && !isDoneTwice)
-          yield [
-            report.at,
-            `two different reports: ${describeInput(input)}: ${reports.map(describeReport).join(', then ')}`,
-          ];
-        yield* checkReport(world, input, sent, report);
-      }
+    *checkInput(world, input) {
+      if (input.node !== 'report') return;
+      const observations = world.outcomes(input);
+      const sent = observations.find(({ output }) => output === 1);
+      const reports = observations.filter(({ output }) => output === 3);
+      const [report] = reports;
+      if (!sent && report) yield [report.at, 'a report, but no recipient was accepted'];
+      if (!sent || world.wasUnwritten(sent.at)) return;
+      if (world.wasStoreDeleted(sent.at, report?.at ?? world.openUntil(sent.at, reportSeconds))) return;
+      if (!report) return yield [sent.at, 'no report'];
+      const isDoneTwice = world.wasImportKilled(sent.at, reports.at(-1)?.at ?? 0);
+      if (reports.filter(({ sms }) => !sms?.redelivered).length > 1 && !isDoneTwice)
+        yield [report.at, 'two reports that are not marked as redelivered'];
+      if (new Set(reports.map(describeReport)).size > 1 && !isDoneTwice)
+        yield [report.at, `two different reports: ${reports.map(describeReport).join(', then ')}`];
+      yield* checkReport(world, input, sent, report);
     },
   },
 ];
@@ -347,14 +315,11 @@ function* checkSilence(
     // The reply does not wait forever for data of the former login or store.
     if (world.isImportDelayed(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
-      yield [end.at, `timed out although the reply had come: ${describeInput(input)}, from ${handset}`];
+      yield [end.at, `the reply request timed out although the reply of ${handset} had come`];
   }
   const isEarly = end.at - acceptedAt < waitSeconds * 1_000 - clockMs;
   if (isEarly && !end.sms?.redelivered)
-    yield [
-      end.at,
-      `timed out after ${((end.at - acceptedAt) / 1_000).toFixed(1)} s: ${describeInput(input)}, from ${handset}`,
-    ];
+    yield [end.at, `the reply request to ${handset} timed out after ${((end.at - acceptedAt) / 1_000).toFixed(1)} s`];
 }
 
 interface ReportSeen {
@@ -371,10 +336,10 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
   const description = describeReport(report);
   const all = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending];
   if (all.sort().join() !== [...(sent.sms?.accepted ?? [])].sort().join())
-    yield [report.at, `a report of other recipients than the accepted ones: ${describeInput(input)}: ${description}`];
+    yield [report.at, `a report of other recipients than the accepted ones: ${description}`];
   const some = delivered.length > 0 ? (undelivered.length > 0 ? 'partly' : 'delivered') : 'undelivered';
   if (report.payload !== (pending.length > 0 ? 'unknown' : some))
-    yield [report.at, `a report that contradicts itself: ${describeInput(input)}: ${description}`];
+    yield [report.at, `a report that contradicts itself: ${description}`];
   const statusesOf = (msisdn: string) =>
     world.events.filter(
       ({ kind, fields }) => kind === 'status' && fields.from === msisdn && fields.inReplyToId === sent.sms?.messageId,
@@ -382,24 +347,18 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
   const finalStatuses = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
   for (const { msisdn, statusCode } of finalStatuses)
     if (!statusesOf(msisdn).some(({ fields }) => fields.statusCode === statusCode))
-      yield [report.at, `a report says ${statusCode} of ${msisdn}, but no status does: ${describeInput(input)}`];
+      yield [report.at, `a report says ${statusCode} of ${msisdn}, but no status does`];
   if (pending.length === 0) return;
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
     const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
     // The status does not wait forever for data of the former login or store.
     if (isKnown && !world.wasUnwritten(came.at) && !world.isImportDelayed(came.at))
-      yield [
-        report.at,
-        `a report leaves out the ${describeEvent(status)}, which had come: ${describeInput(input)}: ${description}`,
-      ];
+      yield [report.at, `a report leaves out the ${describeEvent(status)}, which had come: ${description}`];
   }
   const afterMs = report.at - world.acceptedAt(input);
   if (afterMs < reportSeconds * 1_000 && !sent.sms?.redelivered)
-    yield [
-      report.at,
-      `a report before its time, after ${(afterMs / 1_000).toFixed(1)} s: ${describeInput(input)}: ${description}`,
-    ];
+    yield [report.at, `a report before its time, after ${(afterMs / 1_000).toFixed(1)} s: ${description}`];
 }
 
 function describeReport({ payload, sms }: Observation): string {
@@ -420,10 +379,6 @@ function isStored({ story }: World, input: Input): boolean {
 /** Returns the time at which a message was first sent into the flow. */
 function first({ story }: World, { body, from }: Input): number {
   return story.inputs.find((one) => one.body === body)?.from ?? from;
-}
-
-function describeInput({ node, body, id }: Input): string {
-  return `the message "${body}" (${node}, ${id})`;
 }
 
 const codeOf = ({ output, sms }: Observation) => (output === 1 ? 'sent' : (sms?.error?.code ?? 'failed'));

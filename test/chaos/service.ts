@@ -84,7 +84,7 @@ export class Service {
   #port = 0;
   readonly #sockets = new Set<Socket>();
   readonly #unread: Record<'in' | 'status', Event[]> = { in: [], status: [] };
-  #waitingPolls: WaitingPoll[] = [];
+  readonly #waitingPolls = new Set<WaitingPoll>();
   #answers = 0;
   #trouble: { kind: Trouble; endpoints: readonly Endpoint[] } | undefined;
   readonly #hanging = new Set<Socket>();
@@ -302,21 +302,22 @@ export class Service {
     if (trouble === 'hang' && this.#random.chance(0.5)) return void this.#hanging.add(request.socket);
     if (this.#unread[endpoint].length > 0) return this.#answerPoll(response, endpoint, trouble);
     const timer = setTimeout(() => {
-      this.#waitingPolls = this.#waitingPolls.filter((one) => one.timer !== timer);
+      this.#waitingPolls.delete(poll);
       response.writeHead(204).end();
     }, maxWaitMs);
-    this.#waitingPolls.push({ response, endpoint, timer });
+    const poll: WaitingPoll = { response, endpoint, timer };
+    this.#waitingPolls.add(poll);
     response.once('close', () => {
       clearTimeout(timer);
-      this.#waitingPolls = this.#waitingPolls.filter((one) => one.timer !== timer);
+      this.#waitingPolls.delete(poll);
     });
   }
 
   #serveWaiting(): void {
-    for (const poll of [...this.#waitingPolls]) {
+    for (const poll of this.#waitingPolls) {
       if (this.#unread[poll.endpoint].length === 0) continue;
       clearTimeout(poll.timer);
-      this.#waitingPolls = this.#waitingPolls.filter((one) => one !== poll);
+      this.#waitingPolls.delete(poll);
       const trouble = this.#troubleOf(poll.endpoint);
       const isMet = trouble !== undefined && breaksAnswers.includes(trouble);
       this.#answerPoll(poll.response, poll.endpoint, isMet ? trouble : undefined);

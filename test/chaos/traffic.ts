@@ -126,14 +126,13 @@ export class Traffic {
     void post.then(() => this.#posts.delete(post));
   }
 
-  async #post({ id, ...input }: Input): Promise<void> {
-    const posted = this.inputs.find((one) => one.id === id);
+  async #post(input: Input): Promise<void> {
     try {
       const response = await fetch(`${this.#url()}/input/${input.node}`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({
-          inputId: id,
+          inputId: input.id,
           body: input.postedBody,
           to: input.to,
           key: input.key,
@@ -142,7 +141,7 @@ export class Traffic {
         signal: AbortSignal.timeout(60_000),
       });
       await response.arrayBuffer();
-      if (response.ok && posted) posted.confirmedAt = now();
+      if (response.ok) input.confirmedAt = now();
     } catch {
       // Node-RED does not answer, so the flow did not receive the message.
     }

@@ -1,10 +1,16 @@
 import type { Disturbance, Input, Observation, Story } from './record';
 import type { Event, SentMessage, Service } from './service';
 
-/** One promise of docs/delivery.md. `check` returns a finding for each message that breaks the promise. */
+/**
+ * One promise of docs/delivery.md. Each check returns a finding for each observation that breaks the promise.
+ * `checkInput` is called for each input of the flow, and `checkEvent` for each event of the service. The report adds
+ * the input or the event to the descriptions of these two.
+ */
 export interface Rule {
   name: string;
-  check(world: World): Iterable<Finding>;
+  check?(world: World): Iterable<Finding>;
+  checkInput?(world: World, input: Input): Iterable<Finding>;
+  checkEvent?(world: World, event: Event): Iterable<Finding>;
 }
 
 export type Finding = readonly [at: number, description: string];
@@ -239,4 +245,8 @@ export const byTime = (one: { at: number }, other: { at: number }) => one.at - o
 
 export function describeEvent({ kind, key, fields }: Event): string {
   return kind === 'message' ? `message "${key}"` : `status ${fields.statusCode} of ${fields.from}`;
+}
+
+export function describeInput({ node, body, id }: Input): string {
+  return `the message "${body}" (${node}, ${id})`;
 }
