@@ -12,16 +12,13 @@ export interface Reply {
 
 /** Rules of `sms-ask` (contract §4b): which replies are answers, and the second message after an unclear reply. */
 export class AskRules {
-  readonly #world: World;
-  readonly #replies: readonly Reply[];
-  readonly #reachedMs: ReadonlyMap<Message, number>;
   readonly #again = new Map<string, AgainMessage>();
 
-  constructor(world: World, replies: readonly Reply[], reachedMs: ReadonlyMap<Message, number>) {
-    this.#world = world;
-    this.#replies = replies;
-    this.#reachedMs = reachedMs;
-  }
+  constructor(
+    private readonly world: World,
+    private readonly replies: readonly Reply[],
+    private readonly reachedMs: ReadonlyMap<Message, number>,
+  ) {}
 
   /** Notes that a node asks a question. Returns the body of its second message, if it has one. */
   noteQuestion({ outgoing, order }: Input): string | undefined {
@@ -46,9 +43,9 @@ export class AskRules {
     const count = (acceptancesOf.get(handset) ?? 0) + 1;
     acceptancesOf.set(handset, count);
     const which = `${name} to ${handset}`;
-    if (count > 1 && !this.#mayRepeat) this.#world.violate('a question was asked again more than once', which);
+    if (count > 1 && !this.#mayRepeat) this.world.violate('a question was asked again more than once', which);
     if (this.#unclearReplies(question, handset).length === 0) {
-      this.#world.violate('a question was asked again although no unclear reply came', which);
+      this.world.violate('a question was asked again although no unclear reply came', which);
     }
   }
 
@@ -57,9 +54,9 @@ export class AskRules {
     if (!('reason' in result)) {
       const expected = answerOf(result.reply.body);
       if (expected === undefined)
-        this.#world.violate('an unclear reply counted as an answer', `${name}: ${result.reply.body}`);
+        this.world.violate('an unclear reply counted as an answer', `${name}: ${result.reply.body}`);
       else if (result.answer !== expected)
-        this.#world.violate(
+        this.world.violate(
           'a reply counted as an answer that its words do not give',
           `${name}: ${result.reply.body} is ${result.answer}`,
         );
@@ -68,18 +65,18 @@ export class AskRules {
     if (result.reason === 'failed' || result.reason === 'undelivered') return;
     const unclear = this.#unclearReplies(outgoing, recipient);
     if (result.reason === 'unclear' && !unclear.some(({ message }) => message.fields.body === result.reply)) {
-      this.#world.violate('a question ended as unclear although no such reply came', `${name}: ${result.reply}`);
+      this.world.violate('a question ended as unclear although no such reply came', `${name}: ${result.reply}`);
     }
   }
 
   /** Unclear replies of a handset that have reached a process. */
   #unclearReplies(outgoing: OutgoingMessage, from: string): Reply[] {
-    return this.#replies.filter(
+    return this.replies.filter(
       (reply) =>
         reply.outgoing === outgoing &&
         reply.from === from &&
         this.isUnclear(reply) &&
-        this.#reachedMs.has(reply.message),
+        this.reachedMs.has(reply.message),
     );
   }
 
@@ -88,7 +85,7 @@ export class AskRules {
    * limits or a full queue, because these can prevent the message.
    */
   get missingAgain(): string | undefined {
-    const { plan } = this.#world;
+    const { plan } = this.world;
     const isCalm = plan.plannedEvents.every(({ type }) => ['order', 'message', 'status', 'outgoing'].includes(type));
     if (!isCalm || plan.outgoing?.limits || plan.queueLimit === 1) return undefined;
     for (const { name, question, acceptancesOf } of this.#again.values()) {
@@ -104,6 +101,6 @@ export class AskRules {
 
   /** Whether the library might have forgotten that it sent a second message. */
   get #mayRepeat(): boolean {
-    return this.#world.hasEvent('store', 'power failure', 'emptied', 'clock');
+    return this.world.hasEvent('store', 'power failure', 'emptied', 'clock');
   }
 }

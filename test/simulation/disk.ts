@@ -164,7 +164,6 @@ class Folder extends LoginData {
 class DiskModel extends ModelStore implements Store {
   protected readonly failureCode = 'ENOSPC';
   protected readonly delaysMs = [0, 0, 1, 3, 12];
-  readonly #folder: Folder;
   #isOpen = false;
   /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
   #freeFiles = 0;
@@ -173,34 +172,37 @@ class DiskModel extends ModelStore implements Store {
   readonly #savedKeys = new Set<number>();
   #committing: Changes | undefined;
 
-  constructor(disk: Disk, folder: Folder, setup: StoreSetup) {
+  constructor(
+    disk: Disk,
+    private readonly folder: Folder,
+    setup: StoreSetup,
+  ) {
     super(disk, setup);
-    this.#folder = folder;
   }
 
   protected get isUsable(): boolean {
-    return this.#isOpen && this.#folder.owner === this;
+    return this.#isOpen && this.folder.owner === this;
   }
 
   /** Whether the folder has any data. */
   get mayHold(): boolean {
-    const { items, remembered, pendingWrites } = this.#folder;
+    const { items, remembered, pendingWrites } = this.folder;
     return items.size + remembered.size + pendingWrites.size > 0;
   }
 
   open({ isImport }: StoreEvents): Promise<RecoveredState> {
     return this.call('open', () => {
-      const { owner } = this.#folder;
+      const { owner } = this.folder;
       if (owner && owner !== this) throw createFailure('LEVEL_LOCKED');
-      this.#folder.owner = this;
+      this.folder.owner = this;
       this.#isOpen = true;
       this.#freeFiles = 0;
-      const found = [...this.#folder.pendingWrites].filter(([key]) => !this.#savedKeys.has(key));
+      const found = [...this.folder.pendingWrites].filter(([key]) => !this.#savedKeys.has(key));
       const pendingWrites = found.map(
         ([key, text]): RecoveredWrite => ({
           text,
           remove: () => {
-            if (this.setup.process.isAlive) this.#folder.remove(key);
+            if (this.setup.process.isAlive) this.folder.remove(key);
           },
           quarantine: () => {
             this.world.violate('a readable item was quarantined', text);
@@ -208,7 +210,7 @@ class DiskModel extends ModelStore implements Store {
           },
         }),
       );
-      return { items: isImport ? [] : this.#folder.sortedItems, pendingWrites };
+      return { items: isImport ? [] : this.folder.sortedItems, pendingWrites };
     });
   }
 
@@ -217,7 +219,7 @@ class DiskModel extends ModelStore implements Store {
       this.hasFailed = true;
       return undefined;
     }
-    const key = this.#folder.saveAhead(text);
+    const key = this.folder.saveAhead(text);
     this.#savedKeys.add(key);
     this.#freeFiles = Math.max(0, this.#freeFiles - 1);
     const { kind } = JSON.parse(text) as { kind?: Kind };
@@ -227,7 +229,7 @@ class DiskModel extends ModelStore implements Store {
       if (kind && isSaved) this.#pendingWrites.set(kind, this.pendingWrites(kind) - 1);
       isSaved = false;
       if (!this.setup.process.isAlive) return;
-      this.#folder.remove(key);
+      this.folder.remove(key);
       this.#freeFiles++;
     };
     return { remove };
@@ -249,7 +251,7 @@ class DiskModel extends ModelStore implements Store {
   }
 
   clear(key: string, mark: Remembered): Promise<void> {
-    const { sortedItems, remembered } = this.#folder;
+    const { sortedItems, remembered } = this.folder;
     const changes = createChanges();
     changes.firm = true;
     for (const { id, part } of sortedItems) dropItem(changes, id, part);
@@ -279,7 +281,7 @@ class DiskModel extends ModelStore implements Store {
   /** Ends the process. The commit in progress might be on the disk or not. */
   die(): void {
     if (this.running.has('commit') && this.#committing && this.isUsable && this.setup.random.chance(0.5)) {
-      this.#folder.write(this.#committing);
+      this.folder.write(this.#committing);
     }
     this.release();
   }
@@ -287,12 +289,12 @@ class DiskModel extends ModelStore implements Store {
   /** Allows other processes to open the folder. */
   release(): void {
     this.#isOpen = false;
-    if (this.#folder.owner === this) this.#folder.owner = undefined;
+    if (this.folder.owner === this) this.folder.owner = undefined;
   }
 
   protected opened(): Folder {
     if (!this.isUsable) throw createFailure('LEVEL_DATABASE_NOT_OPEN');
-    return this.#folder;
+    return this.folder;
   }
 
   protected needsRoom(call: StoreCall): boolean {

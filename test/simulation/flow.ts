@@ -1,7 +1,6 @@
-import type { FlowTrouble, NodePlan } from './plan';
+import type { NodePlan } from './plan';
 import type { Process } from './process';
 import type { Random } from './random';
-import type { ReceivingNode } from './receiving-nodes';
 import type { Message, Share } from './world';
 
 /** Maximum time until the store has recorded a delivery, in ms. `inTrouble`: if the store is slow or fails. */
@@ -24,12 +23,11 @@ export class Flow {
    */
   readonly thrownAt = new Set<string>();
 
-  constructor(
-    private readonly process: Process,
-    private readonly random: Random,
-    private readonly troubles: ReadonlySet<FlowTrouble>,
-    private readonly findNode: (id: string) => ReceivingNode | undefined,
-  ) {}
+  readonly #random: Random;
+
+  constructor(private readonly process: Process) {
+    this.#random = process.random.fork('flow');
+  }
 
   /** Checks a message that a node is about to send into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
@@ -50,7 +48,7 @@ export class Flow {
 
   /** Sometimes throws when the flow receives messages, if the flow has the trouble `throws`. */
   throwNowAndThen(messages: readonly Message[], { id }: NodePlan): void {
-    if (!this.troubles.has('throws') || !this.random.chance(0.3)) return;
+    if (!this.process.machine.flowTroubles.has('throws') || !this.#random.chance(0.3)) return;
     this.thrownAt.add(id);
     for (const message of messages) {
       this.process.world.say(() => `${this.process.name}: a flow throws when it receives ${message.name}`);
@@ -182,14 +180,14 @@ export class Flow {
 
   /** Acknowledges a message, or fails, is late or stays silent, as the current faults of the flow require. */
   #work(message: Message, plan: NodePlan, ackId: string): void {
-    const random = this.random;
-    const [trouble] = [...this.troubles].filter(() => random.chance(0.7));
+    const random = this.#random;
+    const [trouble] = [...this.process.machine.flowTroubles].filter(() => random.chance(0.7));
     const behaviours = ['fails', 'is silent', 'is late', 'answers twice', 'fine'] as const;
     const behaviour = trouble === 'anything' ? random.pick(behaviours) : trouble;
     const soonMs = random.pick([0, 1, 5, 60, 300]);
     const acknowledgeLater = (delayMs: number, failed: boolean) =>
       this.process.world.timeline.outside(delayMs, () => {
-        this.findNode(plan.id)?.acknowledge(message, ackId, failed);
+        this.process.findNode(plan.id)?.acknowledge(message, ackId, failed);
       });
     if (behaviour === 'is silent') return;
     if (behaviour === 'fails') acknowledgeLater(soonMs, true);

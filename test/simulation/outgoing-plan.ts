@@ -90,10 +90,7 @@ export function createOrder(random: Random, instances: number, senders: number):
     process: random.below(instances),
     sender: random.below(senders),
     count: random.pick([1, 1, 2, 3, 8]),
-    to: handsets
-      .filter(() => random.chance(0.35))
-      .concat(random.pick(handsets))
-      .filter(isFirst),
+    to: [...new Set([...handsets.filter(() => random.chance(0.35)), random.pick(handsets)])],
     ...(random.chance(0.3) ? { key: random.below(3) } : undefined),
     keep,
     expireMs: random.pick([0, 0, 0, 5_000, 60_000]),
@@ -106,8 +103,4 @@ export function createOrder(random: Random, instances: number, senders: number):
     priority: random.pick([0, 0, 0, -3, 5]),
     unlimited: random.chance(0.1),
   };
-}
-
-function isFirst(item: number, index: number, items: readonly number[]): boolean {
-  return items.indexOf(item) === index;
 }

@@ -128,8 +128,6 @@ export class OutgoingModel {
   readonly inputs: Input[] = [];
   readonly replacing: ReplaceRules;
   readonly asking: AskRules;
-  readonly #world: World;
-  readonly #plan: OutgoingPlan;
   /** Accepted recipients, which count towards the limits. */
   readonly #accepted: { handset: string; atMs: number }[] = [];
   /** Number of messages per node that expired because the node was gone, and that are still in the store. */
@@ -150,21 +148,22 @@ export class OutgoingModel {
   readonly #unwantedStops = new Set<Message>();
   #unsettledFrom = 0;
 
-  constructor(world: World, plan: OutgoingPlan) {
-    this.#world = world;
-    this.#plan = plan;
+  constructor(
+    private readonly world: World,
+    private readonly plan: OutgoingPlan,
+  ) {
     this.replacing = new ReplaceRules(world);
     this.asking = new AskRules(world, this.#replies, this.#reachedMs);
   }
 
   /** Notes that a flow message orders an outgoing message. */
   order(order: OrderPlan): Input {
-    const node = this.#plan.senders[order.sender] ?? '';
+    const node = this.plan.senders[order.sender] ?? '';
     const number = this.inputs.length;
     const name = order.key === undefined ? `Order ${number}.` : `Key ${order.key} of ${node}.`;
     const outgoing = this.messages.get(name) ?? new OutgoingMessage(name, number, node, order);
     this.messages.set(name, outgoing);
-    const input = new Input(number, outgoing, order, this.#world.timeline.nowMs);
+    const input = new Input(number, outgoing, order, this.world.timeline.nowMs);
     outgoing.inputs.push(input);
     this.inputs.push(input);
     this.replacing.noteInput(input);
@@ -195,7 +194,7 @@ export class OutgoingModel {
   leave(name: string): void {
     const outgoing = this.messages.get(name);
     for (const input of outgoing?.inputs ?? []) this.replacing.noteLeaving(input);
-    if (!outgoing || this.#world.plan.store === 'memory' || !outgoing.inputs[0]?.isStored) return;
+    if (!outgoing || this.world.plan.store === 'memory' || !outgoing.inputs[0]?.isStored) return;
     if (!outgoing.inputs.some(({ state }) => state === 'leaving'))
       this.#violate('a stored message left before the store had marked it as leaving', name);
   }
@@ -209,10 +208,10 @@ export class OutgoingModel {
     const { from = '', body = '' } = fields;
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#committedConsents.has(message)) return;
     if (!isLate) this.#committedConsents.add(message);
-    this.#world.say(() => `${body} of ${from} is committed`);
+    this.world.say(() => `${body} of ${from} is committed`);
     // If the store might have written this word earlier, the model does not know which word is the last.
     const isUnsure = isLate || this.#unwantedStops.has(message);
-    const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
+    const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.world.timeline.nowMs, message };
     // A word that is committed again keeps its place, because another word may have arrived since its first commit.
     const place = this.#consentChanges.findIndex((one) => one.message === message);
     if (place >= 0) this.#consentChanges[place] = change;
@@ -223,10 +222,10 @@ export class OutgoingModel {
   requestArrived(outgoing: OutgoingMessage, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
     if (leftMs < Math.min(...outgoing.inputs.map(({ dueMs }) => dueMs)))
       this.#violate('a message left before its scheduled time', outgoing.name);
-    if (this.#plan.consent) this.#examineConsent(outgoing, accepted, startedMs, leftMs);
+    if (this.plan.consent) this.#examineConsent(outgoing, accepted, startedMs, leftMs);
     const { inputs, order } = outgoing;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
-    const mayArriveTwice = isRepeated || this.#world.losesKeys || (order.key !== undefined && this.#outlastsKeys);
+    const mayArriveTwice = isRepeated || this.world.losesKeys || (order.key !== undefined && this.#outlastsKeys);
     if (outgoing.acceptances > 1 && !mayArriveTwice)
       this.#violate('a message was accepted twice by the service', outgoing.name);
     if (outgoing.arrivals > order.retries + 1 && inputs.length === 1 && !inputs[0]?.isStored)
@@ -238,7 +237,7 @@ export class OutgoingModel {
     });
     if (isCalledUnsent)
       this.#violate('a message was sent after its flow had learned that it was not sent', outgoing.name);
-    if (accepted.length > 0) outgoing.lastAcceptedMs = this.#world.timeline.nowMs;
+    if (accepted.length > 0) outgoing.lastAcceptedMs = this.world.timeline.nowMs;
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
@@ -269,10 +268,10 @@ export class OutgoingModel {
 
   noteReached(messages: readonly Message[]): void {
     for (const message of messages) {
-      if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
+      if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
       // The model cannot see the commit of a message that no node wants, so it notes a START now, and a STOP as unsure.
-      const isUnwanted = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
+      const isUnwanted = this.world.polls(message.kind) && this.world.nodesFor(message).length === 0;
       if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
       else if (isUnwanted) this.#unwantedStops.add(message);
     }
@@ -310,7 +309,7 @@ export class OutgoingModel {
     if (redelivered && !this.#isDisturbed)
       this.#violate('an outcome is marked as redelivered, but nothing could have repeated it', name);
     input.outcomes.push(event);
-    input.endedMs = this.#world.timeline.nowMs;
+    input.endedMs = this.world.timeline.nowMs;
     this.replacing.noteOutcome(input, event);
     if ('code' in outcome) this.#examineError(input, outcome, wasSent);
     else this.#examineSent(input, event, outcome);
@@ -349,7 +348,7 @@ export class OutgoingModel {
         this.#violate('a reply request ended as undelivered without such a status', name);
       return;
     }
-    const message = this.#world.find('incoming', { ...result.reply });
+    const message = this.world.find('incoming', { ...result.reply });
     if (!message || result.reply.from !== recipient)
       this.#violate('a reply request ended with the reply of another handset', name);
     else if ((this.#repliesUsed.get(message) ?? name) !== name && !this.#isReadByBoth)
@@ -399,7 +398,7 @@ export class OutgoingModel {
    * @param isUnsure whether the last writes of the process may be missing
    */
   died(inputs: Iterable<Input>, isUnsure: boolean): void {
-    const isMemory = this.#world.plan.store === 'memory';
+    const isMemory = this.world.plan.store === 'memory';
     // The process may also have worked on inputs of earlier processes.
     if (isUnsure) {
       for (const input of this.inputs) {
@@ -419,7 +418,7 @@ export class OutgoingModel {
   /** Reports stored messages that disappeared without an outcome. Runs after every event. */
   examine(): void {
     this.replacing.examine();
-    if (this.#world.plan.store === 'memory') return;
+    if (this.world.plan.store === 'memory') return;
     for (const input of this.inputs) {
       if (!input.wasStored || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
       const { node } = input.outgoing;
@@ -438,7 +437,7 @@ export class OutgoingModel {
    */
   lost(inMemory: readonly string[]): void {
     const safe = new Set(inMemory.map((item) => this.#inputOf(item)));
-    const areAllInMemory = !this.#world.hasEvent(...processEnds, 'redeploy');
+    const areAllInMemory = !this.world.hasEvent(...processEnds, 'redeploy');
     for (const input of this.inputs) {
       if (!areAllInMemory) input.hasLostRequest = true;
       if (input.wasStored && !safe.has(input) && input.outcomes.length === 0) input.isAbandoned = true;
@@ -466,7 +465,7 @@ export class OutgoingModel {
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
       // If two instances lose contact because the server fails, each may assume that the other has the reply request.
-      const isParted = this.#mayBeClaimed && this.#world.plan.instances > 1;
+      const isParted = this.#mayBeClaimed && this.world.plan.instances > 1;
       if (input.hasLostRequest || isParted) continue;
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
         return `${nameOf(input)} has no report`;
@@ -504,7 +503,7 @@ export class OutgoingModel {
       this.#violate('an outcome has an error code that no message can have', name);
     // If the account refused an input on arrival, it may still have sent earlier inputs with the same key.
     const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
-    const isAnother = outgoing.inputs.length > 1 && this.#world.losesKeys;
+    const isAnother = outgoing.inputs.length > 1 && this.world.losesKeys;
     // As soon as the account knows that one input is unsent, it may send the next input with the same key. This can
     // happen before the outcome of the unsent input enters the flow.
     const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
@@ -518,7 +517,7 @@ export class OutgoingModel {
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)
       this.#violate('a message expired although it has no time limit', name);
-    if (code === 'SMS_LIMIT' && (!this.#plan.limits || order.unlimited))
+    if (code === 'SMS_LIMIT' && (!this.plan.limits || order.unlimited))
       this.#violate('a message ended with SMS_LIMIT although it has no limit', name);
   }
 
@@ -596,7 +595,7 @@ export class OutgoingModel {
       if (last?.word === 'STOP' && !isBack)
         this.#violate('a message was sent to a handset that had opted out', `${name} to ${handset}`);
     }
-    const quietMs = (this.#plan.consent?.quietMinute ?? Number.NaN) * 60_000;
+    const quietMs = (this.plan.consent?.quietMinute ?? Number.NaN) * 60_000;
     if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('a message left in quiet hours', name);
   }
 
@@ -609,7 +608,7 @@ export class OutgoingModel {
     // With several attempts, `lastAcceptedMs` can be later than the acceptance that the account knows.
     if (this.#isDisturbed || outgoing.inputs.length > 1 || outgoing.arrivals > 1) return;
     const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
-    if (this.#world.timeline.nowMs < untilMs)
+    if (this.world.timeline.nowMs < untilMs)
       this.#violate('a report came before all statuses were final and before its time', `${nameOf(input)}: ${msisdn}`);
     for (const { name } of this.#arrivedBefore(untilMs, this.#statuses, input, msisdn))
       this.#violate(
@@ -619,7 +618,7 @@ export class OutgoingModel {
   }
 
   #examineLimits(accepted: readonly string[], atMs: number): void {
-    const { limits } = this.#plan;
+    const { limits } = this.plan;
     for (const handset of accepted) this.#accepted.push({ handset, atMs });
     if (!limits || !this.#canCheckLimits) return;
     const { perHandset, perHandsetMs, perDay } = limits;
@@ -638,9 +637,8 @@ export class OutgoingModel {
 
   /** Whether limits can be checked: no event of the plan can make the account forget messages that it counted. */
   get #canCheckLimits(): boolean {
-    const losesCounts =
-      this.#world.losesKeys || (this.#world.plan.store === 'memory' && this.#world.hasEvent('redeploy'));
-    return !losesCounts && !this.#world.hasEvent('store', 'power failure', 'clock');
+    const losesCounts = this.world.losesKeys || (this.world.plan.store === 'memory' && this.world.hasEvent('redeploy'));
+    return !losesCounts && !this.world.hasEvent('store', 'power failure', 'clock');
   }
 
   /**
@@ -648,12 +646,12 @@ export class OutgoingModel {
    * message (exception in contract §4, *Storing and sending*).
    */
   get #mayHaveBeenStored(): boolean {
-    return this.#mayBeClaimed && this.#world.plan.instances > 1;
+    return this.#mayBeClaimed && this.world.plan.instances > 1;
   }
 
   /** True if other instances might claim the items of a live process that has lost its connection to the server. */
   get #mayBeClaimed(): boolean {
-    return this.#world.hasFailingServer;
+    return this.world.hasFailingServer;
   }
 
   /**
@@ -676,7 +674,7 @@ export class OutgoingModel {
    * another instance.
    */
   get #isForgotten(): boolean {
-    return this.#world.hasEvent('power failure', 'clock') || this.#world.losesKeys || this.#mayBeClaimed;
+    return this.world.hasEvent('power failure', 'clock') || this.world.losesKeys || this.#mayBeClaimed;
   }
 
   /**
@@ -684,22 +682,22 @@ export class OutgoingModel {
    * a message that waits from being sent twice.
    */
   get #outlastsKeys(): boolean {
-    return this.#world.plan.plannedEvents.some((one) => one.type === 'kill' && one.durationMs > dedupeMs);
+    return this.world.plan.plannedEvents.some((one) => one.type === 'kill' && one.durationMs > dedupeMs);
   }
 
   /** Whether two logins may both receive a message, because one cannot read the failing store of the other. */
   get #isReadByBoth(): boolean {
-    const { plannedEvents } = this.#world.plan;
-    return this.#world.hasEvent('store') && plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
+    const { plannedEvents } = this.world.plan;
+    return this.world.hasEvent('store') && plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
   }
 
   /** Whether something has happened that allows an event to be redelivered. */
   get #isDisturbed(): boolean {
-    return this.#world.hasEvent(...processEnds, 'store', 'flow', 'redeploy', 'clock', 'emptied');
+    return this.world.hasEvent(...processEnds, 'store', 'flow', 'redeploy', 'clock', 'emptied');
   }
 
   #violate(rule: string, detail: string): void {
-    this.#world.violate(rule, detail);
+    this.world.violate(rule, detail);
   }
 }
 

@@ -70,7 +70,6 @@ export class Process implements Owner {
   readonly world: World;
   readonly clock: MachineClock;
   readonly random: Random;
-  readonly machine: Machine;
   readonly flow: Flow;
   readonly #accounts: Accounts;
   readonly #dispatchers: ModelDispatcher[] = [];
@@ -97,8 +96,6 @@ export class Process implements Owner {
   readonly #inputs = new Set<Input>();
   /** The latest store of each login, by the key of the login. */
   readonly #stores = new Map<string, ModelStore>();
-  /** Keys of logins by their names. */
-  readonly #keys = new Map<string, string>();
   #membership: Membership | undefined;
   /** Start times of the recent polls since the last one that brought a message, in ms. */
   #polls: number[] = [];
@@ -107,8 +104,7 @@ export class Process implements Owner {
   #isStopped = false;
   #deployments = 0;
 
-  constructor(machine: Machine) {
-    this.machine = machine;
+  constructor(readonly machine: Machine) {
     this.name = machine.name;
     this.world = machine.world;
     this.lifeId = `${machine.name}, life ${++machine.startCount}`;
@@ -117,10 +113,13 @@ export class Process implements Owner {
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'), turnsMs);
     this.#accounts = machine.library.index.createAccounts();
     for (const message of this.world.messages) if (machine.storage.has(message)) this.#undelivered.add(message);
-    this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
-      this.isAlive ? this.#nodes.get(id) : undefined,
-    );
+    this.flow = new Flow(this);
     this.#startFlows();
+  }
+
+  /** Returns a deployed node that receives messages. */
+  findNode(id: string): ReceivingNode | undefined {
+    return this.isAlive ? this.#nodes.get(id) : undefined;
   }
 
   /** Identifies one deployment after one start of the process. */
@@ -128,9 +127,9 @@ export class Process implements Owner {
     return `${this.lifeId} ${this.#deployments}`;
   }
 
-  /** The name of the current login. */
-  get #login(): string {
-    return `key ${this.machine.login}`;
+  /** Returns the store that this process uses for a login, by the index of the login. */
+  #storeOf(login: number): ModelStore | undefined {
+    return this.#stores.get(this.machine.keys[login] ?? '');
   }
 
   /** Whether the store of any login is failing. */
@@ -166,7 +165,7 @@ export class Process implements Owner {
   /** Receives one callback. Resolves with the HTTP status of the answer. */
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
-    world.arrived(message, this.#login);
+    world.arrived(message, this.machine.login);
     // Until the import, this process does not know the items that a dead process held under a former login.
     message.isAlsoAtDeadProcess ||=
       message.logins.size > 1 && this.machine.storage.has(message) && this.#isLeft(message);
@@ -222,7 +221,7 @@ export class Process implements Owner {
   }
 
   /** Notes that an answer with these messages has arrived here. */
-  noteAnswer(messages: readonly Message[], login: string): void {
+  noteAnswer(messages: readonly Message[], login: number): void {
     this.#polls = [];
     const [first] = messages;
     if (first) {
@@ -236,14 +235,15 @@ export class Process implements Owner {
       if (message.cameDuringLoginChange && message.polls > 1) this.world.mayRepeat(message);
       this.#noteArrival(message);
       if (this.isImporting) message.mayBeMarkedRedelivered = true;
-      if (this.isImporting || this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll))
+      if (this.isImporting || this.#hasFailedNow || (login !== this.machine.login && !this.world.isKnownToAll))
         this.world.allowRepetitions(message);
       // The account does not delay messages of the new login forever while the former store fails or the flows are
       // redeployed again. So this message of the former login may come after them.
-      message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
+      message.isOutOfOrder ||= login !== this.machine.login && (this.#isDeploying || !this.world.isKnownToAll);
       // If an instance is cut off from the server, another instance claims the items of the former login, while the
       // current login still has them in memory.
-      if (login !== this.#login && this.world.plan.instances > 1) message.mayBeInTwoLogins ||= this.hasStoreFailed;
+      if (login !== this.machine.login && this.world.plan.instances > 1)
+        message.mayBeInTwoLogins ||= this.hasStoreFailed;
     }
   }
 
@@ -327,12 +327,10 @@ export class Process implements Owner {
     for (const store of this.#stores.values()) store.die();
     const committedMessages = new Set([...this.#undelivered].filter((message) => machine.storage.isCommitted(message)));
     if (isPowerFailure) machine.storage.loseUnflushed(this.random);
-    if (isPowerFailure) for (const message of world.messages) message.mustBeMarkedRedelivered = false;
-    // Adds all messages on the disk, because their deliveries might not have been flushed.
-    if (isPowerFailure && world.plan.store === 'disk') {
-      for (const message of world.messages) {
-        if (machine.storage.has(message)) this.#undelivered.add(message);
-      }
+    for (const message of isPowerFailure ? world.messages : []) {
+      message.mustBeMarkedRedelivered = false;
+      // Adds all messages on the disk, because their deliveries might not have been flushed.
+      if (world.plan.store === 'disk' && machine.storage.has(message)) this.#undelivered.add(message);
     }
     // The store might not have written that messages became unhandled or were imported elsewhere.
     if (this.hasStoreFailed) {
@@ -430,7 +428,7 @@ export class Process implements Owner {
   #isForSender(message: Message): boolean {
     if (message.answerPosition === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
     // The nodes of the current login did not receive the messages of the former login.
-    return !this.#hasNodeOf(message.kind) || !message.logins.has(this.#login);
+    return !this.#hasNodeOf(message.kind) || !message.logins.has(this.machine.login);
   }
 
   #examineAbsence(): void {
@@ -505,12 +503,12 @@ export class Process implements Owner {
   }
 
   /** Checks that the store is open when a poll starts, and that polls are not too frequent. */
-  examinePoll(login: string): void {
+  examinePoll(login: number): void {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
     if (this.#polls.length > maxPolls)
       this.world.violate('the library works without a pause', `${this.#polls.length} polls in 10 s`);
-    if (this.isAlive && this.#stores.get(this.#keys.get(login) ?? '')?.isReady === false) {
+    if (this.isAlive && this.#storeOf(login)?.isReady === false) {
       this.world.violate('the account polled although its store was not open', this.name);
     }
   }
@@ -526,7 +524,7 @@ export class Process implements Owner {
   }
 
   /** Reports too many polls, and more answers than a power failure may lose. */
-  #examinePolls(login: string, path: string, kind: Kind): void {
+  #examinePolls(login: number, path: string, kind: Kind): void {
     const { parallelPolls } = this.world.plan;
     const where = `of ${path} in ${this.name}`;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
@@ -534,7 +532,7 @@ export class Process implements Owner {
     if (polling > (kind === 'outbox' ? 1 : parallelPolls))
       this.world.violate('more polls run at the same time than allowed', `${polling} ${where}`);
     if (kind === 'outbox') return;
-    const store = this.#stores.get(this.#keys.get(login) ?? '');
+    const store = this.#storeOf(login);
     const pendingWrites = store?.pendingWrites(kind) ?? 0;
     const unstored = this.#unstoredAnswers.get(`${login} ${kind}`);
     if (!store?.hasFailed) unstored?.clear();
@@ -557,7 +555,6 @@ export class Process implements Owner {
     if (this.#isStopped) return;
     const membership = this.#accounts.join(this.#settings());
     this.#membership = membership;
-    this.#keys.set(this.#login, membership.key);
     this.machine.keys[this.machine.login] = membership.key;
     this.#import(membership);
     for (const id of this.#nodeIds) this.#addNode(id);
@@ -629,12 +626,12 @@ export class Process implements Owner {
 
   #settings(): AccountSettings {
     const { plan } = this.world;
-    const login = this.#login;
+    const { login } = this.machine;
     const { method, timeoutMs, concurrency, queueLimit, pauseMs, parallelPolls } = plan;
     return {
       id: 'account',
       baseUrl: 'http://service.test',
-      authentication: { type: 'bearer', apiKey: login },
+      authentication: { type: 'bearer', apiKey: `key ${login}` },
       method,
       timeoutMs,
       concurrency,

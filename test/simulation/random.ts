@@ -3,16 +3,15 @@
  * does not change the others.
  */
 export class Random {
-  readonly #seed: number;
-  readonly #name: string;
   #a: number;
   #b: number;
   #c: number;
   #counter = 1;
 
-  constructor(seed: number, name = '') {
-    this.#seed = seed;
-    this.#name = name;
+  constructor(
+    private readonly seed: number,
+    private readonly name = '',
+  ) {
     let hash = 0x811c9dc5 ^ seed;
     for (let index = 0; index < name.length; index++) hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193);
     this.#a = hash >>> 0;
@@ -62,7 +61,7 @@ export class Random {
 
   /** Creates an independent stream. */
   fork(name: string): Random {
-    return new Random(this.#seed, `${this.#name}/${name}`);
+    return new Random(this.seed, `${this.name}/${name}`);
   }
 
   /** Random hexadecimal digits. */

@@ -8,18 +8,19 @@ interface Reset {
   /** Position at which the node received it. */
   readonly receivedPosition: number;
   /** Position at which the library had carried it out. */
-  donePosition: number | undefined;
+  donePosition?: number;
 }
 
 /** An input with a `replace` key. */
 interface Entry {
   readonly input: Input;
+  readonly group: Group;
   readonly receivedPosition: number;
   /** Position of the first commit with the message. */
-  storedPosition: number | undefined;
-  state: string | undefined;
+  storedPosition?: number;
+  state?: string | undefined;
   /** Position of the commit with the state `waiting`. Absent while the message has another state. */
-  waitingPosition: number | undefined;
+  waitingPosition?: number | undefined;
   /** True if the message has been marked as leaving. */
   hasLeft: boolean;
 }
@@ -52,7 +53,6 @@ const inMemoryMs = 1_000;
 
 /** Rules of stored messages that a newer input replaces, or that a reset withdraws (contract §4, `replace`). */
 export class ReplaceRules {
-  readonly #world: World;
   readonly #groups = new Map<string, Group>();
   readonly #entries = new Map<Input, Entry>();
   /** Groups that have changed since the last check. */
@@ -60,29 +60,21 @@ export class ReplaceRules {
   #suspicions: Suspicion[] = [];
   #position = 0;
 
-  constructor(world: World) {
-    this.#world = world;
-  }
+  constructor(private readonly world: World) {}
 
   /** Notes that a node has received an input. */
   noteInput(input: Input): void {
-    const { order, outgoing: text } = input;
+    const { order, outgoing } = input;
     if (order.replaceKey === undefined) return;
-    const entry: Entry = {
-      input,
-      receivedPosition: ++this.#position,
-      storedPosition: undefined,
-      state: undefined,
-      waitingPosition: undefined,
-      hasLeft: false,
-    };
+    const group = this.#groupOf(outgoing.node, order.replaceKey);
+    const entry: Entry = { input, group, receivedPosition: ++this.#position, hasLeft: false };
     this.#entries.set(input, entry);
-    this.#groupOf(text.node, order.replaceKey).entries.push(entry);
+    group.entries.push(entry);
   }
 
   /** Notes that a node has received a reset. Returns a function to call when the library has carried it out. */
   noteReset(node: string, { replaceKey }: ResetPlan): () => void {
-    const reset: Reset = { receivedPosition: ++this.#position, donePosition: undefined };
+    const reset: Reset = { receivedPosition: ++this.#position };
     this.#groupOf(node, replaceKey).resets.push(reset);
     return () => {
       reset.donePosition = ++this.#position;
@@ -91,8 +83,8 @@ export class ReplaceRules {
 
   /** Notes that the library refused a reset because of its store. */
   noteFailedReset(code: string): void {
-    const mayFail = this.#world.hasEvent('store', 'emptied', 'redeploy', 'stop');
-    if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset failed although the store works', code);
+    const mayFail = this.world.hasEvent('store', 'emptied', 'redeploy', 'stop');
+    if (code !== 'SMS_STORE' || !mayFail) this.world.violate('a reset failed although the store works', code);
   }
 
   /** Notes the state in which the store has a message. */
@@ -104,9 +96,9 @@ export class ReplaceRules {
     const isLeaving = state === 'leaving' && entry.state === 'waiting';
     entry.state = state;
     entry.waitingPosition = state === 'waiting' ? ++this.#position : undefined;
-    this.#changed.add(this.#groupOfEntry(entry));
+    this.#changed.add(entry.group);
     // If a shared server fails, an instance may not see that its message, which waits again, was replaced.
-    const mayMiss = entry.hasLeft && this.#world.hasFailingServer;
+    const mayMiss = entry.hasLeft && this.world.hasFailingServer;
     if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedPosition);
     entry.hasLeft ||= isLeaving;
   }
@@ -115,9 +107,9 @@ export class ReplaceRules {
   noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
     // Several inputs with one deduplication key cannot be told apart here.
-    if (!entry || this.#world.plan.store !== 'memory' || input.outgoing.inputs.length > 1) return;
-    const { nowMs } = this.#world.timeline;
-    const newer = this.#groupOfEntry(entry).entries.filter(
+    if (!entry || this.world.plan.store !== 'memory' || input.outgoing.inputs.length > 1) return;
+    const { nowMs } = this.world.timeline;
+    const newer = entry.group.entries.filter(
       (one) => one.receivedPosition > entry.receivedPosition && one.input.receivedMs < nowMs - inMemoryMs,
     );
     this.#suspectNewer(entry, newer);
@@ -132,15 +124,15 @@ export class ReplaceRules {
     const isSuperseded = code === 'SMS_REPLACED' || code === 'SMS_WITHDRAWN';
     if (!entry) {
       if (isSuperseded && !duplicate)
-        this.#world.violate(`an outcome is ${code}, but its input has no replace key`, name);
+        this.world.violate(`an outcome is ${code}, but its input has no replace key`, name);
       return;
     }
-    const group = this.#groupOfEntry(entry);
+    const { group } = entry;
     if (code === 'SMS_BUSY') this.#examineBusy(entry, group);
     if (!isSuperseded || duplicate) return;
     if (code === 'SMS_REPLACED') {
       const newer = group.entries.filter((one) => one !== entry && isAfter(one, entry));
-      if (this.#world.losesKeys || this.#mayHaveWritten) return;
+      if (this.world.losesKeys || this.#mayHaveWritten) return;
       this.#suspicions.push({
         rule: 'a message was replaced although no newer message was accepted',
         detail: name,
@@ -152,19 +144,19 @@ export class ReplaceRules {
     const isWithdrawn = group.resets.some(
       ({ donePosition = Number.POSITIVE_INFINITY }) => donePosition > (entry.storedPosition ?? entry.receivedPosition),
     );
-    if (!isWithdrawn) this.#world.violate('a message was withdrawn although no reset came', name);
+    if (!isWithdrawn) this.world.violate('a message was withdrawn although no reset came', name);
   }
 
   /** Runs after every event. */
   examine(): void {
-    const { nowMs } = this.#world.timeline;
+    const { nowMs } = this.world.timeline;
     for (const group of this.#changed) {
       const waiting = group.entries.filter(({ state, input }) => state === 'waiting' && input.copies > 0);
       group.twoWaitSinceMs = waiting.length > 1 ? (group.twoWaitSinceMs ?? nowMs) : undefined;
       if (group.twoWaitSinceMs === undefined) this.#changed.delete(group);
-      else if (!this.#world.losesKeys && nowMs - group.twoWaitSinceMs >= this.#maxTwoMs) {
+      else if (!this.world.losesKeys && nowMs - group.twoWaitSinceMs >= this.#maxTwoMs) {
         const names = waiting.map(({ input }) => `input ${input.number}`).join(', ');
-        this.#world.violate('two stored messages of a node have the same replace key', names);
+        this.world.violate('two stored messages of a node have the same replace key', names);
       }
     }
     if (this.#suspicions.length === 0) return;
@@ -172,19 +164,19 @@ export class ReplaceRules {
       const outcomes = causes.map((cause) => cause.outcomes[0]?.outcome);
       if (causes.some(({ isAbandoned }, index) => outcomes[index] === undefined && !isAbandoned)) return true;
       const areRefused = outcomes.map((outcome) => !outcome || ('code' in outcome && refusals.has(outcome.code)));
-      if (isFault(areRefused)) this.#world.violate(rule, detail);
+      if (isFault(areRefused)) this.world.violate(rule, detail);
       return false;
     });
   }
 
   /** Checks that nothing had replaced or withdrawn a message before it began to leave. */
   #examineLeaving(entry: Entry, storedPosition: number): void {
-    const { entries, resets } = this.#groupOfEntry(entry);
+    const { entries, resets } = entry.group;
     const reset = resets.find(
       ({ receivedPosition, donePosition }) => donePosition !== undefined && receivedPosition > storedPosition,
     );
-    if (reset && !this.#world.losesKeys) {
-      this.#world.violate('a message was sent although a reset had withdrawn it', `input ${entry.input.number}`);
+    if (reset && !this.world.losesKeys) {
+      this.world.violate('a message was sent although a reset had withdrawn it', `input ${entry.input.number}`);
     }
     this.#suspectNewer(
       entry,
@@ -193,7 +185,7 @@ export class ReplaceRules {
   }
 
   #suspectNewer(entry: Entry, newer: readonly Entry[]): void {
-    if (newer.length === 0 || this.#world.losesKeys) return;
+    if (newer.length === 0 || this.world.losesKeys) return;
     this.#suspicions.push({
       rule: 'a message was sent although a newer message had replaced it',
       detail: `input ${entry.input.number}, replaced by ${newer.map(({ input }) => `input ${input.number}`).join(', ')}`,
@@ -204,9 +196,9 @@ export class ReplaceRules {
 
   /** Checks that a full queue did not refuse a message whose key another waiting message has. */
   #examineBusy({ input, receivedPosition }: Entry, { entries, resets }: Group): void {
-    const { store, instances } = this.#world.plan;
+    const { store, instances } = this.world.plan;
     // A duplicate replaces nothing, so a full queue can refuse it.
-    if (store === 'memory' || instances > 1 || this.#world.losesKeys || input.order.key !== undefined) return;
+    if (store === 'memory' || instances > 1 || this.world.losesKeys || input.order.key !== undefined) return;
     const older = entries.find(
       (one) => one.waitingPosition !== undefined && one.waitingPosition < receivedPosition && one.input.copies > 0,
     );
@@ -215,16 +207,13 @@ export class ReplaceRules {
       (reset) => reset.receivedPosition > (older?.waitingPosition ?? 0) && reset.receivedPosition < receivedPosition,
     );
     if (older?.state === 'waiting' && !isWithdrawn) {
-      this.#world.violate(
-        'a full queue refused a replacement',
-        `input ${input.number} for input ${older.input.number}`,
-      );
+      this.world.violate('a full queue refused a replacement', `input ${input.number} for input ${older.input.number}`);
     }
   }
 
   /** How long two messages with one key can wait. Another process, even a dead one, can have the older one. */
   get #maxTwoMs(): number {
-    return this.#world.plan.store === 'shared' ? otherInstanceMs : 0;
+    return this.world.plan.store === 'shared' ? otherInstanceMs : 0;
   }
 
   /**
@@ -233,13 +222,9 @@ export class ReplaceRules {
    * older one as replaced.
    */
   get #mayHaveWritten(): boolean {
-    const { plannedEvents } = this.#world.plan;
+    const { plannedEvents } = this.world.plan;
     const isWritten = plannedEvents.some((one) => one.type === 'store' && one.trouble === 'fails afterwards');
-    return isWritten || this.#world.hasFailingServer;
-  }
-
-  #groupOfEntry({ input: { outgoing: text, order } }: Entry): Group {
-    return this.#groupOf(text.node, order.replaceKey ?? 0);
+    return isWritten || this.world.hasFailingServer;
   }
 
   #groupOf(node: string, replaceKey: number): Group {

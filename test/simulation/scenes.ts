@@ -4,14 +4,13 @@ import type { Random } from './random';
 
 /** Creates the events of a scene. All times are relative to the start of the scene, in ms. */
 class Stage {
-  readonly plan: Plan;
-  readonly random: Random;
   /** Index of the process to which the faults of the scene happen. */
   readonly process: number;
 
-  constructor(plan: Plan, random: Random) {
-    this.plan = plan;
-    this.random = random;
+  constructor(
+    readonly plan: Plan,
+    readonly random: Random,
+  ) {
     this.process = random.below(plan.instances);
   }
 

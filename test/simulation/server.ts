@@ -96,15 +96,12 @@ class Space extends LoginData {
 
 /** The connection of one machine to the server. */
 export class ServerConnection extends MachineStorage {
-  readonly #server: Server;
-
-  constructor(server: Server) {
+  constructor(private readonly server: Server) {
     super(server.world, server.copies);
-    this.#server = server;
   }
 
   protected get logins(): Space[] {
-    return [...this.#server.spaces.values()];
+    return [...this.server.spaces.values()];
   }
 
   get leftoverProblem(): string | undefined {
@@ -116,7 +113,7 @@ export class ServerConnection extends MachineStorage {
   }
 
   createStore(login: string, setup: StoreSetup): ServerModel {
-    const { world, copies, spaces, library } = this.#server;
+    const { world, copies, spaces, library } = this.server;
     const space = spaces.get(login) ?? new Space(world, copies);
     spaces.set(login, space);
     return new ServerModel(this, space, library, setup);
@@ -133,24 +130,25 @@ class ServerModel extends ModelStore implements Store {
   readonly shared = true as const;
   protected readonly failureCode = 'connection closed';
   protected readonly delaysMs = [0, 1, 2, 8];
-  readonly #space: Space;
-  readonly #library: Library['store'];
   readonly instance: string;
   #epoch: number | undefined;
   #session: Session | undefined;
   #sessions = 0;
   #writing: (() => void) | undefined;
 
-  constructor(connection: ServerConnection, space: Space, library: Library['store'], setup: StoreSetup) {
+  constructor(
+    connection: ServerConnection,
+    private readonly space: Space,
+    private readonly library: Library['store'],
+    setup: StoreSetup,
+  ) {
     super(connection, setup);
-    this.#space = space;
-    this.#library = library;
     this.instance = setup.random.hex(8);
   }
 
   isInMemory(message: Message): boolean {
     const ownTexts = this.#ownItems.map(([, { text }]) => text);
-    return this.#space.users.has(this) && this.#space.copies.isIn(ownTexts, message);
+    return this.space.users.has(this) && this.space.copies.isIn(ownTexts, message);
   }
 
   /** Always 0, because a shared store does not save poll answers ahead. */
@@ -168,11 +166,11 @@ class ServerModel extends ModelStore implements Store {
         events,
       };
       this.#session = session;
-      const epoch = this.#space.begin();
+      const epoch = this.space.begin();
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
-      this.#space.users.add(this);
-      this.#space.alive.set(this.instance, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
+      this.space.users.add(this);
+      this.space.alive.set(this.instance, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
       const ownItems = this.#ownItems;
       const claimed = this.#claim(session);
       const items = events.isImport ? [] : [...ownItems.map(([, item]) => readItem(item)), ...claimed];
@@ -214,24 +212,24 @@ class ServerModel extends ModelStore implements Store {
     const session = this.#session;
     const write = () => {
       const { world } = this;
-      if (!session || this.#space.heartbeatOf(this.instance) !== session.heartbeat)
+      if (!session || this.space.heartbeatOf(this.instance) !== session.heartbeat)
         throw createFailure('the heartbeat has expired');
-      if ([...compared].some(([key, expected]) => this.#space.textOf(key) !== expected)) {
-        throw new this.#library.StoreConflict();
+      if ([...compared].some(([key, expected]) => this.space.textOf(key) !== expected)) {
+        throw new this.library.StoreConflict();
       }
-      const counted = this.#library.applyCounts(counting, (key) => this.#space.lookUp(key));
+      const counted = this.library.applyCounts(counting, (key) => this.space.lookUp(key));
       for (const [key, value] of [...remember, ...counted]) {
-        if (value === undefined) this.#space.remember(key, undefined);
+        if (value === undefined) this.space.remember(key, undefined);
         else {
           const text = JSON.stringify(value);
-          this.#space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
+          this.space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
           // This instance passes the reply to the instance with the reply request. A consent word in the reply applies
           // from now on.
-          if (key.startsWith('reply:')) this.#space.copies.commit(value.value);
+          if (key.startsWith('reply:')) this.space.copies.commit(value.value);
         }
       }
-      for (const { id, text } of keep) this.#space.set(id, { text, instance: this.instance });
-      for (const id of drop) if (this.#space.items.get(id)?.instance === this.instance) this.#space.set(id, undefined);
+      for (const { id, text } of keep) this.space.set(id, { text, instance: this.instance });
+      for (const id of drop) if (this.space.items.get(id)?.instance === this.instance) this.space.set(id, undefined);
     };
     this.#writing = write;
     return this.call('commit', write);
@@ -243,12 +241,12 @@ class ServerModel extends ModelStore implements Store {
 
   close(): Promise<void> {
     const session = this.#session;
-    this.#space.users.delete(this);
+    this.space.users.delete(this);
     return this.call('close', () => {
       this.#session = undefined;
-      if (session && this.#space.heartbeatOf(this.instance) === session.heartbeat && !this.isCutOff) {
+      if (session && this.space.heartbeatOf(this.instance) === session.heartbeat && !this.isCutOff) {
         const untilMs = this.world.timeline.nowMs + aliveMs;
-        this.#space.alive.set(this.instance, { heartbeat: 'left', untilMs });
+        this.space.alive.set(this.instance, { heartbeat: 'left', untilMs });
       }
     });
   }
@@ -263,7 +261,7 @@ class ServerModel extends ModelStore implements Store {
   }
 
   die(): void {
-    this.#space.users.delete(this);
+    this.space.users.delete(this);
     try {
       if (this.setup.random.chance(0.5) && this.running.has('commit')) this.#writing?.();
     } catch {
@@ -273,7 +271,7 @@ class ServerModel extends ModelStore implements Store {
   }
 
   get #ownItems(): [id: string, item: StoredItem][] {
-    return this.#space.itemsOf(this.instance);
+    return this.space.itemsOf(this.instance);
   }
 
   protected get isUsable(): boolean {
@@ -285,12 +283,12 @@ class ServerModel extends ModelStore implements Store {
   }
 
   protected override isConflict(error: unknown): boolean {
-    return error instanceof this.#library.StoreConflict;
+    return error instanceof this.library.StoreConflict;
   }
 
   protected opened(): Space {
     if (!this.#session) throw createFailure('not open');
-    return this.#space;
+    return this.space;
   }
 
   #beatLater(session: Session): void {
@@ -299,11 +297,11 @@ class ServerModel extends ModelStore implements Store {
       heartbeatMs,
       () => {
         if (this.#session !== session) return;
-        if (this.isCutOff || this.#space.heartbeatOf(this.instance) !== session.heartbeat) {
+        if (this.isCutOff || this.space.heartbeatOf(this.instance) !== session.heartbeat) {
           this.disconnect();
           return;
         }
-        this.#space.alive.set(this.instance, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
+        this.space.alive.set(this.instance, { heartbeat: session.heartbeat, untilMs: timeline.nowMs + aliveMs });
         const claimedItems = this.#claim(session);
         if (claimedItems.length > 0) session.events.onTakenOver(claimedItems);
         this.#beatLater(session);
@@ -314,18 +312,18 @@ class ServerModel extends ModelStore implements Store {
 
   /** Claims items of instances that have left and, after a grace period, of instances without a heartbeat. */
   #claim({ events, openedAtMs }: Session): Item[] {
-    const { world, items } = this.#space;
+    const { world, items } = this.space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
     const wanted = new Set(events.wantedNames());
     const claimedItems: Item[] = [];
     for (const [id, { text, instance }] of items) {
       if (instance === this.instance) continue;
-      const heartbeat = this.#space.heartbeatOf(instance);
+      const heartbeat = this.space.heartbeatOf(instance);
       if (heartbeat !== 'left' && !(isPatient && heartbeat === undefined)) continue;
       const item = JSON.parse(text) as Item;
       if (!item.subscribers.some((subscriber) => wanted.has(subscriber))) continue;
-      this.#space.set(id, { text, instance: this.instance });
-      const messages = this.#space.copies.in(text);
+      this.space.set(id, { text, instance: this.instance });
+      const messages = this.space.copies.in(text);
       world.say(() => `${this.setup.process.name} claims ${messages.map(({ name }) => name)}`);
       this.setup.onTakenOver(messages);
       claimedItems.push(item);

@@ -31,7 +31,7 @@ const feedPath = '/api/2/sms/list';
 const polledOnly: Route = { isPolled: true };
 const pollWaitMs = 30_000;
 const epoch = Date.UTC(2026, 0, 1);
-/** What a poll of each path returns. */
+/** The kind of messages that a poll of each path returns. */
 export const pollKinds: Readonly<Record<string, Kind>> = {
   '/api/1/sms/in': 'incoming',
   '/api/1/sms/status': 'status',
@@ -42,7 +42,6 @@ export const pollKinds: Readonly<Record<string, Kind>> = {
  * The service (§3, §4): marks messages as read, lets polls wait, and accepts or refuses each recipient of a message.
  */
 export class Service {
-  readonly #world: World;
   readonly #random: Random;
   readonly #unread: Record<Kind, Message[]> = { incoming: [], status: [], outbox: [] };
   readonly #waiting: Record<Kind, ServiceRequest[]> = { incoming: [], status: [], outbox: [] };
@@ -55,8 +54,7 @@ export class Service {
   /** Makes the callback for a message that arrives. The simulation sets it. */
   onCallback: (message: Message, format: Format) => void = () => {};
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(private readonly world: World) {
     this.#random = world.random.fork('service');
   }
 
@@ -101,7 +99,7 @@ export class Service {
       return;
     }
     this.#waiting[kind].push(request);
-    this.#world.timeline.outside(pollWaitMs, () => {
+    this.world.timeline.outside(pollWaitMs, () => {
       const index = this.#waiting[kind].indexOf(request);
       if (index === -1) return;
       this.#waiting[kind].splice(index, 1);
@@ -118,8 +116,8 @@ export class Service {
   }
 
   #add(kind: Kind, create: (number: number) => Record<string, string>, { isPolled, callback: format }: Route): Message {
-    const message = this.#world.addMessage(kind, create, isPolled);
-    this.#world.say(() => `the service has ${message.name}${format ? `, and calls back (${format})` : ''}`);
+    const message = this.world.addMessage(kind, create, isPolled);
+    this.world.say(() => `the service has ${message.name}${format ? `, and calls back (${format})` : ''}`);
     if (message.isPolled) {
       this.#unread[message.kind].push(message);
       const waiting = message.kind === 'outbox' ? undefined : this.#waiting[message.kind].shift();
@@ -154,10 +152,10 @@ export class Service {
 
   #accept(request: ServiceRequest): void {
     const { parameters } = request;
-    const outgoing = this.#world.outgoing?.findSent(parameters.get('body') ?? '');
+    const outgoing = this.world.outgoing?.findSent(parameters.get('body') ?? '');
     const to = (parameters.get('to') ?? '').split(' ').filter((item) => item !== '');
     if (!outgoing) {
-      this.#world.violate('the service received a message that no node sent', parameters.get('body') ?? '');
+      this.world.violate('the service received a message that no node sent', parameters.get('body') ?? '');
       request.answer({ status: 400 });
       return;
     }
@@ -165,7 +163,7 @@ export class Service {
     outgoing.arrivals++;
     if (accepted.length > 0) outgoing.acceptances++;
     for (const item of accepted) outgoing.accepted.add(item);
-    this.#world.say(() => `the service accepts ${outgoing.name} for ${accepted.length} of ${to.length}`);
+    this.world.say(() => `the service accepts ${outgoing.name} for ${accepted.length} of ${to.length}`);
     const recipients = to.map((item) =>
       isBlocked(item)
         ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
@@ -176,14 +174,14 @@ export class Service {
     const messageId =
       ownId ?? `made-${[outgoing.name, ...('question' in outgoing ? to : [])].join().replaceAll(/\W/g, '-')}`;
     if (accepted.length > 0)
-      this.#fed.push(this.#world.plan.outgoing?.feedKnows ? messageId : `out-${this.#fed.length}`);
+      this.#fed.push(this.world.plan.outgoing?.feedKnows ? messageId : `out-${this.#fed.length}`);
     const body = `<outbound-message-delivery messageId="${messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
     request.answer({ status: 200, contentType: 'text/xml', body });
     if ('order' in outgoing) {
-      this.#world.outgoing?.requestArrived(outgoing, accepted, request.leaving);
+      this.world.outgoing?.requestArrived(outgoing, accepted, request.leaving);
       this.#reply(outgoing, messageId, accepted);
     } else {
-      this.#world.outgoing?.repeatArrived(outgoing, accepted, request.leaving);
+      this.world.outgoing?.repeatArrived(outgoing, accepted, request.leaving);
       for (const from of accepted) this.#answer(outgoing.question, messageId, from);
     }
   }
@@ -195,14 +193,14 @@ export class Service {
       if (random.chance(0.7)) {
         const statusCode = random.chance(0.8) ? 'RCV' : 'EXP';
         this.#later(3_000, () => {
-          if (statusCode !== 'RCV') this.#world.outgoing?.undelivered(outgoing, from);
+          if (statusCode !== 'RCV') this.world.outgoing?.undelivered(outgoing, from);
           const message = this.addStatus({ inReplyToId: messageId, from, statusCode }, polledOnly);
-          this.#world.outgoing?.hasStatus(outgoing, message);
+          this.world.outgoing?.hasStatus(outgoing, message);
         });
       }
       const reply = () => {
         const message = this.addIncoming({ inReplyToId: messageId, from }, polledOnly);
-        this.#world.outgoing?.replied(outgoing, from, message);
+        this.world.outgoing?.replied(outgoing, from, message);
       };
       const { replyMs, ask } = outgoing.order;
       if (ask) this.#answer(outgoing, messageId, from);
@@ -218,7 +216,7 @@ export class Service {
       this.#later(random.pick([1_000, 20_000]), () => {
         const [body] = random.pick(repliesOfHandsets);
         const message = this.addIncoming({ inReplyToId: messageId, from, body }, polledOnly);
-        this.#world.outgoing?.replied(question, from, message);
+        this.world.outgoing?.replied(question, from, message);
       });
     }
   }
@@ -233,8 +231,8 @@ export class Service {
   }
 
   #after(delayMs: number, run: () => void): void {
-    this.lastArrivalMs = Math.max(this.lastArrivalMs, this.#world.timeline.nowMs + delayMs);
-    this.#world.timeline.outside(delayMs, run);
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, this.world.timeline.nowMs + delayMs);
+    this.world.timeline.outside(delayMs, run);
   }
 }
 

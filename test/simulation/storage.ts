@@ -287,14 +287,11 @@ export abstract class ModelStore {
 
 /** Counts the stored items that contain each message. */
 export class Copies {
-  readonly #world: World;
   readonly #counts = new Map<Message, number>();
   /** Unhandled messages, with their number of copies. */
   readonly #unhandled = new Map<Message, number>();
 
-  constructor(world: World) {
-    this.#world = world;
-  }
+  constructor(private readonly world: World) {}
 
   has(message: Message): boolean {
     return (this.#counts.get(message) ?? 0) > 0;
@@ -305,10 +302,10 @@ export class Copies {
   }
 
   count(text: string, by: number): void {
-    this.#world.outgoing?.count(text, by);
+    this.world.outgoing?.count(text, by);
     if (isUnhandledItem(text)) {
       const { kind, record } = JSON.parse(text) as { kind: Kind; record: Record<string, unknown> };
-      const message = this.#world.find(kind, record);
+      const message = this.world.find(kind, record);
       if (message) this.#unhandled.set(message, (this.#unhandled.get(message) ?? 0) + by);
     }
     for (const message of this.in(text)) {
@@ -319,12 +316,12 @@ export class Copies {
 
   /** Notes that a store committed an item. */
   commit(text: string): void {
-    const { outgoing, plan } = this.#world;
+    const { outgoing, plan } = this.world;
     if (!plan.outgoing?.consent) return;
     for (const message of this.in(text)) outgoing?.noteConsent(message);
     // Without an entry, only a reply request contains the reply. An entry might have been committed earlier.
     const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
-    const reply = result?.reply && this.#world.find('incoming', result.reply);
+    const reply = result?.reply && this.world.find('incoming', result.reply);
     if (reply) outgoing?.noteConsent(reply, true);
   }
 
@@ -337,7 +334,7 @@ export class Copies {
       records?: Record<string, unknown>[];
     };
     const all = [...(records ?? []), record].filter((found) => found !== undefined);
-    const messages = all.map((found) => this.#world.find(kind, found)).filter((message) => message !== undefined);
+    const messages = all.map((found) => this.world.find(kind, found)).filter((message) => message !== undefined);
     return [...new Set(messages)];
   }
 

@@ -25,7 +25,6 @@ const maxReads = 100_000;
  * Timers keep their order, and callbacks of the next turn keep theirs.
  */
 export class Timeline {
-  readonly #random: Random;
   readonly #later: Event[] = [];
   readonly #due: Record<EventKind, Event[]> = { timer: [], turn: [], outside: [] };
   #nowMs = 0;
@@ -34,9 +33,7 @@ export class Timeline {
   /** Number of clock reads since the last event. */
   #reads = 0;
 
-  constructor(random: Random) {
-    this.#random = random;
-  }
+  constructor(private readonly random: Random) {}
 
   /** Time since the start of the run, in ms. */
   get nowMs(): number {
@@ -56,7 +53,7 @@ export class Timeline {
     owner: Owner,
     startsAtMs: number,
     random: Random,
-    turnsMs: readonly number[] = [0],
+    turnsMs: readonly number[],
   ): Clock & { set(byMs: number): void; timers(): number } {
     let offsetMs = startsAtMs;
     let lastTurnMs = 0;
@@ -119,7 +116,7 @@ export class Timeline {
         this.#nowMs = Math.max(this.#nowMs, next.atMs);
         continue;
       }
-      const event = this.#choose(choices === 1 ? 0 : this.#random.below(choices));
+      const event = this.#choose(choices === 1 ? 0 : this.random.below(choices));
       if (!event || event.isCancelled || event.owner?.isAlive === false) continue;
       event.isCancelled = true;
       this.count++;

@@ -49,11 +49,11 @@ export class ModelDispatcher {
   #isClosed = false;
   #onIdle: () => void = () => {};
 
-  /** @param login name of the login that uses the connections */
+  /** @param login index of the login that uses the connections */
   constructor(
     readonly network: Network,
     readonly process: Process,
-    readonly login: string,
+    readonly login: number,
   ) {}
 
   get running(): number {

@@ -16,8 +16,8 @@ export class Message {
   diedAtMs: number | undefined;
   /** Number of times that a process received the message, by poll or callback. */
   arrivals = 0;
-  /** Names of the logins under which the message arrived. */
-  readonly logins = new Set<string>();
+  /** Indexes of the logins under which the message arrived. */
+  readonly logins = new Set<number>();
   /** Number of polls that returned the message. More than one if the service forgets that it was read. */
   polls = 0;
   /** True if the message came while a redeploy changed the login, so that either login might store it. */
@@ -157,7 +157,7 @@ export class World {
   }
 
   /** Notes that a message reached a process. Allows repetitions if the login might not know its identifier. */
-  arrived(message: Message, login: string): void {
+  arrived(message: Message, login: number): void {
     message.arrivals++;
     if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.allowRepetitions(message);
   }
