@@ -1,5 +1,5 @@
-// Builds the pages that the editor loads from dist/nodes/: the plugin sms-editor, which holds the code and styles that
-// forms share and the sidebar, and one page per node with its template (nodes/X.html) and its form (nodes/X.form.ts).
+// Builds the pages that the editor loads from dist/nodes/: the plugin sms-editor with the sidebar and the shared code
+// and styles of all forms, and one page per node with its template (nodes/X.html) and its form (nodes/X.form.ts).
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
@@ -14,7 +14,10 @@ const packageName = '@messaging-service/node-red-sms';
 const styles = ['forms/forms.css', 'sidebar/sidebar.css'];
 const target = 'es2022';
 
-/** Leaves out the English texts of errors, because the editor has them in its catalogs. tsc must have compiled them. */
+/**
+ * Leaves out the English texts of errors, because the editor has them in its catalogs. Reads dist/src/reasons.js, so
+ * tsc must run before.
+ */
 const withoutErrorTexts = {
   name: 'without-error-texts',
   setup({ onLoad }) {

@@ -79,7 +79,7 @@ function formatProperties(type: string): string {
   return `**Properties in a flow file**\n\n${formatTable(['property', 'label', 'type', 'default', 'values'], rows)}\n`;
 }
 
-/** Runs the built form of a type in an editor that does nothing, and returns its registered definition. */
+/** Runs the built form of a type with a stub of the editor, and returns the definition that the form registers. */
 function loadDefinition(type: string): Definition {
   let definition: Definition | undefined;
   const anything: object = new Proxy(() => anything, { get: () => anything });

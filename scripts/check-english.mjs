@@ -7,9 +7,9 @@ const root = dirname(import.meta.dirname);
 /** A sentence that starts with a relative pronoun instead of a subject. */
 const headless =
   /^["“(]*(What|Who|Whoever|Whatever|Whichever|Whom|Of (?:what|those|one|a)|Those (?:that|who)|One (?:that|who)|That)\b/;
-/** Words in place of the thing that acts. */
+/** Words that hide the name of the thing that acts. */
 const vague = /\b(what|whatever|who|whoever|whichever|whom)\b/gi;
-/** A title that is the rest of another sentence. */
+/** A title that only continues another sentence. */
 const badTitle = /^["'“(]*(of|that|whose|which|and|one|what|who)\b/i;
 const maxTitleLength = 72;
 

@@ -1,5 +1,5 @@
-// Draws the pictures of the README and the documents: npm run pictures. The editor needs Arial or a font with the
-// same widths (Debian: fonts-liberation). Some pictures are screenshots of the tests.
+// Draws the pictures of the README and the documents: npm run pictures. The editor needs Arial or a font with the same
+// widths (Debian: fonts-liberation). Some pictures are copies of screenshots that the tests have taken.
 import { copyFileSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Simulator, startSimulator } from '../simulator';

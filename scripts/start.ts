@@ -101,7 +101,7 @@ function createSettings(): string {
 
 function startNodeRed({ baseUrl }: Simulator): ChildProcess {
   const { NR_RED_JS: redJs = require.resolve('node-red/red.js'), NO_PROXY, no_proxy = NO_PROXY } = process.env;
-  // Nodes use no proxy for the simulator.
+  // Nodes must reach the simulator without a proxy.
   const noProxy = no_proxy ? `${no_proxy},${host}` : host;
   const program = [redJs, '--userDir', userDir, '--settings', settingsFile, '--port', String(port)];
   return spawn(process.execPath, program, {

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 /** The folders of test/ that contain test files. */
 const parts = ['reliability', 'chaos', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
 
-/** Files and folders that can run on any generation of Node-RED. All other files run on the installed Node only. */
+/**
+ * Files and folders that can run on each generation: Node-RED 4 on the Node.js that runs this script, and Node-RED 5 on
+ * Node.js 24. All other files run on the first generation only.
+ */
 const everyGeneration = [
   'reliability',
   'chaos',
@@ -49,9 +52,11 @@ const groups = [
 /** Files that have their own process, because they use TLS, measure the heap or open native databases. */
 const separateFiles = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
 
-/** Seconds of the files of one process. A group whose files take longer has more processes, up to its maximum. */
+/**
+ * Intended duration of one process, in seconds. A group whose files take longer gets more processes, up to its maximum.
+ */
 const secondsPerProcess = 5;
-/** Seconds of a file that was not measured yet. */
+/** Assumed duration of a file that was not measured yet, in seconds. */
 const defaultSeconds = 4;
 
 /** Lists every test file, as `test/src/clock.test.ts`. */

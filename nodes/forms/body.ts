@@ -3,7 +3,7 @@ import { isEnv } from '../limits';
 import type { EditorNode } from './editor';
 import { text, typeIn, valueIn } from './shared';
 
-/** Maximum number of characters outside the GSM alphabet that the line below the body names. */
+/** Maximum number of characters outside the GSM alphabet that the line below the body lists. */
 const maxNamed = 6;
 
 /** Prepares the area for a text or a template, and the counter below it. */

@@ -31,7 +31,7 @@ interface Shelf {
   label: HTMLElement;
   count: HTMLElement;
   age: HTMLElement;
-  /** Number of entries when the list was last shown. */
+  /** Number of entries at the last update of the card. */
   total: number;
   list?: PagedList;
 }
