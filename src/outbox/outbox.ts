@@ -12,7 +12,6 @@ import {
   isKept,
   isTracked,
   isUnknown,
-  isUnsent,
   type MessageItem,
   type Outcome,
   parseOutcome,
@@ -412,16 +411,14 @@ export class Outbox implements Participant {
       }
     };
     const order = queue.arrive();
-    let uncertain: SmsError | undefined;
     for (;;) {
-      const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
+      const outcome = await queue
+        .run(take, { signal, priority, ...(current.previousAttempt && { order }) })
+        .catch(asSmsError);
       // Forgets a message that another instance has claimed, because that instance will end it.
       if (outcome === stale) return void settlement.forget(item.id);
-      if (!(outcome instanceof SmsError)) return void (await end(outcome));
-      // Keeps the earlier unknown outcome if this try sent nothing, because the earlier try might have sent the
-      // message.
-      if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
-      uncertain = outcome;
+      if (!(outcome instanceof SmsError && isUnknown(outcome))) return void (await end(outcome));
+      let uncertain = outcome;
       // Includes the evidence that the account has collected since the message was sent.
       const evidence = this.#reconciliations.open(current, client);
       try {
@@ -436,7 +433,7 @@ export class Outbox implements Participant {
         // The flow stopped during the wait, so there is no further try.
         return void (await end(uncertain));
       }
-      const requeued = await this.#repository.sendAgain(current, formatOutcome(outcome), {});
+      const requeued = await this.#repository.sendAgain(current, formatOutcome(uncertain), {});
       if (requeued === stale) return void settlement.forget(item.id);
       current = requeued;
     }

@@ -97,11 +97,13 @@ describe('a message whose account has limits', () => {
         });
 
         it('has an unknown outcome for all recipients if the last try reached none', async () => {
-          const { side, node, service } = await begin();
+          const { side, node, service } = await begin({ resolveMs: 5_000, messageId: 'm1' });
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
-          await side.pass(10_000);
+          await side.pass(20_000);
           assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
+          const error = node.outcomes[0]?.outcome as SmsError;
+          assert.deepEqual(error.searched, ['feed', 'status']);
         });
       });
 
