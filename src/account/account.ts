@@ -157,9 +157,9 @@ export class Account implements EndpointHost, MembershipHost {
    * @throws SmsError `SMS_CONFIG` if the settings are invalid
    */
   join(settings: AccountSettings): JoinedMembership {
-    this.#forgetTimer?.cancel();
     // Throws for an invalid proxy now, because this member might open the connections later.
     findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
+    this.#forgetTimer?.cancel();
     if (this.members.size === 0) {
       this.#open(settings);
       this.#isChosen = false;

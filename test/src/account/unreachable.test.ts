@@ -101,6 +101,9 @@ describe('an account whose service is unreachable', () => {
       sendText({ node }, 'x', { keep: { expireMs: 5 * minuteMs } });
       await clock.advance(1_000);
       await Promise.all([node.close(), membership.leave(), clock.advance(100)]);
+      // A refused member does not postpone the end of the account.
+      const proxy = { url: 'ftp://proxy.test' };
+      assert.throws(() => enterAlone(clock, { ...changes, proxy }, process), { code: 'SMS_CONFIG' });
       await clock.advance(seconds * 1_000);
       const next = enterAlone(clock, changes, process);
       const back = attachSender(next.membership);
