@@ -233,8 +233,8 @@ function recall(identity: Identity, readKey: ReadKey) {
 }
 
 /**
- * Merges the remembered identifiers of two processes or two logins (see {@link Participant.merge}). Keeps all messages
- * of one second.
+ * Merges the identifiers that two processes with a shared store remembered (see {@link Participant.merge}). Keeps all
+ * messages of one second.
  */
 export function mergeSeen(key: string, { storeVersion, ownVersion }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return ownVersion;
