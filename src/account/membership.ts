@@ -225,7 +225,6 @@ const nothingReceived: InboxState = { undelivered: 0, unhandled: 0 };
 export class JoinedMembership implements Membership, Member {
   readonly settings: AccountSettings;
   readonly client: Client;
-  readonly whenLeft: Promise<void>;
   readonly #host: MembershipHost;
   /** Subscribe function of each channel. The inbox gives each channel only records of its kind. */
   readonly #subscribe: { [C in Channel]: (subscriber: Subscribers[C]) => Subscriptions[C] } = {
@@ -234,16 +233,12 @@ export class JoinedMembership implements Membership, Member {
     outbox: (subscriber) => this.#subscribeToOutbox(subscriber),
     callback: (subscriber) => this.#subscribeToCallbacks(subscriber),
   };
-  #onLeft = () => {};
   #departure: Promise<void> | undefined;
 
   constructor(settings: AccountSettings, client: Client, host: MembershipHost) {
     this.settings = settings;
     this.client = client;
     this.#host = host;
-    this.whenLeft = new Promise((resolve) => {
-      this.#onLeft = resolve;
-    });
   }
 
   get key(): string {
@@ -368,7 +363,6 @@ export class JoinedMembership implements Membership, Member {
 
   leave(returning?: Promise<void>, stoppedAt = this.#host.clock.elapsed()): Promise<void> {
     this.#departure ??= this.#host.leave(this, returning, stoppedAt);
-    this.#onLeft();
     return this.#departure;
   }
 

@@ -64,6 +64,4 @@ export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'prox
 /** A member of an account, with its settings. */
 export interface Member extends Poller {
   readonly settings: AccountSettings;
-  /** Resolves when the member leaves. */
-  readonly whenLeft: Promise<void>;
 }
