@@ -117,7 +117,7 @@ export class Journal {
 
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
-    return this.#queue.length === 0 && !this.#writer.hasUnsaved && !this.#writer.hasPostponed;
+    return this.#queue.length === 0 && !this.#writer.hasUnsaved && this.#writer.postponed.length === 0;
   }
 
   /** Adds a participant. Call it before the journal is opened. */
@@ -205,7 +205,7 @@ export class Journal {
 
   /** Requests all postponed steps again. Steps that need not wait any longer then run. */
   requestPostponed(): void {
-    for (const task of this.#writer.removePostponed()) this.#enqueue(task);
+    for (const task of this.#writer.postponed.splice(0)) this.#enqueue(task);
   }
 
   /** See {@link Store.mayHold}. Also true if the store has items of this process. */
@@ -299,7 +299,7 @@ export class Journal {
     // Replays saved texts of an earlier process first, because they are older than the waiting steps.
     const waitingTasks = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
-    this.#queue = [...this.#queue, ...this.#writer.removePostponed(), ...waitingTasks];
+    this.#queue = [...this.#queue, ...this.#writer.postponed.splice(0), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
     // Runs the replayed steps before the first sweep. They look up records in the remembered values, and a sweep
     // removes expired values.
@@ -308,8 +308,10 @@ export class Journal {
 
   /** Returns whether an item was dropped, or will be dropped by a waiting step, although the store still has it. */
   #isForgotten({ id, part }: Item): boolean {
-    if (this.#writer.isDropped(id)) return true;
-    return !this.#isReleased && this.#writer.hasKept(id) && !this.#participants.get(part)?.itemOf?.(id);
+    const { unsaved, storedIds } = this.#writer;
+    if (unsaved.drop.has(id)) return true;
+    const isKept = storedIds.has(id) || unsaved.keep.has(id);
+    return !this.#isReleased && isKept && !this.#participants.get(part)?.itemOf?.(id);
   }
 
   #replay(write: RecoveredWrite): void {
@@ -373,7 +375,7 @@ export class Journal {
       // Uses one step per item, so that no commit is too large for the server's time limit.
       if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
-        this.#writer.disown(id);
+        this.#writer.unsaved.keep.delete(id);
         for (const participant of participants) participant.forget?.(id);
       }
     }

@@ -50,8 +50,9 @@ export class StepWriter {
   /** Ids of the items in the store, as far as this process knows. */
   storedIds = new Set<string>();
   /** Changes of steps that ran while the store failed. */
-  #unsaved = createChanges();
-  readonly #postponed: Task[] = [];
+  unsaved = createChanges();
+  /** Steps that wait until the store works. */
+  readonly postponed: Task[] = [];
   /** Whether the store must be swept: when it opens, after a number of remembered values, and after a clock change. */
   isSweepDue = true;
   #rememberedSinceSweep = 0;
@@ -61,16 +62,6 @@ export class StepWriter {
     this.#store = store;
     this.#participants = participants;
     this.#skew = skew;
-  }
-
-  /** Whether an item is in the store or in the unsaved changes, as far as this process knows. */
-  hasKept(id: string): boolean {
-    return this.storedIds.has(id) || this.#unsaved.keep.has(id);
-  }
-
-  /** Whether the unsaved changes drop an item. */
-  isDropped(id: string): boolean {
-    return this.#unsaved.drop.has(id);
   }
 
   /**
@@ -84,20 +75,6 @@ export class StepWriter {
     return isOpening ? [...formerIds].filter((id) => !this.storedIds.has(id)) : [];
   }
 
-  /** Discards the unsaved change of an item that another process has claimed. */
-  disown(id: string): void {
-    this.#unsaved.keep.delete(id);
-  }
-
-  get hasPostponed(): boolean {
-    return this.#postponed.length > 0;
-  }
-
-  /** Removes and returns the postponed steps. */
-  removePostponed(): Task[] {
-    return this.#postponed.splice(0);
-  }
-
   /** Runs a group of steps in order, and writes their changes together with unsaved changes. Never rejects. */
   async commit(tasks: readonly Task[]): Promise<Commit> {
     for (;;) {
@@ -107,7 +84,7 @@ export class StepWriter {
         recalled = decision.recalled;
         const allChanges = decision.changes;
         if (!isNoChange(allChanges)) await this.#store.commit(allChanges, recalled);
-        if (this.hasUnsaved) this.#unsaved = createChanges();
+        if (this.hasUnsaved) this.unsaved = createChanges();
         this.hasUnsaved = false;
         this.#rememberedSinceSweep += allChanges.remember.size;
         this.isSweepDue ||=
@@ -132,7 +109,7 @@ export class StepWriter {
     for (const task of tasks) {
       const { whileFailing } = task.step;
       if (whileFailing === 'refuse' && !mayReturn) task.reject(refusal);
-      else if (whileFailing !== 'apply') this.#postponed.push(task);
+      else if (whileFailing !== 'apply') this.postponed.push(task);
       else {
         const { changes, effects } = this.#decide([task], recalled);
         this.#addUnsaved(changes);
@@ -151,16 +128,16 @@ export class StepWriter {
   #addUnsaved(changes: Changes): void {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
-    addChanges(this.#unsaved, changes);
+    addChanges(this.unsaved, changes);
     // Drops the compared keys and the limits of the step. The effects of the step have already run. Therefore, the step
     // is written even if another process has changed a key or reached a limit.
-    this.#unsaved.compare.clear();
-    for (const [key, count] of this.#unsaved.count) this.#unsaved.count.set(key, { ...count, limits: [] });
+    this.unsaved.compare.clear();
+    for (const [key, count] of this.unsaved.count) this.unsaved.count.set(key, { ...count, limits: [] });
   }
 
   /** Merges the unsaved changes with the values of other processes. */
   #mergeUnsaved(recalled: RecalledValues): Changes {
-    const remember = new Map(this.#unsaved.remember);
+    const remember = new Map(this.unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {
       const storeVersion = recalled.get(key);
       for (const { merge } of this.#participants.values()) {
@@ -168,13 +145,13 @@ export class StepWriter {
         if (merge && ownVersion && storeVersion) remember.set(key, merge(key, { storeVersion, ownVersion }));
       }
     }
-    return { ...this.#unsaved, remember };
+    return { ...this.unsaved, remember };
   }
 
   /** Calls `decide` of the steps again until all keys that the steps look up have been read. */
   async #decideOnStoredValues(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
     const recalled = new Map<string, Remembered | undefined>();
-    let keysToRead = new Set(this.#unsaved.remember.keys());
+    let keysToRead = new Set(this.unsaved.remember.keys());
     for (const { step } of tasks) for (const key of step.keys ?? []) keysToRead.add(key);
     for (;;) {
       const keys = [...keysToRead];
@@ -199,7 +176,7 @@ export class StepWriter {
   #decide(
     tasks: readonly Task[],
     recalled: RecalledValues,
-    unsaved: Changes = this.#unsaved,
+    unsaved: Changes = this.unsaved,
     keysToRead?: Set<string>,
   ): GroupDecision {
     // Notes a clock change before steps remember times.

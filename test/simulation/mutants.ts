@@ -170,8 +170,8 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
     },
     'journal/writer.ts': {
       'a second store failure discards the unsaved changes of the first': [
-        'addChanges(this.#unsaved, changes);',
-        'this.#unsaved = changes;',
+        'addChanges(this.unsaved, changes);',
+        'this.unsaved = changes;',
       ],
       'unsaved changes are not written when the store works again': [
         'const allChanges = unsaved ? createChanges(unsaved, changes) : changes;',
