@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import type { RunningFlow } from '../nodes/running-flow';
+import { createTemporaryFolder } from '../temporary-folder';
 import { until } from '../until';
 import { type CodePath, record, reportFunctions } from './recorder';
 
@@ -61,33 +60,29 @@ export async function runScenarios(): Promise<Map<string, CodePath>> {
   // The module is loaded here so that the functions of src/ report their calls.
   const { RunningFlow, account, catcher, sink, startService, stopEverything } =
     require('../nodes/running-flow') as typeof import('../nodes/running-flow');
-  const folder = mkdtempSync(join(tmpdir(), 'sms-code-paths-'));
+  const folder = createTemporaryFolder('sms-code-paths');
   const paths = new Map<string, CodePath>();
-  try {
-    for (const [name, { node, run }] of Object.entries(scenarios)) {
-      const sim = await startService({ waitMs: 5_000 });
-      const flow = await RunningFlow.start(
-        [account(sim, { store: 'disk', pause: '30' }), node, sink('got'), ...catcher()],
-        { settings: { userDir: join(folder, name) } },
-      );
-      const runToItsEnd = async (count: number) => {
-        await run(flow, sim, count);
-        // The path includes the steps after the outcome: the store writes it, and the next poll leaves.
-        await new Promise((resolve) => setTimeout(resolve, 200));
-      };
-      await runToItsEnd(1);
-      await runToItsEnd(2);
-      // The shortest of three paths counts, because an unrelated timer can fire during a run.
-      const recorded: CodePath[] = [];
-      for (const count of [3, 4, 5]) recorded.push(await record(() => runToItsEnd(count)));
-      paths.set(
-        name,
-        recorded.reduce((shortest, path) => (path.moves < shortest.moves ? path : shortest)),
-      );
-      await stopEverything();
-    }
-  } finally {
-    rmSync(folder, { recursive: true });
+  for (const [name, { node, run }] of Object.entries(scenarios)) {
+    const sim = await startService({ waitMs: 5_000 });
+    const flow = await RunningFlow.start(
+      [account(sim, { store: 'disk', pause: '30' }), node, sink('got'), ...catcher()],
+      { settings: { userDir: join(folder, name) } },
+    );
+    const runToItsEnd = async (count: number) => {
+      await run(flow, sim, count);
+      // The path includes the steps after the outcome: the store writes it, and the next poll leaves.
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    };
+    await runToItsEnd(1);
+    await runToItsEnd(2);
+    // The shortest of three paths counts, because an unrelated timer can fire during a run.
+    const recorded: CodePath[] = [];
+    for (const count of [3, 4, 5]) recorded.push(await record(() => runToItsEnd(count)));
+    paths.set(
+      name,
+      recorded.reduce((shortest, path) => (path.moves < shortest.moves ? path : shortest)),
+    );
+    await stopEverything();
   }
   return paths;
 }

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import { RedisStore } from '../../../src/store/redis';
 import type { Store } from '../../../src/store/store';
 import { hasProgram, RedisServer } from '../../redis-server';
+import { createTemporaryFolder } from '../../temporary-folder';
 import { until } from '../../until';
 import { Listener, useJoining } from './joining';
 
@@ -19,8 +17,7 @@ describe('messages with parallelPolls 1', () => {
   const stores: Record<string, () => Promise<() => Store>> = {
     memory: async () => () => new MemoryStore(),
     disk: async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'sms-order-'));
-      closing.add(folder, () => rm(folder, { recursive: true }));
+      const folder = createTemporaryFolder('sms-order');
       return () => new DiskStore(folder);
     },
     ...(hasProgram('redis-server') && {

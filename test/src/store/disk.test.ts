@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DiskStore, engines } from '../../../src/store/disk';
 import { sqlite } from '../../../src/store/sqlite';
@@ -15,6 +14,7 @@ import {
   type StoreEvents,
 } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
+import { createTemporaryFolder } from '../../temporary-folder';
 import { useClosing } from '../closing';
 import { createItem, events, keepItems, testDriver } from './driver-suite';
 
@@ -39,8 +39,8 @@ function testDiskStore(engine: Engine): void {
     if (NODE_OPTIONS === undefined) delete process.env.NODE_OPTIONS;
     else process.env.NODE_OPTIONS = NODE_OPTIONS;
   });
-  beforeEach(async () => {
-    folder = closing.add(await mkdtemp(join(tmpdir(), 'disk-')), (path) => rm(path, { recursive: true, force: true }));
+  beforeEach(() => {
+    folder = createTemporaryFolder('sms-disk');
     location = join(folder, 'store');
   });
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SmsError } from '../../../src/errors';
 import { DiskStore, openDatabase } from '../../../src/store/disk';
@@ -8,7 +7,7 @@ import { levelDb } from '../../../src/store/leveldb';
 import { sqlite } from '../../../src/store/sqlite';
 import type { Database, Engine } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
-import { useClosing } from '../closing';
+import { createTemporaryFolder } from '../../temporary-folder';
 import { createItem, events, keepItems } from './driver-suite';
 import { requireFrom, runScript } from './run-script';
 
@@ -27,12 +26,11 @@ function without(engine: Engine): Engine {
 }
 
 describe('the database of a folder', () => {
-  const closing = useClosing();
   let folder: string;
   let opened: string[];
-  beforeEach(async () => {
+  beforeEach(() => {
     opened = [];
-    folder = closing.add(await mkdtemp(join(tmpdir(), 'engines-')), (path) => rm(path, { recursive: true }));
+    folder = createTemporaryFolder('sms-engines');
   });
 
   const openBy = (...candidates: Engine[]) => openDatabase(folder, candidates);
