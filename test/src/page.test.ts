@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createSearch, pageOf } from '../../src/page';
+import { pageOf } from '../../src/page';
 
 describe('a page of a list', () => {
   const keyOf = (item: string) => item;
@@ -15,19 +15,5 @@ describe('a page of a list', () => {
   it('counts only the items that match', () => {
     const matches = (item: string) => item !== 'b';
     assert.deepEqual(pageOf(['c', 'b', 'a'], keyOf, { limit: 1, matches }), { items: ['a'], total: 2, next: 'a' });
-  });
-});
-
-describe('a search', () => {
-  it('finds a part of a text in any case, and a formatted number', () => {
-    for (const [search, found] of [
-      ['PUMP', true],
-      ['+64 (21) 555-123', true],
-      ['5551', true],
-      ['64 99', false],
-      ['pumps', false],
-    ] as const)
-      assert.equal(createSearch(search)?.(['6421555123', undefined, 'Pump 2 stopped']), found, search);
-    assert.equal(createSearch(' '), undefined, 'a blank search finds everything');
   });
 });

@@ -211,10 +211,11 @@ describe('the state of an account', () => {
       const { entries, total } = membership.entries('kept', { limit: 10, search });
       return [total, entries.map((entry) => entry.to?.[0])];
     };
-    assert.deepEqual(find('+64 21 555 003'), [1, ['6421555002']]);
+    assert.deepEqual(find('+64 (21) 555-003'), [1, ['6421555002']]);
     assert.deepEqual(find('pump'), [1, ['6421555001']]);
     assert.deepEqual(find('HELLO'), [2, ['6421555001', '6421555002']]);
-    assert.deepEqual(find('goodbye'), [0, []]);
+    assert.deepEqual(find(' '), find('HELLO'), 'a blank search finds everything');
+    for (const search of ['goodbye', '64 99']) assert.deepEqual(find(search), [0, []], search);
   });
 
   it('lists and finds undelivered messages, and their nodes', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { runInNewContext } from 'node:vm';
-import { isSmsError, type SmsError } from '../../../src/errors';
 import {
   instantOf,
   nextAllowed,
@@ -38,16 +37,6 @@ function quiet(from: string, to: string, zone: string): QuietHours {
   const settings = parseQuietHours(from, to, zone);
   assert.ok(settings);
   return new QuietHours(settings);
-}
-
-function refused(read: () => unknown): Pick<SmsError, 'code' | 'field' | 'reason'> {
-  try {
-    read();
-  } catch (error) {
-    if (isSmsError(error)) return { code: error.code, field: error.field as string, reason: error.reason };
-    throw error;
-  }
-  throw new Error('not refused');
 }
 
 describe('the clock changes of a time zone', () => {
@@ -106,8 +95,6 @@ describe('parseAt', () => {
     return at === undefined ? undefined : new Date(at).toISOString();
   };
 
-  const refusalOf = (value: unknown) => refused(() => read(value));
-
   it('reads a Date, also of a function node, and milliseconds since 1970', () => {
     const at = now + hourMs;
     for (const value of [new Date(at), runInNewContext(`new Date(${at})`), at, String(at)])
@@ -158,14 +145,13 @@ describe('parseAt', () => {
   it('accepts 366 days ahead, and refuses more', () => {
     assert.equal(parseAt(now + 366 * dayMs, 'UTC', now), now + 366 * dayMs);
     for (const value of [now + 366 * dayMs + 1, '2027-11-29', '9999-12-31T23:59:59Z', 8.64e15, Number.MAX_VALUE]) {
-      const error = { code: 'SMS_INPUT', field: 'at', reason: 'atTooFar' };
-      assert.deepEqual(refusalOf(value), error, String(value));
+      assert.throws(() => read(value), { code: 'SMS_INPUT', field: 'at', reason: 'atTooFar' }, String(value));
     }
   });
 
   it('refuses a number of seconds', () => {
     for (const value of [now / 1_000, String(now / 1_000), 99_999_999_999, 0, -1]) {
-      assert.deepEqual(refusalOf(value), { code: 'SMS_INPUT', field: 'at', reason: 'atSeconds' });
+      assert.throws(() => read(value), { code: 'SMS_INPUT', field: 'at', reason: 'atSeconds' });
     }
   });
 
@@ -176,8 +162,7 @@ describe('parseAt', () => {
       '2026-12-24T18:00 Europe/Berlin,2026-12-24T18:00+1';
     const others = [Number.NaN, new Date(Number.NaN), true, {}, [now + hourMs], Symbol('now'), 10n, () => now];
     for (const value of [...texts.split(','), ...others]) {
-      const error = { code: 'SMS_INPUT', field: 'at', reason: 'atInvalid' };
-      assert.deepEqual(refusalOf(value), error, String(value));
+      assert.throws(() => read(value), { code: 'SMS_INPUT', field: 'at', reason: 'atInvalid' }, String(value));
     }
   });
 });
@@ -193,7 +178,7 @@ describe('parseTimeZone', () => {
 
   it('refuses other names', () => {
     for (const value of ['Pacific/Aukland', 'Auckland', '+13:00', '-05', 'Z', 'Local', 13, {}]) {
-      assert.deepEqual(refused(() => parseTimeZone(value)).reason, 'timeZoneUnknown', String(value));
+      assert.throws(() => parseTimeZone(value), { reason: 'timeZoneUnknown' }, String(value));
     }
   });
 });
@@ -217,8 +202,7 @@ describe('parseQuietHours', () => {
       ['21:00:00', '07:00', 'timeOfDay'],
       [2100, '07:00', 'timeOfDay'],
     ] as const) {
-      const { code, reason: found } = refused(() => parseQuietHours(from, to, 'UTC'));
-      assert.deepEqual({ code, found }, { code: 'SMS_CONFIG', found: reason }, `${from} ${to}`);
+      assert.throws(() => parseQuietHours(from, to, 'UTC'), { code: 'SMS_CONFIG', reason }, `${from} ${to}`);
     }
   });
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { isSmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
 import type { SendOptions } from '../../../src/outbox/message-item';
 import { findAnswer, parseAnswers } from '../../../src/replies/answers';
@@ -27,11 +26,7 @@ const again: SendOptions['again'] = {
 
 describe('parseAnswers', () => {
   const refuses = (value: unknown, reason: string) =>
-    assert.throws(
-      () => parseAnswers(value),
-      (error) => isSmsError(error, 'SMS_CONFIG') && error.reason === reason,
-      JSON.stringify(value),
-    );
+    assert.throws(() => parseAnswers(value), { code: 'SMS_CONFIG', reason }, JSON.stringify(value));
 
   it('accepts no answers, and up to 20 answers with 20 words of 160 characters', () => {
     const most = Array.from({ length: 20 }, (_, answer) => ({
