@@ -11,12 +11,12 @@ describe('Node-RED under random faults', function () {
   this.timeout(minutes * 60_000 + 280_000);
 
   for (const seed of fixedSeeds) {
-    it(`keeps every promise with the seed ${seed}`, () => run(seed));
+    it(`keeps every documented promise (seed ${seed})`, () => run(seed));
   }
 
   const firstSeed = runs > 0 ? readSeed() : 0;
   for (let index = 0; index < runs; index++) {
-    it(`keeps every promise with a new seed, ${index + 1} of ${runs}`, () => run(firstSeed + index));
+    it(`keeps every documented promise (new seed ${index + 1} of ${runs})`, () => run(firstSeed + index));
   }
 });
 

@@ -12,11 +12,11 @@ const messages = isLong ? 10_000 : 600;
 const rounds = isLong ? 100 : 6;
 const deployments = ['full', 'nodes', 'flows', 'reload'] as const;
 
-describe('callbacks and polls under kills and redeploys', function () {
+describe('Node-RED under kills and redeploys', function () {
   this.timeout(120_000 + rounds * 30_000);
   const machine = useMachine({ waitMs: 200, retryCallbacksMs: { firstMs: 100, maxMs: 1_000 } });
 
-  it('lose no message and mark redelivered ones as redelivered', async () => {
+  it('delivers each message of a poll or callback that reached it', async () => {
     const { simulator, nodeRed, observed } = machine;
     await nodeRed.start({ flows: createFlows(0) });
     const { url } = nodeRed;

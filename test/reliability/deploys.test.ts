@@ -20,12 +20,12 @@ const kinds = (['nodes', 'flows', 'full'] satisfies DeploymentType[]).flatMap((t
   (['account', 'sender', 'receiver'] satisfies Changed[]).map((changed) => ({ type, changed })),
 );
 
-describe('Node-RED with stored messages during deploys', function () {
+describe('Node-RED during deploys', function () {
   this.timeout(60_000 + deploys * 5_000);
   const machine = useMachine({ waitMs: 60, statusDelayMs: 20, balance: 1e9 });
 
   for (const retryUncertain of [false, true]) {
-    it(`sends each message once with one outcome (retryUncertain ${retryUncertain})`, () =>
+    it(`sends each stored message once with \`retryUncertain\` ${retryUncertain}`, () =>
       deployUnderTraffic(retryUncertain));
   }
 

@@ -30,7 +30,7 @@ const hostileAnswers: [what: string, body: string][] = [
 
 const pollingEndpoints = ['incoming', 'status', 'outbox', 'feed'] as const;
 
-describe('a real Node-RED with hostile input', function () {
+describe('Node-RED with hostile input', function () {
   this.timeout(180_000);
   let folder: string;
   let received: string;
@@ -75,7 +75,7 @@ describe('a real Node-RED with hostile input', function () {
     return response.status;
   }
 
-  it(`answers 401 to ${wrongTokens} wrong tokens, then 200 to the right one`, async () => {
+  it(`refuses ${wrongTokens} wrong callback tokens, then accepts the right one`, async () => {
     const pool = new Pool(nodeRed.url, { connections: 50 });
     const guesses = ['/callback', callbackPath(''), callbackPath('wrong'), callbackPath(token.slice(0, -1))];
     guesses.push(callbackPath(`${token}x`), callbackPath('x'.repeat(4_000)), `/callback?token=wrong&token=${token}`);
@@ -106,7 +106,7 @@ describe('a real Node-RED with hostile input', function () {
       'xml',
     ],
   ] as const) {
-    it(`drops __proto__ from a callback (${format})`, async () => {
+    it(`drops the key \`__proto__\` from a ${format} callback`, async () => {
       assert.equal(await callBack(body), 200);
       await waitUntil(() => readCallbacks(polluted).length === 1, 'the callback');
       assert.equal(await callBack(createForm(`after ${format}`)), 200);
@@ -115,7 +115,7 @@ describe('a real Node-RED with hostile input', function () {
     });
   }
 
-  it('drops __proto__ from a form that Node-RED parsed', async () => {
+  it('drops the key `__proto__` from a form that Node-RED has parsed', async () => {
     const file = join(folder, 'shared.jsonl');
     const shared = await startNodeRed({ flows: createFlows(simulator, file, join(folder, 'shared-observed.jsonl')) });
     try {
@@ -135,7 +135,7 @@ describe('a real Node-RED with hostile input', function () {
     }
   });
 
-  it('raises one SMS_RESPONSE per hostile answer and continues to poll', async () => {
+  it('continues to poll after one SMS_RESPONSE error per hostile answer', async () => {
     const attacked: { what: string; sim: Simulator; file: string }[] = [];
     for (const [index, [what, body]] of hostileAnswers.entries()) {
       const sim = await start();
@@ -172,7 +172,7 @@ describe('a real Node-RED with hostile input', function () {
     if (peak !== undefined) assert.ok(peak < maxMemoryKiB, `${peak} KiB`);
   });
 
-  it('still runs after all attacks, and exits with code 0', async () => {
+  it('stops with exit code 0 after all attacks', async () => {
     await nodeRed.stop();
     assert.deepEqual(await nodeRed.exited, { code: 0, signal: null });
   });

@@ -41,10 +41,10 @@ function createProgram(from: string, to: string): string {
       .then(() => process.stdout.write('imported'));`;
 }
 
-describe('kill -9 during an import', function () {
+describe('an import repeated after kill -9', function () {
   this.timeout(60_000 + kills * 10_000);
 
-  it('leaves each item in exactly one store', async () => {
+  it('moves each item exactly once', async () => {
     const folder = createTemporaryFolder('sms-import');
     let interrupted = 0;
     for (let round = 0; round < kills; round++) {
@@ -83,7 +83,7 @@ describe('kill -9 during an import', function () {
   });
 });
 
-describe('kill -9 while an import waits for its former Redis server', function () {
+describe('an import that waits for Redis', function () {
   this.timeout(60_000);
   const machine = useMachine({ waitMs: 30_000 });
   let redis: RedisServer;
@@ -93,7 +93,7 @@ describe('kill -9 while an import waits for its former Redis server', function (
   });
   afterEach(() => redis.stop());
 
-  it('loses no message of a poll that was in flight before the change', async () => {
+  it('loses no polled message after kill -9', async () => {
     const { simulator, nodeRed, observed } = machine;
     const credentials = { apiKey: simulator.credentials.apiKey, redisUrl: redis.url };
     const flows = (store: string) => createReceiver(simulator, observed, { account: { store, credentials } });

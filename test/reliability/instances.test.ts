@@ -20,7 +20,7 @@ const kills = isLong ? 60 : 4;
 /** Time until an instance claims the messages of a dead instance. */
 const claimLimitMs = 60_000;
 
-describe('several instances on one account and one Redis (store redis)', function () {
+describe('instances on one Redis', function () {
   this.timeout(170_000 + kills * 8_000);
   const folder = createTemporaryFolder('sms-instances');
   const closing = new Closing();
@@ -62,7 +62,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     return { early, late: delivered(), pids };
   }
 
-  it('lose no message while instances are killed and Redis is cut off', async () => {
+  it('lose no message if some are killed or cut off from Redis', async () => {
     const file = join(folder, 'chaos.txt');
     const retryCallbacksMs = { firstMs: 250, maxMs: 2_000 };
     const simulator = await start({ waitMs: 300, retryCallbacksMs, keepRequests: 1_000 });
@@ -167,7 +167,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     assert.ok(byDead.length <= kills, `${byDead.length} polled by instances that were killed`);
   });
 
-  it('claim unacknowledged messages only if their instance is dead', async () => {
+  it('claim unacknowledged messages only from a dead instance', async () => {
     const { early, late, pids } = await holding;
     assert.equal(early.length, 1);
     assert.equal(early[0]?.redelivered, false);

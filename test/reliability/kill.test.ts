@@ -12,19 +12,19 @@ import { createRecorder, readCounts, waitUntil } from './recorder';
 const messages = isLong ? 10_000 : 1_000;
 const kills = isLong ? 40 : 4;
 
-describe('kill -9 of Node-RED while messages flow', function () {
+describe('Node-RED after kill -9', function () {
   this.timeout(60_000 + kills * 20_000);
   const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
   for (const parallelPolls of [1, 8]) {
-    it(`loses no received message with parallelPolls ${parallelPolls}`, async () => {
+    it(`delivers every received message with \`parallelPolls\` ${parallelPolls}`, async () => {
       const { simulator, observed } = machine;
       const flows = createReceiver(simulator, observed, { account: { parallelPolls } });
       await killRepeatedly(flows, observed, { parallelPolls });
     });
   }
 
-  it('redelivers each message that the flow had not acknowledged', async () => {
+  it('redelivers every message that the flow had not acknowledged', async () => {
     const { simulator, folder, observed } = machine;
     const acknowledged = join(folder, 'acknowledged.jsonl');
     const receiver = { acknowledge: 'flow', inputs: 1, wires: [['write', 'work']] };

@@ -14,11 +14,11 @@ const ballast = 'x'.repeat(length);
 const textsOfProcess = 1_000;
 const atOnce = 8;
 
-describe('Node-RED with large stored flow messages', function () {
+describe('Node-RED with a heap of 256 MB', function () {
   this.timeout(120_000 + texts * 100);
   const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
-  it(`sends ${texts} messages of 250 KB with a heap of 256 MB`, async () => {
+  it(`sends ${texts} stored flow messages of 250 KB each`, async () => {
     const { simulator, nodeRed, observed } = machine;
     const flows = createFlows(simulator, observed);
     simulator.fault('send', { status: 503 });

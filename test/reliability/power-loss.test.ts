@@ -25,7 +25,7 @@ const handset = '64215550001';
 
 const canMount = canMountDisks();
 
-describe('the library after a power cut', function () {
+describe('a power cut', function () {
   this.timeout(60_000 + cuts * 10_000);
   const folder = createTemporaryFolder('sms-cuts');
   const disks: PoweredDisk[] = [];
@@ -35,21 +35,21 @@ describe('the library after a power cut', function () {
   });
 
   const kinds = [
-    { name: 'a store restored to its last flush', can: true, create: () => new ImagedDisk(random) },
-    { name: 'a file system that is shut down', can: canMount, create: () => new MountedDisk() },
+    { name: 'the files of the last flush', can: true, create: () => new ImagedDisk(random) },
+    { name: 'an ext4 shutdown', can: canMount, create: () => new MountedDisk() },
   ];
   for (const { name, can, create } of kinds) {
     const add = <Disk extends PoweredDisk>(disk: Disk) => {
       disks.push(disk);
       return disk;
     };
-    describe(`with ${name}`, () => {
+    describe(`simulated by ${name}`, () => {
       before(function () {
         if (!can) skip(this, 'this user cannot mount ext4');
       });
 
       it('loses only unflushed data', async () => {
-        const disk = add(can && name.startsWith('a store') ? new ImagedDisk(() => 0) : create());
+        const disk = add(can && name.startsWith('the files') ? new ImagedDisk(() => 0) : create());
         const open = async () => {
           const engine: Engine =
             disk instanceof ImagedDisk ? observeFlushes({ onFlushed: createImager(disk.images) }) : levelDb;
@@ -68,7 +68,7 @@ describe('the library after a power cut', function () {
         await found.close();
       });
 
-      it('sends no message twice, loses none, and revives no discarded one', async () => {
+      it('neither loses nor repeats a stored message', async () => {
         const disk = add(create());
         const simulator = await startSimulator({ waitMs: 100, statusDelayMs: 0, balance: 1e9 });
         try {

@@ -40,7 +40,7 @@ function readRules(): string {
   return rules;
 }
 
-describe('a Prometheus that scrapes a running Node-RED', function () {
+describe('Prometheus with Node-RED metrics', function () {
   this.timeout(90_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess;
@@ -120,7 +120,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     await simulator?.close();
   });
 
-  it('answers every query of the dashboard', async () => {
+  it('answers every query of the Grafana dashboard', async () => {
     const press = () => fetch(`${nodeRed.url}/inject/press`, { method: 'POST' });
     simulator.receive({ from: '64215550000', to: '642100000001', body: 'hello' });
     await press();
@@ -139,7 +139,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     assert.deepEqual((await ask('up{job="node-red-sms"} == 0')).data?.result, []);
   });
 
-  it('lists the accounts for the selection of the dashboard', async () => {
+  it('lists the accounts that the Grafana dashboard can select', async () => {
     const [, metric, label] =
       /^label_values\((\w+), (\w+)\)$/.exec(
         dashboard.templating.list.find(({ name }) => name === 'account')?.query ?? '',
@@ -151,7 +151,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     assert.deepEqual(((await response.json()) as { data: string[] }).data, ['account']);
   });
 
-  it('accepts the metrics and the documented rules', async () => {
+  it('accepts the metrics and the documented alarm rules', async () => {
     const promtool = requireProgram('promtool', 'prometheus');
     const metrics = await (await fetch(`${nodeRed.url}/sms-account/metrics`)).text();
     const remarks = execFileSync(promtool, ['check', 'metrics'], { input: metrics, encoding: 'utf8', stdio: 'pipe' });
@@ -163,7 +163,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     for (const [, expr = ''] of rules.matchAll(/expr: (.*)/g)) assert.equal((await ask(expr)).status, 'success', expr);
   });
 
-  it('raises an alarm for an unanswered poll, not for a scheduled one', () => {
+  it('raises an alarm for an unanswered poll but not between polls', () => {
     const series = (account: string, name: string, labels: string, values: string) => ({
       series: `node_red_sms_poll_${name}{account="${account}",kind="outbox"${labels}}`,
       values,

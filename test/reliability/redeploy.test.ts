@@ -9,7 +9,7 @@ import { waitForCounts } from './recorder';
 
 const redeploys = isLong ? 100 : 6;
 
-describe('Node-RED with redeploys while messages arrive', function () {
+describe('Node-RED with incoming messages', function () {
   this.timeout(60_000 + redeploys * 5_000);
   const machine = useMachine({ waitMs: 300 });
 
@@ -20,17 +20,17 @@ describe('Node-RED with redeploys while messages arrive', function () {
     ['flows', 'disk'],
     ['reload', 'disk'],
   ] satisfies [DeploymentType, string][]) {
-    it(`delivers each message once with type ${type} and store ${store}`, () =>
+    it(`delivers each message once during \`${type}\` deploys (${store} store)`, () =>
       redeployUnderLoad(type, (round) => createFlows(round, { store })));
   }
 
-  it('delivers each message once while each redeploy changes the login', () => {
+  it('delivers each message once although each deploy changes the login', () => {
     const { userId, password } = machine.simulator.credentials;
     const basic = { authType: 'basic', credentials: { userId, password } };
     return redeployUnderLoad('nodes', (round) => createFlows(round, round % 2 ? basic : {}));
   });
 
-  it('delivers a message of the former login once after a kill', async () => {
+  it('delivers an unacknowledged message once after a kill and a new login', async () => {
     const { simulator, nodeRed, observed } = machine;
     const { baseUrl } = simulator;
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it

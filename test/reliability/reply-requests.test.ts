@@ -31,7 +31,7 @@ const first = 64_215_000_000;
 const handsetOf = (question: number) => String(first + question);
 const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % habits.length] ?? 'says nothing';
 
-describe('an account under kill -9 of its instances on one Redis', function () {
+describe('an account on several instances', function () {
   this.timeout(60_000 + askingMs + kills * 60_000 + endLimitMs);
   const machine = useMachine({
     waitMs: 200,
@@ -77,7 +77,7 @@ describe('an account under kill -9 of its instances on one Redis', function () {
     ];
   };
 
-  it('ends each reply request once, and marks repeated ends as redelivered', async () => {
+  it('gives each reply request exactly one result despite kill -9', async () => {
     for (const generation of [undefined, undefined, otherGeneration()]) {
       await begin(async () => {
         const instance = await Instance.run(closing, redis, createFlows, generation);

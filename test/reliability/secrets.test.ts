@@ -49,7 +49,7 @@ const faults: Fault[] = [
   { hang: true },
 ];
 
-describe('secrets', function () {
+describe('a secret', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;
@@ -141,7 +141,7 @@ describe('secrets', function () {
     await closing.run();
   });
 
-  it('are used in requests that succeed and requests that fail', () => {
+  it('is used in both successful and failed requests', () => {
     for (const { authType, method, simulator } of logins) {
       const statuses = new Set(simulator.requests.map(({ status }) => status));
       for (const status of [200, 400, 401, 403, 500]) {
@@ -164,17 +164,17 @@ describe('secrets', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   });
 
-  it('are found by this test in every encoding', () => {
+  it('is recognised by the search in every encoding', () => {
     for (const { secret, userId } of secrets) {
       for (const form of formsOf(secret, userId)) assert.ok(findSecrets(`... ${form} ...`).length > 0, form);
     }
   });
 
-  it('do not appear in logs, admin answers, messages, badges or files', () => {
+  it('does not appear in logs, admin answers, messages, badges or files', () => {
     for (const [name, text] of places) assert.deepEqual(findSecrets(text), [], name);
   });
 
-  it('do not appear in URLs, except for form credentials by GET', () => {
+  it('appears in a URL only as a form parameter of a GET request', () => {
     for (const { authType, method, simulator } of logins) {
       const withSecret = simulator.requests.filter(
         ({ path, query }) => findSecrets(`${path}?${JSON.stringify(query)}`).length > 0,
@@ -190,7 +190,7 @@ describe('secrets', function () {
     }
   });
 
-  it('appear only in Authorization headers and bodies of type form', () => {
+  it('is sent only in the `Authorization` header or as a form parameter', () => {
     for (const { authType, simulator } of logins) {
       for (const { headers, body, params } of simulator.requests) {
         const { authorization = '', ...others } = headers;

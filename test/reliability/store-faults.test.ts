@@ -97,7 +97,7 @@ describe('Node-RED with a failing store', function () {
       },
     },
     {
-      name: 'garbage in CURRENT',
+      name: 'garbage in the file `CURRENT`',
       async prepare(store) {
         const database = new ClassicLevel(store);
         await database.put('some', 'value');
@@ -276,7 +276,7 @@ describe('Node-RED with a failing store', function () {
   }
 
   for (const fault of faults) {
-    it(`stops receiving, sends, and recovers: ${fault.name}`, function () {
+    it(`recovers from ${fault.name}`, function () {
       if (fault.missing) skip(this, fault.missing);
       return stories.get(fault) ?? assert.fail();
     });

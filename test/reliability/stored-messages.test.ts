@@ -11,7 +11,7 @@ const kills = isLong ? 300 : 5;
 const texts = isLong ? 10_000 : 250;
 const handset = '64215550001';
 
-describe('Node-RED with stored messages under kill -9', function () {
+describe('Node-RED under kill -9', function () {
   this.timeout(60_000 + kills * 30_000);
   const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
@@ -22,7 +22,7 @@ describe('Node-RED with stored messages under kill -9', function () {
     createRecorder('out', machine.observed),
   ];
 
-  it('sends each message once, or reports an unknown outcome', async () => {
+  it('sends each stored message once or reports an unknown outcome', async () => {
     const { simulator, nodeRed, observed } = machine;
     await nodeRed.start({ flows: flows(0) });
     const fed: string[] = [];

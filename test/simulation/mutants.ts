@@ -102,7 +102,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         "const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';",
         'const isCopyOfLeftOut = false;',
       ],
-      'records received earlier count as new': [
+      'a repeated record counts as new': [
         'if (!isNew && !isCopyOfLeftOut && (isRecovered',
         "if (verdict === 'repeated' && !isRecovered && (isRecovered",
       ],
@@ -126,11 +126,11 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
       ],
     },
     'inbox/inbox.ts': {
-      'a poll answer is not saved before its commit': [
+      'a poll answer is not saved before it is processed': [
         'const savedAnswer = journal.saveAhead(JSON.stringify({ kind, records }));',
         'const savedAnswer = undefined;',
       ],
-      'a saved poll answer is removed before its commit': [
+      'a saved poll answer is removed before it is processed': [
         'if (savedAnswer) onSaved?.();',
         'if (savedAnswer) onSaved?.(); savedAnswer?.remove();',
       ],
@@ -312,11 +312,11 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
       ],
     },
     'outbox/settlement.ts': {
-      'a message leaves before it is marked as leaving': [
+      'a message is sent before the store notes the attempt': [
         'const marked = await marking;',
         'const marked: MessageItem | undefined = judged;',
       ],
-      'the store drops an outcome before it enters the flow': [
+      'the store drops an outcome before the flow receives it': [
         'return handler.onOutcome(event);',
         'void repository.delivered(item); return handler.onOutcome(event);',
       ],
@@ -326,7 +326,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
       ],
     },
     'outbox/transitions.ts': {
-      'limits are not checked again when a message leaves': [
+      'limits are not checked again just before a send': [
         'if (!passRules(leaving, readKey, changes)) return undefined;',
         'passRules(leaving, readKey, changes);',
       ],
@@ -352,7 +352,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
   // Opt-outs, scheduled times and quiet hours.
   consent: {
     'account/account.ts': {
-      'an opt-out word in the last poll has no effect': [
+      'opt-out words are lost when the last node closes': [
         'if (allSettings.length > 0) this.#readConsentChange',
         'this.#readConsentChange',
       ],
@@ -409,7 +409,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'return current && states.includes(current.state) ? current : undefined;',
         'return current;',
       ],
-      'a reset ignores a message that left and waits again': [
+      'a reset does not prevent the retry of a message': [
         '        noteWithdrawn(key, context.now, readKey, changes);\n',
         '',
       ],

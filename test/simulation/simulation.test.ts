@@ -13,7 +13,7 @@ import { simulate } from './simulation';
 const randomMs = 1_800_000;
 const fixedSchedules = { in: 300, out: 150, consent: 150, replace: 150, ask: 60 };
 
-describe('the library on a virtual clock', function () {
+describe('the simulation of the library', function () {
   this.timeout(randomMs + 600_000);
   const library = loadLibrary();
 
@@ -25,11 +25,11 @@ describe('the library on a virtual clock', function () {
     if (failed) assert.fail(describeFinding(await shrink(library, failed)));
   }
 
-  it('keeps its promises on schedules that found faults', async () => {
+  it('breaks no rule in schedules that once found a fault', async () => {
     await assertNothingFound(await runCampaign(library, createFoundPlans()));
   });
 
-  it('keeps its promises on fixed schedules', async () => {
+  it('breaks no rule in fixed schedules', async () => {
     for (const way of allWays) {
       const plans = createPlans(1, fixedSchedules[way], { way });
       await assertNothingFound(await runCampaign(library, plans));
@@ -37,7 +37,7 @@ describe('the library on a virtual clock', function () {
   });
 
   if (isLong) {
-    it('keeps its promises on new schedules', async () => {
+    it('breaks no rule in new random schedules', async () => {
       const first = readSeed();
       for (const [way, share] of [
         ['in', 0.4],
@@ -65,7 +65,7 @@ describe('the library on a virtual clock', function () {
     assert.equal(stories[0], stories[1]);
   });
 
-  it('shrinks a schedule that breaks a rule', async () => {
+  it('shrinks a schedule that breaks a rule to a few events', async () => {
     const mutant = mutants.find(({ name }) => name === 'a record is acknowledged as soon as it is sent');
     assert.ok(mutant);
     const broken = loadLibrary(mutant);
@@ -76,7 +76,7 @@ describe('the library on a virtual clock', function () {
     assert.match(describeFinding(finding), /breaks a rule: .*\n[\s\S]*the service has /);
   });
 
-  it('has at least 40 mutants, each with a unique name and source line', () => {
+  it('has at least 40 different mutants of the library', () => {
     assert.ok(mutants.length >= 40);
     for (const mutant of mutants) assert.notEqual(applyMutant(mutant), '');
     assert.equal(new Set(mutants.map(({ name }) => name)).size, mutants.length);
@@ -84,22 +84,22 @@ describe('the library on a virtual clock', function () {
 
   // The search for a mutant starts with a seed from which a few schedules find it.
   for (const [name, seed] of [
-    ['a poll answer is not saved before its commit', 1],
-    ['a saved poll answer is removed before its commit', 1],
+    ['a poll answer is not saved before it is processed', 1],
+    ['a saved poll answer is removed before it is processed', 1],
     ['a restart ignores the stored records', 29],
     ['a redeployed node counts the attempts of other nodes', 100],
-    ['records received earlier count as new', 2],
+    ['a repeated record counts as new', 2],
     ['a message with an unknown outcome is sent again', 46],
-    ['a message leaves before it is marked as leaving', 1],
-    ['limits are not checked again when a message leaves', 33],
-    ['the store drops an outcome before it enters the flow', 1],
+    ['a message is sent before the store notes the attempt', 1],
+    ['limits are not checked again just before a send', 33],
+    ['the store drops an outcome before the flow receives it', 1],
     ['a message is sent to a number that has opted out', 3],
-    ['an opt-out word in the last poll has no effect', 244],
+    ['opt-out words are lost when the last node closes', 244],
     ['an import does not copy the opted-out numbers', 24],
     ['a message leaves before its scheduled time', 3],
     ['quiet hours have no effect', 3],
     ['a newer message does not replace the older one', 6],
-    ['a reset ignores a message that left and waits again', 94],
+    ['a reset does not prevent the retry of a message', 94],
     ['a reset removes a message without an outcome', 9],
     ['an unclear reply counts as an answer', 3],
     ['each unclear reply makes the node ask again', 3],
