@@ -163,10 +163,6 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         "if (!this.failure || this.#mode === 'failed') return;",
         "if (this.failure || this.#mode === 'failed') return;",
       ],
-      'items are not stored again after the server has lost them': [
-        'if (isReset) void this.run(keepAgain(id));',
-        'if (isReset) continue;',
-      ],
     },
     'journal/writer.ts': {
       'a second store failure discards the unsaved changes of the first': [
@@ -277,8 +273,8 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
     },
     'outbox/message-repository.ts': {
       'a message is sent although its flow received SMS_STORE': [
-        '.filter(({ id }) => !this.#refused.has(id));',
-        '.filter(() => true);',
+        'if (mayBeWritten && error !== arrival.busy) this.#refused.add(item.id);\n',
+        '',
       ],
     },
     'outbox/once.ts': {
@@ -386,6 +382,12 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
   },
   // Stored messages that are replaced or withdrawn.
   replace: {
+    'outbox/message-repository.ts': {
+      'a message has a second outcome after its flow received SMS_STORE': [
+        '.filter(({ id }) => !this.#refused.has(id));',
+        '.filter(() => true);',
+      ],
+    },
     'outbox/messages.ts': {
       'a duplicate that waits can be replaced': [
         "const isStored = phase !== 'accepting' && item.state === 'waiting';",
