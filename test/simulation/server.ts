@@ -36,7 +36,7 @@ export class Server {
   /** Data by login. */
   readonly spaces = new Map<string, Space>();
 
-  /** @param library the library's own functions and errors of stores */
+  /** @param library module of the tested library, for its counts and its conflict error */
   constructor(
     readonly world: World,
     readonly library: Library['store'],

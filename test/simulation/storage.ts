@@ -89,7 +89,7 @@ export interface StoreSetup {
 /** An item in a store. */
 export interface StoredItem {
   text: string;
-  /** Id of the instance that must deliver the item. */
+  /** Id of the instance that must deliver the item. Empty on a disk, which only one process uses at a time. */
   instance: string;
 }
 
