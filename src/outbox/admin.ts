@@ -101,7 +101,8 @@ export class Admin {
   get state(): SendState {
     const { repository, reconciliations, queue, dispatcher } = this.#options;
     const { failing } = dispatcher;
-    const { messages } = repository;
+    const { messages, followUps } = repository;
+    const { openCounts } = followUps;
     const kept = messages.countEntries('kept');
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
@@ -109,8 +110,8 @@ export class Admin {
       kept,
       scheduled: messages.counts.scheduled,
       uncertain: messages.countEntries('uncertain'),
-      awaitingReply: repository.followUps.openCounts.replyRequest.total,
-      awaitingReport: repository.followUps.openCounts.report.total,
+      awaitingReply: sumOf(openCounts.replyRequest),
+      awaitingReport: sumOf(openCounts.report),
       ...present({ oldestKeptAt: messages.oldestKeptAt, failing }),
     };
   }
@@ -181,6 +182,10 @@ export class Admin {
     }
     return true;
   }
+}
+
+function sumOf(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
 function formatEntry({ item, listing, dueAt }: OutgoingMessage): MessageEntry | undefined {

@@ -258,7 +258,7 @@ export class Outbox implements Participant {
     this.#options.account.onOpenRequests(
       node,
       awaitedKindOf[kind],
-      this.#repository.followUps.openCounts[kind].of(node) > 0,
+      this.#repository.followUps.openCounts[kind].has(node),
     );
   }
 

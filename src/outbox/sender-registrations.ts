@@ -199,7 +199,7 @@ export class SenderRegistrations {
     return {
       sending: connecting + sending + searching,
       waiting: queued + scheduled + paused,
-      awaitingReply: followUps.openCounts.replyRequest.of(node),
+      awaitingReply: followUps.openCounts.replyRequest.get(node) ?? 0,
       ...(nextAt !== undefined && { nextAt }),
       ...(error && isAffected && { outage: error }),
     };

@@ -95,35 +95,12 @@ export function keepFlowMessage(
   }
 }
 
-/** Counts per node, and their sum. */
-export class NodeCounts {
-  total = 0;
-  readonly #counts = new Map<string, number>();
-
-  /** @param difference can be negative */
-  add(node: string, difference: number): void {
-    this.total += difference;
-    const count = this.of(node) + difference;
-    if (count === 0) this.#counts.delete(node);
-    else this.#counts.set(node, count);
-  }
-
-  of(node: string): number {
-    return this.#counts.get(node) ?? 0;
-  }
-
-  clear(): void {
-    this.#counts.clear();
-    this.total = 0;
-  }
-}
-
 /** The follow-ups of this process that the flow has not received, by id, by message and, for reports, by reference. */
 export class FollowUpBook {
-  /** Numbers of follow-ups without a result, by node. */
-  readonly openCounts: Readonly<Record<FollowUp['kind'], NodeCounts>> = {
-    replyRequest: new NodeCounts(),
-    report: new NodeCounts(),
+  /** Numbers of follow-ups without a result, by node. A node without such follow-ups is absent. */
+  readonly openCounts: Readonly<Record<FollowUp['kind'], Map<string, number>>> = {
+    replyRequest: new Map(),
+    report: new Map(),
   };
   readonly #followUps = new Map<string, FollowUp>();
   /** Ids of follow-ups by message. Ids of reports also by reference, which never equals the id of a message. */
@@ -193,7 +170,10 @@ export class FollowUpBook {
 
   #count({ kind, node }: FollowUp, difference: number): void {
     if (difference === 0) return;
-    this.openCounts[kind].add(node, difference);
+    const counts = this.openCounts[kind];
+    const count = (counts.get(node) ?? 0) + difference;
+    if (count === 0) counts.delete(node);
+    else counts.set(node, count);
     this.#onCount(node, kind);
   }
 }

@@ -326,9 +326,9 @@ export class Replies {
 
   /** Called when a node starts to send. Sends its second messages (option `again`) that waited for the node. */
   nodeAttached(node: string): void {
-    const { replyRequest } = this.#options.repository.followUps.openCounts;
-    if (replyRequest.of(node) === 0) return;
-    for (const followUp of this.#options.repository.followUps.values()) {
+    const { followUps } = this.#options.repository;
+    if (!followUps.openCounts.replyRequest.has(node)) return;
+    for (const followUp of followUps.values()) {
       if (followUp.node === node && !followUp.result && followUp.askedAt !== undefined) this.#sendAgain(followUp);
     }
   }
@@ -393,7 +393,7 @@ export class Replies {
   #collect(): void {
     const { clock, repository } = this.#options;
     if (!repository.journal.isShared || this.#collectTimer || repository.isClosed) return;
-    if (Object.values(repository.followUps.openCounts).every(({ total }) => total === 0)) return;
+    if (Object.values(repository.followUps.openCounts).every(({ size }) => size === 0)) return;
     this.#collectTimer = clock.after(
       collectIntervalMs,
       () => {
