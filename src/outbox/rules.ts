@@ -48,8 +48,6 @@ export interface Withheld {
   msisdn: string;
   reason: SmsErrorReason;
   params: Readonly<Record<string, string | number>>;
-  /** Time from which messages can be sent to the recipient again, in ms since 1970, if known. */
-  until?: number;
   /** Set if an earlier try with an unknown outcome might have reached the recipient. */
   mayBeSent?: true;
 }
@@ -147,8 +145,8 @@ const limitRule: Rule = (leaving, readKey, changes, isLeaving) => {
 /** Describes which limit withholds a recipient, and when the limit ends. */
 function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withheld {
   const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
-  if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: max, until: end }, until };
-  return { msisdn, reason: 'limitHandset', params: { limit: max, minutes: lengthMs / 60_000, until: end }, until };
+  if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: max, until: end } };
+  return { msisdn, reason: 'limitHandset', params: { limit: max, minutes: lengthMs / 60_000, until: end } };
 }
 
 /** All rules, in the order in which they decide. A rule does not see recipients that an earlier rule withholds. */
