@@ -35,7 +35,7 @@ export type {
 } from './account/stats';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export type { OptOut, OptOutPage, OptOutQuery } from './consent/opt-outs';
-export { isAllowed, parsePrefixes } from './consent/prefixes';
+export { parsePrefixes } from './consent/prefixes';
 export { type ConsentChange, type ConsentSettings, parseConsentWords } from './consent/words';
 export type { OutboxBatch, OutboxSubscriptionOptions } from './delivery/outbox-subscription';
 export type { FlowDelivery, PollSubscriptionOptions } from './delivery/poll-subscription';

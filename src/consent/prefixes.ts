@@ -25,18 +25,7 @@ export function parsePrefixes(value: unknown): string[] {
   return [...new Set(items.map((item) => item.replace('+', '')))];
 }
 
-/**
- * Whether messages can be sent to a recipient. Address-book items cannot be checked, and are allowed.
- *
- * @example
- * ```ts
- * import assert from 'node:assert/strict';
- * import { isAllowed } from '@messaging-service/node-red-sms';
- *
- * assert.equal(isAllowed('6421555123', new Set(['64', '61'])), true);
- * assert.equal(isAllowed('4915112345678', new Set(['64', '61'])), false);
- * ```
- */
+/** Returns whether messages can be sent to a recipient. Address-book items cannot be checked, and are allowed. */
 export function isAllowed(recipient: string, prefixes: ReadonlySet<string>): boolean {
   if (prefixes.size === 0 || !isNumber(recipient)) return true;
   return [...recipient].some((_digit, index) => prefixes.has(recipient.slice(0, index + 1)));
