@@ -34,10 +34,9 @@ export interface JournalOptions {
   onDamaged?(error: SmsError): void;
   /** Called before each opening of the store. If it rejects, the opening fails. */
   prepare?(events: StoreEvents): Promise<void>;
-  /** Delay before a failed store is opened again, in ms, unless a step needs it earlier. Absent: 5 s. */
-  reopenDelayMs?: number;
 }
 
+/** Delay before a failed store is opened again, in ms, unless a step needs it earlier. */
 const reopenDelayMs = 5_000;
 
 /** Delays before a failed shared store is opened again, in ms. Short, because often only the connection was cut. */
@@ -432,9 +431,8 @@ export class Journal {
     if (this.isShared) this.#noteOutage();
     if (this.#mode !== 'failed' && this.#mode !== 'due') {
       this.#setMode('failed');
-      const { clock, reopenDelayMs: lastDelayMs = reopenDelayMs } = this.#options;
-      const delayMs = (this.isShared ? sharedDelaysMs[this.#tries++] : undefined) ?? lastDelayMs;
-      this.#retryTimer = clock.after(delayMs, () => {
+      const delayMs = (this.isShared ? sharedDelaysMs[this.#tries++] : undefined) ?? reopenDelayMs;
+      this.#retryTimer = this.clock.after(delayMs, () => {
         this.#setMode('due');
         this.#work();
       });

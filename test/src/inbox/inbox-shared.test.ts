@@ -28,7 +28,6 @@ class Instance {
     const { acknowledges = true, hasFilter = false, heartbeatMs = timing.heartbeatMs } = options;
     this.inbox = createInboxOn({
       store: new RedisStore({ url, key, timing: { ...timing, heartbeatMs, aliveMs: timing.aliveMs + heartbeatMs } }),
-      reopenDelayMs: 100,
       onStore: (error) => {
         this.isFailing = error !== undefined;
       },
