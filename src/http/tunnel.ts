@@ -2,7 +2,7 @@ import { type ClientRequest, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { buildConnector, Dispatcher } from 'undici';
-import { type Clock, systemClock } from '../clock';
+import type { Clock } from '../clock';
 import { describeFailure, ProxyFailure } from './failure';
 import type { ProxyAddress } from './proxy';
 
@@ -48,7 +48,7 @@ export function createTunnel(
   proxy: ProxyAddress,
   options: ConnectOptions,
   connectService: buildConnector.connector,
-  clock: Clock = systemClock,
+  clock: Clock,
 ): buildConnector.connector {
   return (target, callback) => {
     const { host = '', port, protocol } = target;

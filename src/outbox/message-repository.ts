@@ -147,7 +147,7 @@ export class MessageRepository {
    * @throws SmsError `SMS_STORE` if the store fails, or the reason why the message cannot wait. The caller must not
    * send the message then, because the repository does not have it
    */
-  async accept(item: MessageItem, arrival: Arrival = {}): Promise<Acceptance> {
+  async accept(item: MessageItem, arrival: Arrival): Promise<Acceptance> {
     // Stays `false` while the store fails, because `decide` is then not called and nothing is written.
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
