@@ -144,7 +144,7 @@ export function planEncoding(
   contentType: unknown,
   limits: { fragmentationLimit: number | undefined; maxLength: number | undefined },
 ): EncodingPlan {
-  const lookAlikes = replaceLookAlikes(contentType === 'gsm' ? body : '');
+  const lookAlikes = contentType === 'gsm' ? replaceLookAlikes(body) : { body, replacements: 0 };
   const isReplaced = lookAlikes.replacements > 0 && charactersOutside(lookAlikes.body, 1).length === 0;
   const sentBody = isReplaced ? lookAlikes.body : body;
   const measure = measureText(sentBody);
