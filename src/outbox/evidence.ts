@@ -1,6 +1,6 @@
 import type { RecordOfKind } from '../model';
 import { type Changes, digest, parseRememberedValue, type ReadKey } from '../store/store';
-import { isReconciled, type MessageItem } from './message-item';
+import type { MessageItem } from './message-item';
 
 /**
  * The part of a record that proves that the service accepted a message: the kind, and the handset if known. Plain data.
@@ -41,9 +41,8 @@ export function readEvidence({ message }: MessageItem, readKey: ReadKey): Eviden
 }
 
 /** Removes the evidence of a message that now has an outcome. */
-export function forgetEvidence(item: MessageItem, readKey: ReadKey, changes: Changes): void {
-  if (!isReconciled(item)) return;
-  const key = keyOf(item.message.messageId ?? '');
+export function forgetEvidence({ message }: MessageItem, readKey: ReadKey, changes: Changes): void {
+  const key = keyOf(message.messageId ?? '');
   if (readKey(key)) changes.remember.set(key, undefined);
 }
 

@@ -87,7 +87,6 @@ export function judgeOnce(
 
 /** Reserves the deduplication key until the message has an outcome. */
 export function guard(item: MessageItem, readKey: ReadKey, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
-  if (item.options.once === undefined) return;
   const waitMs = isKept(item) ? (item.options.keep?.expireMs ?? foreverMs) : 0;
   const aheadMs = Math.max(0, (item.options.at?.time ?? at) - at);
   const forMs = Math.max(dedupeMs(), aheadMs + waitMs + maxEndMs);

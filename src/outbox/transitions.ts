@@ -25,6 +25,7 @@ import {
   afterUnknown,
   asks,
   formatOutcome,
+  isReconciled,
   isTracked,
   isUnknown,
   type MessageItem,
@@ -171,7 +172,7 @@ export function accept(
     }
     const waiting = older && startFrom('replace', older.id, context, changes);
     const replaced = waiting && supersede(waiting, older.why, context, { readKey, changes });
-    if (isNew) guard(item, readKey, changes, context);
+    if (isNew && item.options.once !== undefined) guard(item, readKey, changes, context);
     const stored = isNew ? keepMessage(item, context.now, changes) : item;
     const onTaken = recordAgain(item, context.current.followUps, changes);
     return () => {
@@ -340,7 +341,7 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
   // resumed with an unknown outcome.
   const settled = keepMessage(ended, now, changes, item.state === 'leaving');
   releaseKey(item, now, readKey, changes);
-  forgetEvidence(item, readKey, changes);
+  if (isReconciled(item)) forgetEvidence(item, readKey, changes);
   noteOutcome(item, outcome, { readKey, changes }, context);
   return { item: settled, ...followUps };
 }
@@ -402,7 +403,7 @@ export function delivered(item: MessageItem, uncertain: MessageItem | undefined,
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // Keeps the flow message for follow-ups that exist now, even if a later commit removes them. The process might be
   // killed before that commit.
-  const wasAsking = followUps.hasOf(item.id);
+  const wasAsking = asks(item) && followUps.hasOf(item.id);
   const isAsking = () => wasAsking || followUps.hasOf(item.id);
   return createChange((changes) => dropMessage(item, isAsking, changes));
 }
