@@ -182,7 +182,8 @@ export class Editor {
     const target = this.page.locator('#red-ui-workspace-chart');
     const source = this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"]`);
     await source.scrollIntoViewIfNeeded();
-    await source.dragTo(target, { targetPosition: { x, y } });
+    // Does not wait until the target is uncovered, because the description of the dragged node can cover it.
+    await source.dragTo(target, { targetPosition: { x, y }, force: true });
     const [added, ...others] = (await this.flows()).filter(({ id }) => !before.includes(id));
     if (!added || others.length > 0) throw new Error(`Dragging ${type} did not add one node`);
     return added.id;
