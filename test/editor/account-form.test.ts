@@ -6,8 +6,7 @@ import { unfold } from './form-texts';
 
 const prefix = 'node-config-input';
 
-describe('the form of sms-account', function () {
-  this.timeout(90_000);
+describe('the form of sms-account', () => {
   useFormEditor();
 
   /** Deploys the account, a node of it, and `nodes`. Opens the form of the account with all its groups. */

@@ -1,8 +1,7 @@
 import { readTexts } from '../catalogs';
 import { account, editor, node, nodeRed, tab, useFormEditor } from './form-editor';
 
-describe('a badge in the editor', function () {
-  this.timeout(90_000);
+describe('a badge in the editor', () => {
   useFormEditor(() => ({
     flows: [tab, account(), node('sms-in'), node('sms-status', { account: '', y: 200 })],
     settings: { lang: 'C' },

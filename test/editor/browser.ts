@@ -26,7 +26,7 @@ interface Program {
 /** Starts a headless Chromium: from `$CHROME_PATH`, else from Debian, else from the development dependencies. */
 export async function startBrowser(): Promise<Browser> {
   const { executablePath, env } = await findChromium();
-  return chromium.launch({ executablePath, args: flags, env: { ...environment(), ...env } });
+  return chromium.launch({ executablePath, args: flags, env: { ...process.env, ...env } });
 }
 
 async function findChromium(): Promise<Program> {
@@ -64,8 +64,4 @@ async function unpackInto(folder: string): Promise<void> {
   const program = "import packed from '@sparticuz/chromium'; await packed.executablePath();";
   const env = { ...process.env, TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: 'nodejs20.x' };
   await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], { cwd: __dirname, env });
-}
-
-function environment(): Record<string, string> {
-  return Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => !!entry[1]));
 }

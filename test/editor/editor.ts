@@ -425,14 +425,7 @@ export class Editor {
 
   /** Waits until a field has a validation error with these words. */
   async complains(property: string, words: RegExp, prefix = 'node-input'): Promise<void> {
-    const line = this.page.locator(`[id="${prefix}-${property}-error"]`);
-    await line
-      .filter({ hasText: words })
-      .waitFor()
-      .catch(async (cause: unknown) => {
-        const text = (await line.isVisible()) ? await line.innerText() : 'nothing';
-        throw new Error(`${property} was to complain ${words}, and says: ${text}`, { cause });
-      });
+    await says(this.page.locator(`[id="${prefix}-${property}-error"]`), words);
   }
 
   /** Waits until a field has no validation error. */
@@ -458,6 +451,14 @@ export class Editor {
       ),
     );
   }
+}
+
+/** Waits until an element shows a text. */
+export async function says(locator: Locator, text: string | RegExp): Promise<void> {
+  const element = locator.filter({ hasText: text }).first();
+  await element.waitFor().catch(async (cause: unknown) => {
+    throw new Error(`${locator} does not say ${text}, but: ${(await locator.allInnerTexts()).join(' | ')}`, { cause });
+  });
 }
 
 /** Finds elements of a part of the page that are wider than the element of `frame` around them. */

@@ -88,8 +88,7 @@ const values: Record<string, Record<string, FieldValue>> = {
 
 const fieldsOf = (type: string) => Object.entries(values[type] ?? {});
 
-describe('a form in the editor', function () {
-  this.timeout(90_000);
+describe('a form in the editor', () => {
   useFormEditor();
 
   for (const type of paletteTypes) {

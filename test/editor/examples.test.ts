@@ -23,8 +23,7 @@ function identify(nodes: FlowNode[]): string[] {
   return nodes.flatMap(({ id, type }) => (type === 'global-config' ? [] : `${id} ${type}`)).sort();
 }
 
-describe('The editor with the examples', function () {
-  this.timeout(90_000);
+describe('The editor with the examples', () => {
   useFormEditor(() => {
     const userDir = createLinkedUserDir();
     linkNodePackages(userDir);

@@ -5,8 +5,7 @@ import { editor, nodeRed, simulator, useFormEditor } from './form-editor';
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 
-describe('The first flow of the README', function () {
-  this.timeout(120_000);
+describe('The first flow of the README', () => {
   useFormEditor(undefined, { deviceScaleFactor: 1.5 });
 
   before(async () => {

@@ -19,8 +19,7 @@ import {
 } from './form-editor';
 import { unfold } from './form-texts';
 
-describe('the forms of all nodes', function () {
-  this.timeout(90_000);
+describe('the forms of all nodes', () => {
   useFormEditor();
 
   it('choose the account of a new node if exactly one account is usable', async () => {

@@ -34,8 +34,7 @@ const convertError = (error: PlainSmsError): SmsErrorRecord => error;
 type Missing = Exclude<FieldsOf<Records>, keyof SmsRecord> | Exclude<keyof PlainSmsError, keyof SmsErrorRecord>;
 const missing: Missing[] = [] satisfies never[];
 
-describe('a function node in the editor', function () {
-  this.timeout(120_000);
+describe('a function node in the editor', () => {
   useEditor(() => ({
     flows: [
       { id: 'tab', type: 'tab', label: 'Flow' },

@@ -34,8 +34,7 @@ const flows: FlowNode[] = [
   })),
 ];
 
-describe('The editor in each language', function () {
-  this.timeout(120_000);
+describe('The editor in each language', () => {
   useEditor(() => ({ flows }));
 
   it("has the ten languages of Node-RED's own nodes", () => {

@@ -6,8 +6,7 @@ import { account, editor, node, openEditor, openNode, readNode, useFormEditor } 
 const hook = (id: string, changes: Record<string, unknown> = {}): FlowNode =>
   node('sms-callback-in', { id, name: id, path: `/${id}`, publicUrl: 'https://a.example', y: 200, ...changes });
 
-describe('sms-send and sms-ask in the editor', function () {
-  this.timeout(90_000);
+describe('sms-send and sms-ask in the editor', () => {
   useFormEditor();
 
   it('explain a wrong value of each kind of input, and mark the node', async () => {

@@ -1,4 +1,3 @@
-import type { Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
@@ -94,14 +93,6 @@ export async function open(flows: FlowNode[], options: EditorOptions = {}): Prom
   await editor.showSidebar('sms');
   await content().waitFor();
 }
-
-/** Waits until an element shows a text. */
-export const says = (locator: Locator, text: string | RegExp): Promise<void> => {
-  const said = locator.filter({ hasText: text }).first();
-  return said.waitFor().catch(async (cause: unknown) => {
-    throw new Error(`it was to say ${text}, and says: ${(await locator.allInnerTexts()).join(' | ')}`, { cause });
-  });
-};
 
 /** Returns the label of the focused element. */
 export function focused(): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { says } from './editor';
 import {
   account,
   card,
@@ -10,7 +11,6 @@ import {
   receive,
   receiving,
   resize,
-  says,
   sending,
   shelf,
   simulator,
@@ -18,14 +18,12 @@ import {
 } from './sidebar-editor';
 import { editor, nodeRed, tab } from './use-editor';
 
-describe('the lists of the sidebar tab SMS', function () {
-  this.timeout(90_000);
+describe('the lists of the sidebar tab SMS', () => {
   useSidebar();
 
   it('lists unhandled messages, and delivers them again', async () => {
     await open([account(), ...sending(), receiving()]);
     receive('One <b>bold</b>\nmove');
-    await shelf('unhandled', 1).waitFor();
     await shelf('unhandled', 1).click();
     const entry = card().locator('.sms-entry');
     await says(entry, '64215550000 → 642100000001');
@@ -42,7 +40,6 @@ describe('the lists of the sidebar tab SMS', function () {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
-    await shelf('uncertain', 1).waitFor();
     await shelf('uncertain', 1).click();
     const entry = card().locator('.sms-entry');
     await says(entry, 'The service failed with status 500');
@@ -102,7 +99,6 @@ describe('the lists of the sidebar tab SMS', function () {
     const scheduled = { ...send, at: new Date(Date.now() + 86_400_000).toISOString(), atType: 'str' };
     await open([account({ store: 'disk' }), pressOnce, split, change, scheduled]);
     await press();
-    await shelf('kept', 202).waitFor();
     await shelf('kept', 202).focus();
     await editor.page.keyboard.press('Enter');
     await says(card(), '1–200 of 202');

@@ -5,7 +5,7 @@ import { shownLanguages } from '../languages';
 import { nodeRedGeneration, startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import { findBarriers, findFaintTexts } from './axe';
-import { type EditorOptions, unresolvedText } from './editor';
+import { type EditorOptions, says, unresolvedText } from './editor';
 import {
   account,
   card,
@@ -16,7 +16,6 @@ import {
   receive,
   receiving,
   resize,
-  says,
   sending,
   shelf,
   simulator,
@@ -33,8 +32,7 @@ const filled = [
   ['optOuts', 1],
 ] as const;
 
-describe('the sidebar tab SMS', function () {
-  this.timeout(90_000);
+describe('the sidebar tab SMS', () => {
   useSidebar();
 
   it('explains missing accounts, undeployed accounts and missing polls', async () => {

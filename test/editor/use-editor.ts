@@ -7,6 +7,9 @@ import { Editor } from './editor';
 /** The tab of the flows that the tests deploy. */
 export const tab: FlowNode = { id: 'tab', type: 'tab', label: 'Flow' };
 
+/** Time limit of a test, and of the start of browser and Node-RED, in ms. A busy machine needs most of it. */
+const limitMs = 120_000;
+
 /** The Node-RED of the running suite that called {@link useEditor}. */
 export let nodeRed: NodeRedProcess;
 /** The editor of {@link nodeRed}. */
@@ -19,9 +22,14 @@ export let editor: Editor;
 export function useEditor(options: () => NodeRedOptions = () => ({}), page: BrowserContextOptions = {}): void {
   let browser: Browser;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(limitMs);
     [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed(options())]);
     editor = await Editor.create(browser, page);
+  });
+
+  beforeEach(function () {
+    this.currentTest?.timeout(limitMs);
   });
 
   afterEach(() => {

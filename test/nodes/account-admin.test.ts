@@ -83,8 +83,6 @@ function createNode(id: string, key: string, isStoreRead = () => true): AccountN
   return { id, name: `name of ${id}`, membership, hasStarted: true } as unknown as AccountNode;
 }
 
-type Answer = { status: number; body: Record<string, never>; text: string; headers: Headers };
-
 /** Serves account nodes at a new address, and returns a function that sends requests to them. */
 async function serve(...nodes: AccountNode[]) {
   const { red } = await RunningFlow.start([]);
@@ -98,7 +96,7 @@ async function serve(...nodes: AccountNode[]) {
     server.closeAllConnections();
   });
   const { port } = server.address() as AddressInfo;
-  return async (path: string, decision?: unknown, asked: RequestInit = {}): Promise<Answer> => {
+  return async (path: string, decision?: unknown, asked: RequestInit = {}) => {
     const headers = { 'content-type': 'application/json' };
     const options = decision === undefined ? asked : { method: 'POST', headers, body: JSON.stringify(decision) };
     const response = await fetch(`http://127.0.0.1:${port}/sms-account/${path}`, options);
@@ -115,10 +113,7 @@ describe('the admin routes of accounts', () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body, headers } = await ask('a/state');
     assert.equal(status, 200);
-    const { store, sends, ...rest } = body as unknown as {
-      store: { error: { code: string } };
-      sends: Record<string, unknown> & { failing: { code: string; message: string } };
-    };
+    const { store, sends, ...rest } = body;
     const at = (second: number) => new Date(second * 1_000).toISOString();
     assert.deepEqual(rest, {
       consent: { optedOut: 2 },
@@ -139,7 +134,7 @@ describe('the admin routes of accounts', () => {
         failing: { code: 'SMS_UNREACHABLE', since: at(4), nextTryAt: at(5) },
       },
     );
-    const { message: _, ...error } = store.error as Record<string, unknown>;
+    const { message: _, ...error } = store.error;
     assert.deepEqual({ ...store, error }, { kind: 'disk', ok: false, error: { code: 'SMS_STORE' } });
     assert.equal(headers.get('cache-control'), 'no-store');
   });
@@ -181,12 +176,12 @@ describe('the admin routes of accounts', () => {
 
   it('answer entries in pages of at most 200, with their total', async () => {
     const ask = await serve(createNode('a', 'login'));
-    const { entries, total } = (await ask('a/entries?state=kept')).body as unknown as EntriesReport;
+    const { entries, total }: EntriesReport = (await ask('a/entries?state=kept')).body;
     assert.deepEqual([entries.length, total], [200, 300]);
     assert.deepEqual(entries[0], { ...kept, at: '1970-01-01T00:00:04.000Z' });
     assert.deepEqual((await ask('a/entries?state=unhandled')).body, { entries: [], total: 0 });
     const read = async (query: string) => {
-      const { entries, next } = (await ask(`a/entries?state=kept&${query}`)).body as unknown as EntriesReport;
+      const { entries, next }: EntriesReport = (await ask(`a/entries?state=kept&${query}`)).body;
       return [entries.length, next];
     };
     assert.deepEqual(await read('limit=20&after=20'), [20, '40']);
@@ -200,7 +195,7 @@ describe('the admin routes of accounts', () => {
     const broken = { ...createNode('broken', ''), name: '', membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'), createNode('c', 'other'));
     const { status, body, headers } = await ask('overview');
-    const { at, accounts } = body as unknown as AccountsReport;
+    const { at, accounts }: AccountsReport = body;
     assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store']);
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);
     assert.deepEqual(

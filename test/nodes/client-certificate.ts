@@ -16,7 +16,8 @@ export const clientPfx = [
   'MDEwDQYJYIZIAWUDBAIBBQAEIMjcvLOe7rRivA8vTbjh874I8rFcRx0p47KZn/l5l3JgBAjBv3Ev9BGhGQICCAA=',
 ].join('');
 
-export const clientCertificate = `-----BEGIN CERTIFICATE-----
+/** The certificate in {@link clientPfx}. */
+export const certificateOfPfx = `-----BEGIN CERTIFICATE-----
 MIIBeTCCAR+gAwIBAgIUF2glKGzS+yoJ0GeWbr/zSwH9Kt4wCgYIKoZIzj0EAwIw
 ETEPMA0GA1UEAwwGY2xpZW50MCAXDTI2MTEyNjE1MTEzNFoYDzIxMjYxMTAyMTUx
 MTM0WjARMQ8wDQYDVQQDDAZjbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
@@ -26,11 +27,4 @@ QHT6K0UwHwYDVR0jBBgwFoAUNvC6UUwKFhcLfutZslJDQHT6K0UwDwYDVR0TAQH/
 BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiAfYORDms7NJEGX0X0jh00IYRpoXSMM
 HIQQu1p/KSp4BwIhAKkouqTRG02y86u7s6xtO+PNsnLhMKNlKYbRWrsQfi7z
 -----END CERTIFICATE-----
-`;
-
-export const clientKey = `-----BEGIN EC PRIVATE KEY-----
-MHcCAQEEIMo6Q9VEzRHDHr7YBEdaltNJCcONmeZrvDnqazLKYoisoAoGCCqGSM49
-AwEHoUQDQgAEsDGu/g0O806JscDTV7yIFhpeoHFppzXJdal1JB4GPc/SFaguoEr2
-c/0uPFbxLvgtzVOdfCJyIVbTDXZ+zCULuw==
------END EC PRIVATE KEY-----
 `;

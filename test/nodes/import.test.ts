@@ -59,9 +59,8 @@ describe('an account node whose login or store changes', () => {
     assert.deepEqual(bodiesOf(sim), ['stored']);
   }
 
-  const warnings = (running: RunningFlow) => running.logged('account');
-
-  const notedPlaces = () => JSON.parse(readFileSync(join(userDir, 'sms-inbox', 'logins.json'), 'utf8')) as object;
+  const notedPlaces = () =>
+    JSON.parse(readFileSync(join(userDir, 'sms-inbox', 'logins.json'), 'utf8')) as Record<string, string[]>;
 
   const postFormer = (body: object) => helper.request().post('/sms-account/account/former').send(body);
 
@@ -78,7 +77,7 @@ describe('an account node whose login or store changes', () => {
       await assertImported(running, 2);
       // The process that stored the message still runs, so it completes the input itself.
       await running.done('send', 1);
-      assert.deepEqual(warnings(running), []);
+      assert.deepEqual(running.logged('account'), []);
     });
 
     if (from === memory) continue;
@@ -88,7 +87,7 @@ describe('an account node whose login or store changes', () => {
       await before.stop();
       const running = await start(nodes(to));
       await assertImported(running, 1);
-      assert.deepEqual(warnings(running), []);
+      assert.deepEqual(running.logged('account'), []);
     });
   }
 
@@ -124,8 +123,11 @@ describe('an account node whose login or store changes', () => {
     const pollsBefore = sim.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
     const plain = smsNode('send', { id: 'plain', wires: [['plainSent'], []] });
     const running = await start([...nodes(disk), plain, sink('plainSent')]);
-    await until(() => warnings(running).length > 0);
-    assert.match(warnings(running)[0] ?? '', /former login or store \(redis\).*not been imported: .*ECONNREFUSED/);
+    await until(() => running.logged('account').length > 0);
+    assert.match(
+      running.logged('account')[0] ?? '',
+      /former login or store \(redis\).*not been imported: .*ECONNREFUSED/,
+    );
     await running.badge('in', { fill: 'red', shape: 'ring', text: 'import: redis (Redis: ECONNREFUSED)' });
     const { ok, former } = (await running.readRoute('account/state')).store;
     assert.deepEqual([ok, former?.kind], [false, 'redis']);
@@ -140,7 +142,7 @@ describe('an account node whose login or store changes', () => {
     await running.messages('got', 1);
     await running.messages('sent', 1);
     assert.deepEqual(bodiesOf(sim), ['plain', 'stored']);
-    assert.equal(warnings(running).filter((line) => line.includes('imported')).length, 1);
+    assert.equal(running.logged('account').filter((line) => line.includes('imported')).length, 1);
     const imported = 'The data of the former login or store (redis) has been imported.';
     await until(() => running.logged('account', 40).includes(imported));
   });
@@ -150,12 +152,12 @@ describe('an account node whose login or store changes', () => {
     const [key] = Object.keys(notedPlaces());
     assert.equal(key, 'account');
     await before.stop();
-    const [place = ''] = (notedPlaces() as { account: string[] }).account;
+    const [place = ''] = notedPlaces().account ?? [];
     const folder = join(userDir, 'sms-inbox', place.split(' ')[0] ?? '');
     writeFileSync(join(folder, 'CURRENT'), 'damaged');
     const running = await start(nodes(memory));
-    await until(() => warnings(running).length > 0);
-    assert.ok(warnings(running)[0]?.includes(folder), warnings(running)[0]);
+    await until(() => running.logged('account').length > 0);
+    assert.ok(running.logged('account')[0]?.includes(folder), running.logged('account')[0]);
   });
 
   it('starts without the former data if a user abandons the import', async () => {
@@ -165,16 +167,16 @@ describe('an account node whose login or store changes', () => {
     await before.stop();
     redisUrl = '';
     const running = await start(nodes(disk));
-    await until(() => warnings(running).length > 0);
-    assert.match(warnings(running)[0] ?? '', /^The data of the account is on a Redis server whose URL/);
+    await until(() => running.logged('account').length > 0);
+    assert.match(running.logged('account')[0] ?? '', /^The data of the account is on a Redis server whose URL/);
     await postFormer({}).expect(400);
     await postFormer({ action: 'forget' }).expect(200, { ok: true });
     await until(() => sim.polling('incoming') === 1);
     await postFormer({ action: 'forget' }).expect(404);
     assert.equal((await running.readRoute('account/state')).store.former, undefined);
-    assert.equal(warnings(running).length, 2);
-    assert.match(warnings(running)[1] ?? '', /starts without the data of its former login or store \(redis\)/);
-    assert.deepEqual(notedPlaces(), { account: [(notedPlaces() as { account: string[] }).account[0]] });
+    assert.equal(running.logged('account').length, 2);
+    assert.match(running.logged('account')[1] ?? '', /starts without the data of its former login or store \(redis\)/);
+    assert.deepEqual(notedPlaces(), { account: [notedPlaces().account?.[0]] });
   });
 
   it('imports deduplication keys, which other instances on Redis keep', async () => {

@@ -226,6 +226,11 @@ export class RunningFlow {
     return this.received('caught').map(({ sms }) => sms?.error);
   }
 
+  /** Waits for `count` errors at the Catch node, and returns the codes of all its errors. */
+  async codes(count: number): Promise<unknown[]> {
+    return (await this.messages('caught', count)).map(({ sms }) => sms?.error?.code);
+  }
+
   /** Waits until a `helper` node has received `count` flow messages. */
   async messages(id: string, count: number): Promise<FlowMessage[]> {
     await until(() => this.received(id).length >= count, `${count} messages at ${id}`);
@@ -237,6 +242,11 @@ export class RunningFlow {
     const list = this.#statuses.get(id) ?? [];
     this.#statuses.set(id, list);
     return list;
+  }
+
+  /** Returns the texts of all badges that a node has shown. */
+  badgeTexts(id: string): (string | undefined)[] {
+    return this.statuses(id).map(({ text }) => text);
   }
 
   /** Returns the current badge of a node. */
@@ -259,6 +269,11 @@ export class RunningFlow {
   /** Returns the warnings and errors that a node has logged, or all its lines up to another level. */
   logged(id: string, level = warningLevel): string[] {
     return this.log.filter((line) => line.id === id && line.level <= level).map(({ msg }) => String(msg));
+  }
+
+  /** Returns the ids of the nodes that have logged that polling works again. */
+  recoveries(): (string | undefined)[] {
+    return this.log.filter(({ msg }) => msg === 'Polling works again.').map(({ id }) => id);
   }
 
   /** Sends a flow message to a node, as a wire does. */

@@ -2,6 +2,17 @@ import assert from 'node:assert/strict';
 import type { Simulator } from '../../simulator';
 import { handset, type RunningFlow } from './running-flow';
 
+/** The format of a random identifier. */
+export const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+
+/** Properties of `sms-send` that use the node `callback` for replies and statuses. */
+export const toCallbackNode = {
+  callbackNode: 'callback',
+  callbackUrlType: 'node',
+  callbackStatusNode: 'callback',
+  callbackStatusUrlType: 'node',
+};
+
 /** Sends a flow message to `sms-send`, by default `hello` to the handset, and waits until the node is done. */
 export function send(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
   return flow.give('send', { topic: handset, payload: 'hello', ...message });

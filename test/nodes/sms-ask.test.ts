@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createUserDir, type FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { askNode, blocked, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { uuid } from './sending';
 
 const other = '64215559999';
-const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const answers = [
   { value: 'YES', words: ['yes', 'ja', '1', '👍'] },
   { value: 'NO', words: ['no'] },
@@ -203,7 +203,7 @@ describe('sms-ask', () => {
     sim.fault('incoming', { status: 500 }, 2);
     const flow = await start();
     for (const topic of [handset, other]) flow.send('ask', { topic, payload: 'Come?' });
-    await until(() => flow.log.some(({ id, msg }) => id === 'ask' && msg === 'Polling works again.'));
+    await until(() => flow.recoveries().includes('ask'));
     assert.deepEqual(
       flow.errors().map((error) => [error?.code, error?.statusCode, error?.waiting]),
       [['SMS_SERVICE', 500, 0]],

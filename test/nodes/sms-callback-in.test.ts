@@ -37,18 +37,12 @@ const form = (fields: Record<string, string>) =>
 const formReply = (messageId = 'in1', body = 'yes <&> "ok"') => form({ messageId, body });
 const formStatus = form({ messageId: 's1', statusCode: 'NUR', error: 'Unreachable' });
 
-interface Answer {
-  status: number;
-  text: string;
-  headers: Headers;
-}
-
 async function post(
   url: string,
   body?: string | Uint8Array | Readable,
   headers: Record<string, string> = {},
   method = 'POST',
-): Promise<Answer> {
+) {
   const response = await fetch(url, {
     method,
     // An empty type keeps fetch from choosing one.

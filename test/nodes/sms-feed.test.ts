@@ -32,11 +32,7 @@ describe('sms-feed', () => {
     for (let index = 0; index < 4; index++) flow.send('feed', { index });
     await sim.until(() => sim.polling('feed') === 2);
     for (let index = 4; index < 7; index++) flow.send('other', { index });
-    const caught = await flow.messages('caught', 2);
-    assert.deepEqual(
-      caught.map(({ sms }) => sms?.error?.code),
-      ['SMS_BUSY', 'SMS_BUSY'],
-    );
+    assert.deepEqual(await flow.codes(2), ['SMS_BUSY', 'SMS_BUSY']);
     assert.equal(requestedParams().length, 2);
   });
 
@@ -209,8 +205,7 @@ describe('sms-feed', () => {
       const badge = { fill: 'red', shape: 'ring', text: 'not configured' };
       await flow.badge('feed', badge);
       flow.send('feed', {});
-      const codes = (await flow.messages('caught', 2)).map(({ sms }) => sms?.error?.code);
-      assert.deepEqual(codes, ['SMS_CONFIG', 'SMS_CONFIG']);
+      assert.deepEqual(await flow.codes(2), ['SMS_CONFIG', 'SMS_CONFIG']);
       assert.deepEqual([requestedParams(), flow.received('got'), flow.status('feed')], [[], [], badge]);
     });
 
@@ -218,21 +213,9 @@ describe('sms-feed', () => {
       sim.fault('feed', { status: 500 }, 2);
       const flow = await start({ interval: '0.05' });
       await flow.messages('got', 3);
-      assert.deepEqual(
-        flow.received('caught').map(({ sms }) => sms?.error?.code),
-        ['SMS_SERVICE'],
-      );
-      assert.deepEqual(
-        flow
-          .statuses('feed')
-          .map(({ text }) => text)
-          .slice(0, 4),
-        ['reading', 'service error', 'reading', 'service error'],
-      );
-      assert.deepEqual(
-        flow.log.filter(({ msg }) => msg === 'Polling works again.').map(({ id }) => id),
-        ['feed'],
-      );
+      assert.deepEqual([await flow.codes(1), flow.recoveries()], [['SMS_SERVICE'], ['feed']]);
+      const shown = flow.badgeTexts('feed').slice(0, 4);
+      assert.deepEqual(shown, ['reading', 'service error', 'reading', 'service error']);
     });
   });
 });

@@ -124,11 +124,7 @@ describe('sms-in', () => {
       const [first, second, third] = sim.requests.map(({ at }) => at);
       const [firstMs, secondMs] = [Number(second) - Number(first), Number(third) - Number(second)];
       assert.ok(firstMs >= 980 && secondMs >= 1_980, `${firstMs} ms, ${secondMs} ms`);
-      const recoveries = flow.log.filter(({ msg }) => /works again/.test(String(msg)));
-      assert.deepEqual(
-        recoveries.map(({ id }) => id),
-        ['in'],
-      );
+      assert.deepEqual(flow.recoveries(), ['in']);
       sim.fault('incoming', { status: 401 });
       await until(() => sources().length === 4, 'one error for each new failing period');
       await flow.badge('in', { fill: 'red', shape: 'ring', text: 'unauthorized' });

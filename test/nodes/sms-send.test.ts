@@ -18,9 +18,7 @@ import {
   useService,
   variable,
 } from './running-flow';
-import { send, sendRefused } from './sending';
-
-const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+import { send, sendRefused, toCallbackNode, uuid } from './sending';
 
 describe('sms-send', () => {
   const sim = useService();
@@ -283,12 +281,6 @@ describe('sms-send', () => {
       wires: [[], []],
       credentials: { token: 'a token&more' },
     };
-    const byNode = {
-      callbackNode: 'callback',
-      callbackUrlType: 'node',
-      callbackStatusNode: 'callback',
-      callbackStatusUrlType: 'node',
-    };
 
     for (const [root, prefix] of [
       [undefined, ''],
@@ -297,7 +289,7 @@ describe('sms-send', () => {
     ] as const) {
       it(`is the public URL of the chosen node, under httpNodeRoot ${root}`, async () => {
         const settings = root === undefined ? {} : { httpNodeRoot: root };
-        const flow = await RunningFlow.start([...sendNode(sim, byNode), callback], { settings });
+        const flow = await RunningFlow.start([...sendNode(sim, toCallbackNode), callback], { settings });
         await send(flow);
         const url = new URL(sim.messages[0]?.callbackUrl ?? '');
         assert.equal(url.origin + url.pathname, `https://flows.example.com${prefix}/sms/callback`);
@@ -452,10 +444,7 @@ describe('sms-send', () => {
       await send(flow, { topic: '' });
       await flow.messages('sent', 1);
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
-      assert.deepEqual(
-        flow.statuses('send').map(({ text }) => text),
-        ['invalid input', 'sending 1', 'sent'],
-      );
+      assert.deepEqual(flow.badgeTexts('send'), ['invalid input', 'sending 1', 'sent']);
     });
 
     it('shows no outcome if the waiting message was discarded', async () => {
@@ -496,7 +485,7 @@ describe('sms-send', () => {
       assert.equal(new Set(flow.payloads('sent')).size, 500);
       assert.deepEqual([flow.received('caught').length, flow.completions.length], [1, 501]);
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
-      const shown = flow.statuses('send').map(({ text }) => text);
+      const shown = flow.badgeTexts('send');
       assert.equal(shown[0], 'sending 1');
       assert.equal(shown.filter((text) => text === 'invalid input').length, 0);
       assert.ok(shown.length < 200, `${shown.length} changes`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { account, catcher, type FlowMessage, handset, RunningFlow, sink, smsNode, useService } from './running-flow';
+import { toCallbackNode } from './sending';
 
 const path = '/sms/callback';
 
@@ -13,10 +14,7 @@ describe('a flow with all six nodes', () => {
       account(sim),
       smsNode('send', {
         messageIdType: 'uuid',
-        callbackNode: 'callback',
-        callbackUrlType: 'node',
-        callbackStatusNode: 'callback',
-        callbackStatusUrlType: 'node',
+        ...toCallbackNode,
         wires: [['sent'], ['failed']],
       }),
       smsNode('in', { wires: [['replies']] }),
