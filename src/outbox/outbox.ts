@@ -1,4 +1,5 @@
-import { type Clock, nextTurn, wait } from '../clock';
+import { randomUUID } from 'node:crypto';
+import { nextTurn, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
 import { awaitedKindOf, type FollowUp, type ReplyRequest } from '../replies/follow-ups';
@@ -295,7 +296,7 @@ export class Outbox implements Participant {
       if (this.#againUnderWay.has(key)) continue;
       this.#againUnderWay.add(key);
       const { hasOwnId, message, ...draft } = template;
-      const messageId = hasOwnId ? { messageId: createUuid(this.#options.clock) } : undefined;
+      const messageId = hasOwnId ? { messageId: randomUUID() } : undefined;
       const order = { ...draft, message: { ...message, to: [handset], ...messageId } };
       const item = this.#createMessage({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
       item.again = { request: id, recipient, reference, waitMs };
@@ -476,14 +477,6 @@ export class Outbox implements Participant {
     }
     return item;
   }
-}
-
-/** Creates a UUID of version 4. */
-function createUuid(clock: Clock): string {
-  const digits = (count: number) =>
-    Array.from({ length: count }, () => Math.floor(clock.random() * 16).toString(16)).join('');
-  const variant = '89ab'[Math.floor(clock.random() * 4)];
-  return `${digits(8)}-${digits(4)}-4${digits(3)}-${variant}${digits(3)}-${digits(12)}`;
 }
 
 /**
