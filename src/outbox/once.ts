@@ -27,8 +27,8 @@ interface Guard {
   fingerprint: string;
   id: string;
   outcome?: StoredOutcome;
-  /** Set if the message ended without being accepted. Another message can then use the key. */
-  isFree?: true;
+  /** Time in ms after the outcome from which another message can use the key. Absent: not before the value expires. */
+  freeAfterMs?: number;
   /** Set if a former store, or the store of a former login, might still have a reservation of the key. */
   inFormerStore?: true;
 }
@@ -121,10 +121,12 @@ export function noteOutcome(
     write(item, { ...value, outcome: storedOutcome }, changes, { at, forMs });
   } else if (!isAccepted(outcome) && !isUnknown(outcome)) {
     if (current && !current.isFree && current.id !== item.id) return;
-    if (mayBeInFormerStore) write(item, { ...value, isFree: true }, changes, { at, forMs: maxEndMs });
+    if (mayBeInFormerStore) write(item, { ...value, freeAfterMs: 0 }, changes, { at, forMs: maxEndMs });
     else changes.remember.set(key, undefined);
   } else {
-    write(item, { ...value, outcome: storedOutcome }, changes, { at, forMs: dedupeMs() });
+    const freeAfterMs = dedupeMs();
+    const forMs = mayBeInFormerStore ? Math.max(freeAfterMs, maxEndMs) : freeAfterMs;
+    write(item, { ...value, outcome: storedOutcome, freeAfterMs }, changes, { at, forMs });
   }
 }
 
@@ -137,11 +139,14 @@ function write(item: MessageItem, value: Guard, changes: Changes, duration: Dura
   if (key !== undefined) changes.remember.set(key, { ...duration, value: JSON.stringify(value) });
 }
 
-function read(item: MessageItem, readKey: ReadKey, now: number): Guard | undefined {
+/** Reads the value under the deduplication key. `isFree`: another message can use the key. */
+function read(item: MessageItem, readKey: ReadKey, now: number): (Guard & { isFree: boolean }) | undefined {
   const [key] = keysOfOnce(item);
   const remembered = key === undefined ? undefined : readKey(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
-  return parseRememberedValue(remembered, isGuard);
+  const guard = parseRememberedValue(remembered, isGuard);
+  const { freeAfterMs = Number.POSITIVE_INFINITY } = guard ?? {};
+  return guard && { ...guard, isFree: remembered.at + freeAfterMs <= now };
 }
 
 function isGuard(value: unknown): value is Guard {

@@ -5,7 +5,7 @@ import type { AccountSettings, StoreChoice } from '../../../src/account/settings
 import { systemClock } from '../../../src/clock';
 import { parseConsentWords } from '../../../src/consent/words';
 import type { SmsError } from '../../../src/errors';
-import type { Remembered, Store } from '../../../src/store/store';
+import { parseRemembered, type Remembered, type Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { forever, sendText } from '../sending/sending-side';
@@ -295,10 +295,22 @@ describe('an account whose store changes', () => {
     isClaimable = true;
   });
 
-  /** A server whose `clear` keeps the remembered values, because other instances can use the values. */
+  /**
+   * A server whose `clear` keeps the remembered values, because other instances can use the values. It deletes expired
+   * values, as Redis does.
+   */
   class SharedServer extends FailingServer {
     awaitsClaims(): Promise<boolean> {
       return Promise.resolve(!isClaimable);
+    }
+
+    override pages(): ReturnType<FailingServer['pages']> {
+      const { remembered } = this.disk;
+      for (const [key, text] of remembered) {
+        const { at, forMs } = parseRemembered(text);
+        if (at + forMs <= clock.now()) remembered.delete(key);
+      }
+      return super.pages();
     }
 
     override async clear(key: string, mark: Remembered): Promise<void> {
@@ -427,31 +439,33 @@ describe('an account whose store changes', () => {
 
   for (const [how, ends] of [
     ['refused', ['to ']],
-    ['twice refused', ['to ', 'to ']],
+    ['refused twice', ['to ', 'to ']],
     ['withdrawn', ['SMS_WITHDRAWN']],
+    ['sent long ago', ['to 6421555123']],
   ] as const) {
-    it(`sends a message under the deduplication key of a ${how} message`, async () => {
+    it(`reuses the deduplication key of a message that was ${how}`, async () => {
       const { simulator } = joining;
+      const settings = { dedupeMs: 60_000 };
       const [one, other] = [onServer('redis 1'), onServer('redis 2')];
       const options = { once: 'a key', replaceKey: 'a message', keep: forever };
       simulator.fault('send', { status: 503 });
-      const first = deploy(one);
+      const first = deploy(one, undefined, settings);
       sendText(first.sender, 'hello', options);
       await passUntil(0, () => first.sender.outages.length === 1);
       await first.remove(0);
-      const second = deploy(other, one);
-      simulator.block('6421555123');
+      const second = deploy(other, one, settings);
+      if (how !== 'sent long ago') simulator.block('6421555123');
       if (how !== 'withdrawn') simulator.fault('send', null);
       await passUntil(100, () => second.sender.state?.waiting === 1 || second.sender.ends.length === 1);
       if (how === 'withdrawn') void second.sender.node.withdraw('a message');
       await passUntil(100, () => second.sender.ends.length === 1);
-      if (how === 'twice refused') sendText(second.sender, 'hello', options);
+      if (how === 'refused twice') sendText(second.sender, 'hello', options);
       await passUntil(100, () => second.sender.ends.length === ends.length);
       await clock.advance(61_000);
       await second.remove(0);
       simulator.fault('send', null);
       simulator.block('6421555123', false);
-      const third = deploy(one, other);
+      const third = deploy(one, other, settings);
       sendText(third.sender, 'hello', options);
       await passUntil(0, () => third.sender.ends.length === 1);
       assert.deepEqual([second.sender.ends, third.sender.ends], [ends, ['to 6421555123']]);
