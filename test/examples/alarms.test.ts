@@ -19,7 +19,7 @@ import {
 } from './deployed-example';
 import { startMqttBroker } from './mqtt-broker';
 
-describe('the examples of alarms', function () {
+describe('example', function () {
   this.timeout(60_000);
   useExamples();
 
@@ -32,7 +32,7 @@ describe('the examples of alarms', function () {
   example('Track delivery and raise an alarm', ({ number, duty, deploy }) => {
     const alarm = (reason: string): string => `${duty}: The message to ${number} did not arrive: ${reason}`;
 
-    it('raises one alarm if a message is not delivered, and none if it arrives', async () => {
+    it('raises an alarm only for an undelivered message', async () => {
       await deploy();
       simulator.setOutcome(number, 'NUR');
       simulator.setOutcome(duty, 'EXP');
@@ -46,7 +46,7 @@ describe('the examples of alarms', function () {
       assert.equal(simulator.messages.length, 3);
     });
 
-    it('raises an alarm if sending fails, and reports an unknown outcome', async () => {
+    it('raises an alarm for a failed send or an unknown outcome', async () => {
       await deploy();
       simulator.block(number);
       await press('Send an order');
@@ -90,7 +90,7 @@ describe('the examples of alarms', function () {
     const shortened = ({ func }: FlowNode) => ({ func: String(func).replace('5 * 60 * 1000', '1000') });
     const request = () => ({ url: `${nodeRed.editorUrl}/sms-account/state` });
 
-    it('raises one alarm after a long silence, and reports its end', async () => {
+    it('raises one alarm after a long silence of the service', async () => {
       await deploy({ 'http request': request, 'sms-account': { pause: 0 }, function: shortened }, { waitMs: 100 });
       await press('Check now');
       await untilShown('all is well');
@@ -112,7 +112,7 @@ describe('the examples of alarms', function () {
       assert.equal((await untilShown('alarm')).length, 1);
     });
 
-    it('raises the alarm if an account is unusable or its state unreadable', async () => {
+    it('raises an alarm for an unusable account or an unreadable state', async () => {
       for (const [edits, words] of [
         [{ 'sms-account': { baseUrl: '' } }, /^account \S+: The account has no base URL/],
         [{ 'http request': { url: `${nodeRed.url}/nowhere` } }, /^The state of the accounts cannot be read \(404\)\.$/],
@@ -128,7 +128,7 @@ describe('the examples of alarms', function () {
   example('An alarm that survives an outage and a restart', ({ number, deploy }) => {
     const text = `${number}: Pump 3 has stopped.`;
 
-    it('sends the alarm after an outage with a kill, and shows that it waits', async () => {
+    it('sends the alarm after an outage and a kill', async () => {
       await deploy();
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -163,7 +163,7 @@ describe('the examples of alarms', function () {
   example('On-call rota until someone answers OK', ({ number: first, other: second, third, deploy }) => {
     const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
 
-    it('asks each person of the rota in turn if no answer comes', async () => {
+    it('asks the next person of the rota if no answer comes', async () => {
       await deploy({ 'sms-ask': { wait: '0.002' } });
       await press('Alarm');
       await untilShown('nobody answered');
@@ -173,7 +173,7 @@ describe('the examples of alarms', function () {
       );
     });
 
-    it('ends with the first OK, and informs every person asked before', async () => {
+    it('stops asking after the first OK', async () => {
       await deploy();
       await press('Alarm');
       await untilSent(`${first}: ${asks}`);
@@ -194,7 +194,7 @@ describe('the examples of alarms', function () {
       return { quietFrom: at(hour - 2), quietTo: at(hour + 2), timeZone: 'UTC' };
     }
 
-    it('sends only urgent alarms in quiet hours, and the rest afterwards', async () => {
+    it('delays all but urgent alarms until quiet hours end', async () => {
       const broker = await openBroker();
       await deploy({ 'mqtt-broker': { port: String(broker.port) }, 'sms-account': quietHours(true) });
       await press('Alarm');
@@ -225,7 +225,7 @@ describe('the examples of alarms', function () {
   });
 
   example('Home Assistant by MQTT', ({ number, deploy }) => {
-    it('sends published messages, and publishes results and received messages', async () => {
+    it('sends and receives messages through MQTT topics', async () => {
       const broker = await openBroker();
       await deploy({ 'mqtt-broker': { port: String(broker.port) } });
       await broker.publish('sms/send', JSON.stringify({ to: number, message: 'Water in the cellar' }));
@@ -247,7 +247,7 @@ describe('the examples of alarms', function () {
       return deploy({ 'sms-ask': { wait }, inject });
     };
 
-    it('asks the person on duty that day, from eight to eight', async () => {
+    it('changes the person on duty at 8:00', async () => {
       await deployAt('2026-12-22T07:59');
       await press('Alarm');
       await untilSent(`${monday}: ${asks}`);
@@ -260,7 +260,7 @@ describe('the examples of alarms', function () {
       assert.equal(simulator.messages.length, 1);
     });
 
-    it('informs the deputy if no answer comes, or another answer than OK', async () => {
+    it('informs the deputy unless the person answers OK', async () => {
       await deployAt('2026-12-22T12:00', '0.002');
       await press('Alarm');
       await untilSent(notTaken);
@@ -271,7 +271,7 @@ describe('the examples of alarms', function () {
       await untilSent(notTaken);
     });
 
-    it('informs the deputy if the message fails, but not in an outage', async () => {
+    it('informs the deputy if the person cannot be reached', async () => {
       await deployAt('2026-12-22T12:00');
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -293,7 +293,7 @@ describe('the examples of alarms', function () {
       return (await fetch(`${nodeRed.url}/approve`, { method: 'POST', headers, body })).json();
     };
 
-    it('answers the program true after YES, and false after NO', async () => {
+    it('approves a request after YES and refuses it after NO', async () => {
       await deploy();
       const first = askPerson('May pump 3 restart?');
       await untilSent(`${number}: May pump 3 restart?`);
@@ -307,7 +307,7 @@ describe('the examples of alarms', function () {
       assert.deepEqual(await second, { approved: false });
     });
 
-    it('treats a missing answer and an error as a refusal', async () => {
+    it('refuses a request after an error or without an answer', async () => {
       await deploy({ 'sms-ask': { wait: '0.002' } });
       assert.deepEqual(await askPerson('May it?'), { approved: false, reason: 'timeout' });
       simulator.fault('send', { status: 403 });

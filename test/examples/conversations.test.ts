@@ -16,14 +16,14 @@ import {
 } from './deployed-example';
 import { MailServer } from './mail-server';
 
-describe('the examples of conversations', function () {
+describe('example', function () {
   this.timeout(60_000);
   useExamples();
 
   example('Appointment reminder with YES or NO', ({ number, other, deploy }) => {
     const question = `${number}: Dear Anna, your appointment is on Monday at 10. Do you come? Answer YES or NO.`;
 
-    it('asks again after an unclear reply, and confirms a NO', async () => {
+    it('repeats the question after an unclear reply', async () => {
       await deploy();
       await press('Remind');
       await untilSent(question);
@@ -33,7 +33,7 @@ describe('the examples of conversations', function () {
       await untilSent(`${number}: Thank you, Anna. The appointment on Monday at 10 is cancelled.`);
     });
 
-    it('confirms a YES, and matches a later message with the appointment', async () => {
+    it('assigns a later message to the confirmed appointment', async () => {
       await deploy();
       await press('Remind');
       await untilSent(question);
@@ -54,7 +54,7 @@ describe('the examples of conversations', function () {
       assert.equal(simulator.messages.length, 2);
     });
 
-    it('reports that no answer came in time', async () => {
+    it('reports a missing answer after the time limit', async () => {
       await deploy({ 'sms-ask': { wait: '0.002' } });
       await press('Remind');
       const [none] = await untilShown('no answer: call');
@@ -82,7 +82,7 @@ describe('the examples of conversations', function () {
       assert.equal(confirmed?.topic, number);
     });
 
-    it('does not confirm a wrong code, and allows no second try', async () => {
+    it('allows no second try after a wrong code', async () => {
       await deploy();
       const code = await signIn();
       simulator.reply({ from: number, body: code === '000000' ? '000001' : '000000' });
@@ -94,7 +94,7 @@ describe('the examples of conversations', function () {
       assert.ok(!namesShown().includes('confirmed'));
     });
 
-    it('lets the code expire', async () => {
+    it('reports that a code has expired without a reply', async () => {
       await deploy({ 'sms-ask': { wait: '0.002' } });
       await signIn();
       const [expired] = await untilShown('expired');
@@ -117,7 +117,7 @@ describe('the examples of conversations', function () {
       simulator.reply({ from, body });
     }
 
-    it('asks each number all questions and gathers the answers', async () => {
+    it('gathers the answers of each number to all questions', async () => {
       await deploy();
       await press('Start');
       await answer(number, one, '5');
@@ -158,7 +158,7 @@ describe('the examples of conversations', function () {
       return code;
     }
 
-    it('logs a visitor in with the code only once', async () => {
+    it('accepts a code for one login only', async () => {
       await deploy();
       const page = await (await fetch(`${nodeRed.url}/sms-login`)).text();
       assert.equal(heading(page), 'Log in');
@@ -173,7 +173,7 @@ describe('the examples of conversations', function () {
       assert.equal(await enter('/sms-login', { number, code }), 'This code is wrong or has expired.');
     });
 
-    it('refuses the code of another number, and every code after five tries', async () => {
+    it('refuses every code of a number after five wrong tries', async () => {
       await deploy();
       const wrong = 'This code is wrong or has expired.';
       const code = await askFor(number);
@@ -189,7 +189,7 @@ describe('the examples of conversations', function () {
       assert.equal(await enter('/sms-login', { number: '__proto__', code: '' }), wrong);
     });
 
-    it('shows that a code cannot be sent, for example to another country', async () => {
+    it('shows an error if the code cannot be sent', async () => {
       await deploy();
       const failed = 'The code could not be sent. Check the number.';
       for (const wrong of ['12', '+8821612345678'])
@@ -223,7 +223,7 @@ describe('the examples of conversations', function () {
       });
     };
 
-    it('sends each message by e-mail, as soon as the mail server accepts it', async () => {
+    it('forwards a message as soon as the mail server accepts it', async () => {
       mail.isTaking = false;
       await deployWithMail();
       await write(number, 'Patience');
@@ -236,7 +236,7 @@ describe('the examples of conversations', function () {
       assert.match(mail.taken[0] ?? '', /^Patience\r$/m);
     });
 
-    it('sends an answer once, although it is read twice, and no other e-mail', async () => {
+    it('sends an answer once although it reads the e-mail twice', async () => {
       const answer = {
         from: 'Office <office@example.com>',
         subject: `Re: SMS from ${number}`,
@@ -269,7 +269,7 @@ describe('the examples of conversations', function () {
       await browser.close();
     });
 
-    it('shows messages, sends an answer and shows its status or failure', async () => {
+    it('shows received messages and the status of sent answers', async () => {
       await deploy();
       const page = await browser.newPage();
       await page.goto(`${nodeRed.url}/dashboard/sms`);

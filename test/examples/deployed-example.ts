@@ -117,7 +117,7 @@ export function example(
     example: ReturnType<typeof handsetsOf> & { deploy: (edits?: Edits, options?: SimulatorOptions) => Promise<void> },
   ) => void,
 ): void {
-  describe(name, () => define({ ...handsetsOf(name), deploy: (...changes) => deploy(name, ...changes) }));
+  describe(`"${name}"`, () => define({ ...handsetsOf(name), deploy: (...changes) => deploy(name, ...changes) }));
 }
 
 export async function press(name: string): Promise<void> {

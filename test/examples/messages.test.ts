@@ -22,12 +22,12 @@ import {
 
 const shortDelay = { timeout: '50', timeoutUnits: 'milliseconds' };
 
-describe('the examples of messages', function () {
+describe('example', function () {
   this.timeout(60_000);
   useExamples();
 
   example('Send a message', ({ number, deploy }) => {
-    it('sends its message, and shows the result or the failure', async () => {
+    it('shows whether its message was sent', async () => {
       await deploy();
       await press('Send');
       await untilSent(`${number}: Hello from Node-RED`);
@@ -61,7 +61,7 @@ describe('the examples of messages', function () {
   });
 
   example('Answer by keyword', ({ number, other, deploy }) => {
-    it('answers a known first word, and lists the words for any other', async () => {
+    it('answers a keyword, and otherwise lists the keywords', async () => {
       await deploy();
       await write(number, ' hours? Thanks');
       await untilSent(`${number}: We are open from Monday to Friday, 8 to 17.`);
@@ -104,7 +104,7 @@ describe('the examples of messages', function () {
   });
 
   example('Callbacks instead of polling', ({ number, deploy }) => {
-    it('receives status and reply, and confirms the reply', async () => {
+    it('receives statuses and replies by callback', async () => {
       const token = 'a token of the tests';
       await deploy({ 'sms-callback-in': { publicUrl: nodeRed.url, credentials: { token } } });
       await press('Ask');
@@ -150,7 +150,7 @@ describe('the examples of messages', function () {
       );
     });
 
-    it('writes a message later if the first attempt failed', async () => {
+    it('writes a message later if the first attempt fails', async () => {
       writeFileSync(storeFolder(), 'in the way');
       await deploy({ delay: shortDelay });
       await write(number, 'patience');
@@ -168,7 +168,7 @@ describe('the examples of messages', function () {
   example('Answer once', ({ number, other, deploy }) => {
     const answer = `${number}: Thank you for your message. We will call you back.`;
 
-    it('sends nothing for an answered message that is redelivered', async () => {
+    it('sends one answer to a message that is delivered twice', async () => {
       const unwire = ({ name, wires }: FlowNode) => ({ wires: name === 'back to sms in' ? [[]] : wires });
       await deploy({ 'sms-in': { ackTimeout: 0.3, maxAttempts: 2 }, change: unwire });
       await write(number, 'Are you there?');
@@ -180,7 +180,7 @@ describe('the examples of messages', function () {
       assert.deepEqual(sent(), [answer]);
     });
 
-    it('answers later if the first answer failed', async () => {
+    it('answers later if the first attempt fails', async () => {
       await deploy({ delay: { timeout: '0.1' } });
       simulator.fault('send', { status: 401 }, 2);
       await write(number, 'Are you there?');
@@ -189,7 +189,7 @@ describe('the examples of messages', function () {
       assert.deepEqual(sent(), [answer]);
     });
 
-    it('shows a message whose answer has an unknown outcome', async () => {
+    it('reports an answer with an unknown outcome', async () => {
       const edits = { 'sms-in': { maxAttempts: 1, ackTimeout: 3 }, 'sms-send': { resolve: 0.1 } };
       await deploy(edits, { ownRecordIds: true });
       simulator.fault('send', { drop: 'before' }, 1);
@@ -209,14 +209,14 @@ describe('the examples of messages', function () {
       return deploy({ inject: ({ props }) => ({ props: changeTime(JSON.stringify(props)) }) });
     };
 
-    it('sends a reminder a day before the appointment, with the time', async () => {
+    it('sends a reminder a day before the appointment', async () => {
       await deployWith(500);
       await press('Appointment');
       await untilShown('reminded');
       assert.match(sent().join(), new RegExp(`^${number}: Dear Anna, your appointment is tomorrow at \\d+:\\d\\d\\.$`));
     });
 
-    it('sends the changed reminder instead of the first, and none if cancelled', async () => {
+    it('replaces or withdraws the reminder if the appointment changes', async () => {
       await deployWith(86_400_000);
       await press('Appointment');
       await untilListed('entries?state=kept', 1);
@@ -233,7 +233,7 @@ describe('the examples of messages', function () {
   });
 
   example('Send to a list from a CSV', ({ number, other, third, deploy }) => {
-    it('sends a message for each row, and tries a failed one three more times', async () => {
+    it('sends a message for each row, with at most three retries', async () => {
       await deploy({ delay: shortDelay });
       simulator.block(other);
       await press('Send to all');
@@ -273,7 +273,7 @@ describe('the examples of messages', function () {
       );
     }
 
-    it('reports delivered, undelivered and unsent rows', async () => {
+    it('reports whether the message of each row was delivered', async () => {
       await deploy();
       simulator.setOutcome(other, 'NUR');
       simulator.block(third);

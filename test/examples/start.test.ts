@@ -80,7 +80,7 @@ describe('npm start', function () {
     await until(isSent, expected.join());
   }
 
-  it('runs a demo flow beside the debug sidebar, until Ctrl-C stops it', async () => {
+  it('runs a demo flow until Ctrl-C', async () => {
     const running = await startBoth();
     assert.match(
       running.output,
@@ -104,7 +104,7 @@ describe('npm start', function () {
     for (const one of [port, simulatorPort]) await assert.rejects(fetch(`http://127.0.0.1:${one}/`));
   });
 
-  it('keeps changed flows, credentials and messages if its ports change', async () => {
+  it('keeps flows and messages when it starts on other ports', async () => {
     const first = await startBoth();
     await press('Send a message');
     await untilSent('6421555001: Hello from Node-RED');
@@ -119,7 +119,7 @@ describe('npm start', function () {
     await untilSent('6421555001: Hello from Node-RED', '6421555001: changed by hand');
   });
 
-  it('names a port in use and the option to change it, or a wrong option', async () => {
+  it('exits with the reason if a port is in use or an option is wrong', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port: taken } = server.address() as AddressInfo;

@@ -6,16 +6,16 @@ import { files, readExample } from './deployed-example';
 
 const packageJson = JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8'));
 
-describe('The examples, all together', () => {
+describe('the set of examples', () => {
   const examples = [...files.keys()].map(readExample);
 
-  it('are all tested in a suite with their name', () => {
+  it('has a test of each example', () => {
     const tests = readdirSync(__dirname).filter((name) => name.endsWith('.test.ts'));
     const sources = tests.map((name) => readFileSync(join(__dirname, name), 'utf8')).join('\n');
     for (const name of files.keys()) assert.ok(sources.includes(`\n  example('${name}', (`), name);
   });
 
-  it('explain effect, settings and a test in at most five lines', () => {
+  it('explains each example in at most five lines', () => {
     for (const nodes of examples) {
       const comments = nodes.filter(({ type }) => type === 'comment');
       assert.equal(comments.length, 1);
@@ -25,7 +25,7 @@ describe('The examples, all together', () => {
     }
   });
 
-  it('use every node type, have only complete wires, and have no credentials', () => {
+  it('consists of complete flows without credentials', () => {
     for (const type of Object.keys(packageJson['node-red'].nodes))
       assert.ok(
         examples.flat().some((node) => node.type === type),
@@ -40,14 +40,14 @@ describe('The examples, all together', () => {
     }
   });
 
-  it('use different handsets', () => {
+  it('uses different handsets in each example', () => {
     for (const [name, file] of files) {
       const numbers = JSON.stringify(readExample(name)).match(/6421555\d{3}/g) ?? [];
       for (const number of numbers) assert.equal(number.slice(7, 9), file.slice(0, 2), `${name}: ${number}`);
     }
   });
 
-  it('share one account and no other id', () => {
+  it('shares one account and no other id between examples', () => {
     const accounts = examples.map((nodes) => nodes.filter(({ type }) => type === 'sms-account'));
     for (const own of accounts) assert.equal(own.length, 1);
     const shared = accounts[0]?.[0];

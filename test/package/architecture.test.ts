@@ -92,13 +92,13 @@ function reach(start: Iterable<string>, files: ReadonlyMap<string, SourceFile>):
   return [...reached.values()];
 }
 
-describe('the folders of src/ and nodes/', () => {
+describe('the source code', () => {
   const library = readAll('src');
   const nodes = readAll('nodes');
   const files = new Map([...library, ...nodes].map((file) => [file.path, file]));
   const forms = nodes.map(({ path }) => path).filter((path) => /\.(form|plugin)\.ts$/.test(path));
 
-  it('import only from their allowed folders', () => {
+  it('has no forbidden import between folders of `src`', () => {
     const wrong = library.flatMap(({ path, files }) => {
       const room = roomOf(path);
       const allowed = arrows[room];
@@ -110,7 +110,7 @@ describe('the folders of src/ and nodes/', () => {
     assert.ok(Object.keys(arrows).every((room) => library.some(({ path }) => roomOf(path) === room)));
   });
 
-  it('import neither Node-RED, nodes/ nor simulator/ if they are in src/', () => {
+  it('imports neither Node-RED, `nodes` nor `simulator` in `src`', () => {
     const wrong = library.flatMap(({ path, files, packages }) =>
       [...files.filter((other) => !other.startsWith('src/')), ...packages.filter((name) => /node-red/.test(name))].map(
         (other) => `${path} → ${other}`,
@@ -119,7 +119,7 @@ describe('the folders of src/ and nodes/', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('let nodes import only src/index.ts, and forms only package-free files', () => {
+  it('imports only allowed files of `src` in nodes and forms', () => {
     const ofForms = reach(forms, files);
     const inForms = new Set(ofForms.map(({ path }) => path));
     const pastTheDoor = nodes
@@ -136,11 +136,11 @@ describe('the folders of src/ and nodes/', () => {
     assert.deepEqual(needy, []);
   });
 
-  it('have no import cycle, not even of types', () => {
+  it('has no import cycle, including imports of types', () => {
     assert.deepEqual(findCircles(files), []);
   });
 
-  it('have no file with more than 500 lines', () => {
+  it('has no file of more than 500 lines in `src`', () => {
     const long = library.map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }));
     assert.deepEqual(
       long.filter(({ lines }) => lines > 500),

@@ -56,12 +56,12 @@ function readUses(fillTemplate: (template: string) => string) {
 describe('the English catalog', () => {
   const texts = readTexts('en-US');
 
-  it('has a short text for every error code', () => {
+  it('has a short text for each error code', () => {
     const codes = new Set(Object.values(reasons).map(([code]) => code));
     for (const code of codes) assert.ok(texts.get(`sms-account.short.${code}`), code);
   });
 
-  it('has every key that a form or a runtime uses', async () => {
+  it('has each key that a form or a node runtime uses', async () => {
     const { fillTemplate } = await import('../../scripts/build-forms.mjs');
     const uses = readUses(fillTemplate);
     const names = namesOf(texts.keys());
@@ -89,15 +89,15 @@ const marksOf: { [language: string]: RegExp } = {
 };
 
 for (const language of languages) {
-  describe(`Catalogs in ${language}`, () => {
+  describe(`language ${language}`, () => {
     const english = readTexts('en-US');
     const texts = readTexts(language);
 
-    it('have the same keys as the English catalogs', () => {
+    it('has the same catalog keys as English', () => {
       assert.deepEqual([...namesOf(texts.keys())].sort(), [...namesOf(english.keys())].sort());
     });
 
-    it('have a text for every plural form of the language', () => {
+    it('has a text for each of its plural forms', () => {
       const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions();
       const plurals = [...texts.keys()].filter((key) => pluralSuffix.test(key));
       const expected = [...namesOf(plurals)].flatMap((name) =>
@@ -107,7 +107,7 @@ for (const language of languages) {
       assert.deepEqual(plurals.sort(), expected.sort());
     });
 
-    it('have the placeholders of the English texts, and no empty text', () => {
+    it('has the same placeholders as English in each text', () => {
       for (const [key, text] of texts) {
         assert.notEqual(text.trim(), '', key);
         const original = english.get(key) ?? english.get(key.replace(pluralSuffix, '_other')) ?? '';
@@ -115,7 +115,7 @@ for (const language of languages) {
       }
     });
 
-    it('have badges of fewer than 20 characters, or 34 with a reason', () => {
+    it('keeps each badge within its maximum length', () => {
       const moments: Record<string, string> = { until: '14:05', next: '18:00' };
       const longer = /\.(paused|waitingUntil|awaitingReply|quiet|limitHandset|limitDay)$/;
       const tooLong = [...texts]
@@ -127,7 +127,7 @@ for (const language of languages) {
 
     const marks = marksOf[language];
     if (marks) {
-      it('use the punctuation of the language', () => {
+      it('uses its own punctuation', () => {
         const helps = types.map((type) => readFileSync(join(locales, language, `${type}.html`), 'utf8'));
         const all = [...texts.values(), ...helps].join('\n');
         assert.deepEqual(all.match(marks) ?? [], []);
@@ -135,7 +135,7 @@ for (const language of languages) {
     }
 
     for (const type of types) {
-      it(`explain the same properties as the English help: ${type}`, () => {
+      it(`explains the same properties of ${type} as the English help`, () => {
         const file = join(locales, language, `${type}.html`);
         assert.ok(existsSync(file), file);
         const help = readFileSync(file, 'utf8');

@@ -13,7 +13,7 @@ const budgets = [...readPage('docs/architecture.md').matchAll(/^\| (a [a-z ]+) \
   ([, scenario = '', files, moves]) => ({ scenario, maxFiles: Number(files), maxMoves: Number(moves) }),
 );
 
-describe('the path of a message through src/', function () {
+describe('the code path of a message', function () {
   this.timeout(120_000);
   let paths: Record<string, CodePath> = {};
 
@@ -23,7 +23,7 @@ describe('the path of a message through src/', function () {
     paths = JSON.parse(printed.toString());
   });
 
-  it('has a budget for every scenario in docs/architecture.md', () => {
+  it('has a documented budget for each scenario', () => {
     assert.deepEqual(
       budgets.map(({ scenario }) => scenario),
       Object.keys(paths),
@@ -31,7 +31,7 @@ describe('the path of a message through src/', function () {
   });
 
   for (const { scenario, maxFiles, maxMoves } of budgets) {
-    it(`enters at most ${maxFiles} files in ${maxMoves} moves for ${scenario}`, () => {
+    it(`visits at most ${maxFiles} files for ${scenario}`, () => {
       const path = paths[scenario] ?? assert.fail('this scenario did not run');
       assert.ok(
         path.files.length > 0 && path.files.length <= maxFiles,

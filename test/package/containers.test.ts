@@ -35,7 +35,7 @@ const redJs = process.env.NR_RED_JS ?? require.resolve('node-red/red.js');
 const node = process.env.NR_NODE ?? process.execPath;
 
 describe('docs/deploying.md', () => {
-  it('names every file and every variable that the compose file needs', () => {
+  it('names each file and variable that the compose file needs', () => {
     for (const file of readdirSync(folder)) assert.ok(page.includes(`(containers/${file})`), file);
     assert.match(read('Dockerfile'), /^COPY messaging-service-node-red-sms-\*\.tgz \.\/$/m);
     const env = /```dotenv\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
@@ -50,7 +50,7 @@ describe('docs/deploying.md', () => {
       assert.ok(variable in nodeRedService.environment, variable);
   });
 
-  it('creates the settings and secrets of the manifest for Kubernetes', () => {
+  it('creates the settings and secrets that the Kubernetes manifest uses', () => {
     const manifest = read('kubernetes.yaml');
     for (const document of parseAllDocuments(manifest)) assert.deepEqual(document.errors, []);
     assert.match(manifest, /kind: StatefulSet\n[\s\S]*\n {2}replicas: 1\n/);
@@ -66,18 +66,18 @@ describe('docs/deploying.md', () => {
     assert.ok(existsSync(join(folder, /kubectl apply -f (\S+)/.exec(page)?.[1] ?? '')));
   });
 
-  it('gives Node-RED more time to stop than Node-RED gives its nodes', () => {
+  it(`gives Node-RED more than ${nodeCloseSeconds} s to stop`, () => {
     const [, seconds] = /terminationGracePeriodSeconds: (\d+)/.exec(read('kubernetes.yaml')) ?? [];
     for (const limit of [nodeRedService.stop_grace_period, seconds ?? ''])
       assert.ok(Number.parseInt(limit, 10) > nodeCloseSeconds, limit);
   });
 });
 
-describe('the containers', function () {
+describe('the container setup', function () {
   this.timeout(120_000);
   useSimulator(() => ({}));
 
-  it('run a Redis server that saves its data and evicts nothing', async () => {
+  it('configures Redis to save every write and evict nothing', async () => {
     const [program, ...config] = compose.services.redis.command;
     assert.equal(program, 'redis-server');
     const redis = await RedisServer.start('redis-server', { config });
@@ -89,7 +89,7 @@ describe('the containers', function () {
     await redis.stop();
   });
 
-  it('run a healthy Node-RED with flows from a volume, secrets from variables', async () => {
+  it('runs Node-RED with its secrets in environment variables', async () => {
     const secret = 'a long random text';
     const userDir = createLinkedUserDir();
     // Deploys the flows into the user directory, as a user did in an earlier container.
@@ -129,7 +129,7 @@ describe('the containers', function () {
     assert.deepEqual(await program.end('SIGTERM'), { code: 0, signal: null });
   });
 
-  it('do not start Node-RED without its secrets', async () => {
+  it('does not start Node-RED without its secrets', async () => {
     const start = run(node, [join(folder, 'settings.js')], { env: { PATH: process.env.PATH } });
     await assert.rejects(start, /CREDENTIAL_SECRET and ADMIN_PASSWORD_HASH/);
   });

@@ -18,7 +18,7 @@ const allowedFiles = [
 
 const permissiveLicences = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT'];
 
-describe('the package as npm would publish it', () => {
+describe('the npm package', () => {
   let packed: PackedPackage;
 
   before(() => {
@@ -35,7 +35,7 @@ describe('the package as npm would publish it', () => {
     }
   });
 
-  it('has every icon, text and example, and README, LICENSE and CHANGELOG', () => {
+  it('has every icon, text, example and top-level document', () => {
     const list = (folder: string): string[] => readdirSync(join(root, folder));
     const expected = [
       ...list('icons').map((icon) => `dist/nodes/icons/${icon}`),
@@ -52,14 +52,14 @@ describe('the package as npm would publish it', () => {
     );
   });
 
-  it('has no source, no test and no other unneeded file', () => {
+  it('has no source, test or other unneeded file', () => {
     assert.deepEqual(
       packed.files.filter((file) => !allowedFiles.some((pattern) => pattern.test(file))),
       [],
     );
   });
 
-  it('passes publint without a remark', async () => {
+  it('passes the strict checks of publint', async () => {
     const { publint } = await import('publint');
     const { messages } = await publint({ pkgDir: packed.folder, pack: false, strict: true });
     assert.deepEqual(messages, []);
@@ -72,14 +72,14 @@ describe('the package as npm would publish it', () => {
     assert.ok(!packed.files.includes('binding.gyp'));
   });
 
-  it('has a scoped name, at most six dependencies, and allows Node 20.19', () => {
+  it('declares its name, versions and dependencies as specified', () => {
     assert.match(packed.json.name, /^@[a-z-]+\/[a-z-]+$/);
     assert.ok(Object.keys(packed.json.dependencies).length <= 6);
     assert.equal(packed.json.engines.node, '>=20.19.0');
     assert.equal(packed.json['node-red'].version, '>=4.0.0');
   });
 
-  it('meets the rules of the flow library: facts, keyword and examples', () => {
+  it('meets the rules of the flow library', () => {
     const { license, keywords, repository, bugs, 'node-red': declared } = packed.json;
     assert.equal(license, 'Apache-2.0');
     assert.ok(keywords.includes('node-red'));
@@ -103,14 +103,14 @@ describe('the package as npm would publish it', () => {
   });
 });
 
-describe('the library of the package, installed alone', () => {
+describe('the installed package', () => {
   let folder: string;
 
   before(() => {
     folder = installOnce();
   });
 
-  it('loads without Node-RED, and without the nodes', () => {
+  it('loads neither Node-RED nor the nodes with the library', () => {
     const { name } = packPackage().json;
     const script = `
       const library = require(${JSON.stringify(name)});
@@ -131,7 +131,7 @@ describe('the library of the package, installed alone', () => {
     );
   });
 
-  it('loads neither the simulator nor optional packages with the nodes', () => {
+  it('loads no simulator, Redis or LevelDB code with the nodes', () => {
     const { name, 'node-red': declared } = packPackage().json;
     const paths = Object.values(declared.nodes).map((path) => join(folder, 'node_modules', name, path));
     const script = `

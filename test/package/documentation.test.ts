@@ -104,7 +104,7 @@ describe('the documentation', () => {
     assert.deepEqual(missing, []);
   });
 
-  it('names existing scripts, files and options in its commands', () => {
+  it('uses only existing scripts, files and options in its commands', () => {
     const { name, scripts } = readJson<PackageJson>(join(root, 'package.json'));
     const simulatorOptions = read('simulator/cli.ts');
     const commands = pages.flatMap((page) => {
@@ -133,13 +133,13 @@ describe('the documentation', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('has a README with whole addresses, because npm shows it too', () => {
+  it('has only absolute links in the README', () => {
     // Allows no relative links, because the flow library resolves them in a branch `master`.
     const relative = links(readme).filter((target) => !target.startsWith('http'));
     assert.deepEqual(relative, [], `write ${repository}/blob/main/…`);
   });
 
-  it('lists every example in docs/examples.md, in the order of the menu', () => {
+  it('lists every example of the menu in docs/examples.md', () => {
     const listed = links(read('docs/examples.md')).flatMap((target) => /^\.\.\/examples\/(.+)/.exec(target)?.[1] ?? []);
     assert.deepEqual(listed.map(decodeURIComponent), readdirSync(join(root, 'examples')).sort());
   });
@@ -180,7 +180,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('names properties by the labels of the forms', () => {
+  it('names each property by its label in the form', () => {
     const labels = [...read('docs/reference/nodes.md').matchAll(/^\| `(\w+)` \| ([^|]+) \|/gm)].map(
       ([, property, label]) => `${property} ${label}`,
     );
@@ -197,7 +197,7 @@ describe('the documentation', () => {
     );
   });
 
-  it('shows only JavaScript, YAML and JSON without syntax errors', () => {
+  it('has no syntax error in JavaScript, YAML and JSON', () => {
     for (const page of pages) {
       for (const code of codeBlocks(read(page), 'js'))
         assert.doesNotThrow(() => new Function(`const msg = {};\n${code}`), code);
@@ -206,7 +206,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('has only working links in the help of the nodes', () => {
+  it('has only working links in the node help', () => {
     const helps = listFiles(join(root, 'nodes/locales')).filter((file) => file.endsWith('.html'));
     const helpLinks = helps.flatMap((help) =>
       [...read(`nodes/locales/${help}`).matchAll(/href="([^"]+)"/g)].map(([, target = '']) => ({ help, target })),
@@ -218,7 +218,7 @@ describe('the documentation', () => {
     );
   });
 
-  it('shows a program with the library that sends a message', async () => {
+  it('has an example of the library that sends a message', async () => {
     const program = codeBlocks(read('docs/library.md'), 'js').find((code) => code.includes('require('));
     assert.ok(program);
     const simulator = await startSimulator();

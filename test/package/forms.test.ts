@@ -38,10 +38,10 @@ function readLiteral(definition: string, property: string): string | undefined {
 /** Stands in for the modules of the plugin: every property, at any depth, is a function. */
 const anyModules: object = new Proxy(() => anyModules, { get: () => anyModules });
 
-describe("each form, as the flow library's scanner reads it", () => {
+describe('editor form', () => {
   for (const type of Object.keys(nodeRed.nodes)) {
     describe(type, () => {
-      it('registers its type once in an inline script that imports nothing', () => {
+      it('registers its type in one inline script without imports', () => {
         for (const script of readInlineScripts(type)) {
           new Script(script);
           assert.doesNotMatch(script, /getType\(|\brequire\(|\bimport\(|\bprocess\.|\bBuffer\b/);
@@ -49,7 +49,7 @@ describe("each form, as the flow library's scanner reads it", () => {
         assert.match(readDefinition(type), /^\s+defaults: {$/m);
       });
 
-      it('has a literal category and, in the palette, ports, colour and icon', () => {
+      it('declares its palette properties as literals', () => {
         const definition = readDefinition(type);
         const isConfiguration = type === 'sms-account';
         assert.equal(readLiteral(definition, 'category'), isConfiguration ? 'config' : 'sms');
@@ -60,7 +60,7 @@ describe("each form, as the flow library's scanner reads it", () => {
         assert.equal(readLiteral(definition, 'icon'), `${type}.svg`);
       });
 
-      it("waits for the plugin if the form's page is loaded first", () => {
+      it('waits for the editor plugin before it registers its type', () => {
         const registered: string[] = [];
         const listeners: (() => void)[] = [];
         let plugin: object | undefined;
@@ -78,7 +78,7 @@ describe("each form, as the flow library's scanner reads it", () => {
     });
   }
 
-  it('imports shared code from the plugin, without English error texts', () => {
+  it('takes shared code from the editor plugin', () => {
     const [plugin = ''] = readInlineScripts('sms-editor');
     new Script(plugin);
     assert.match(plugin, /RED\.plugins\.registerPlugin\("sms-editor"/);

@@ -24,7 +24,7 @@ const columns = head?.slice(2, -2).split(' | ').slice(3) ?? [];
 const rows = readRows(words).map(([term = '', , key = '', ...cells]) => ({ term, key: key.slice(1, -1), cells }));
 
 describe('the glossary', () => {
-  it('has a column for each language and no empty cell', () => {
+  it('translates each term into each language', () => {
     assert.deepEqual([...columns].sort(), languages);
     assert.ok(rows.length > 20);
     for (const { term, cells } of rows) {
@@ -40,7 +40,7 @@ describe('the glossary', () => {
       for (const { term, key, cells } of rows) assert.equal(texts.get(key), cells[column], `${term} (${key})`);
     });
 
-    it(`keeps its forbidden words out of all texts in ${language}`, () => {
+    it(`finds none of its forbidden words in the ${language} texts`, () => {
       const all = `${[...texts.values()].join('\n')}\n${readHelp(language)}`.toLowerCase();
       for (const [, not = '', but] of readRows(others).filter(([one]) => one === language))
         assert.ok(!all.includes(not.toLowerCase()), `${not}: ${but}`);
@@ -48,7 +48,7 @@ describe('the glossary', () => {
 
     // Skips English, because GLOSSARY.md limits the places of the word for *body* only in the nine other languages.
     if (language === 'en-US') continue;
-    it(`has a word for *body* in ${language} that means nothing else in texts`, () => {
+    it(`gives its word for "body" only one meaning in ${language}`, () => {
       const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
       // In languages with spaces, ignores longer words that end with it, such as "context". Ignores `text/plain` too.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);

@@ -7,7 +7,7 @@ import { installPackage, packPackage } from './packed';
 
 const handset = '64215551234';
 
-describe('the packed package, installed into a real Node-RED', function () {
+describe('the package installed in Node-RED', function () {
   this.timeout(90_000);
   let sim: Simulator;
   let nodeRed: NodeRedProcess;
@@ -45,7 +45,7 @@ describe('the packed package, installed into a real Node-RED', function () {
     );
   });
 
-  it('runs on the Node-RED generation of this test run', async () => {
+  it('runs on the chosen versions of Node-RED and Node.js', async () => {
     const settings = (await (await fetch(`${nodeRed.url}/settings`)).json()) as { version: string };
     const expected: { version(): string } = require(process.env.NR ?? 'node-red');
     assert.equal(settings.version, expected.version());

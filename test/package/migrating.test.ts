@@ -8,7 +8,7 @@ const flows = codeBlocks(readPage('docs/migrating.md'), 'json').map((block) => J
 describe('docs/migrating.md', () => {
   useSimulator(() => ({ waitMs: 100 }));
 
-  it('has one flow of HTTP request nodes and one of SMS nodes', () => {
+  it('shows one flow of HTTP request nodes and one of SMS nodes', () => {
     const [before = [], after = []] = flows;
     assert.equal(flows.length, 2);
     assert.ok(
@@ -18,7 +18,7 @@ describe('docs/migrating.md', () => {
   });
 
   for (const [index, which] of ['before', 'after'].entries()) {
-    it(`answers each message with the flow ${which} the change`, async function () {
+    it(`has a flow that answers each message (${which} the migration)`, async function () {
       this.timeout(60_000);
       const nodeRed = await runFlows([{ id: 'tab', type: 'tab' }, ...(flows[index] ?? [])]);
       try {

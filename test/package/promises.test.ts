@@ -27,7 +27,7 @@ function listDocumentedPromises(): string[] {
 }
 
 describe('test/promises.json', () => {
-  it('has one entry for each promise, store and fault in docs/delivery.md', () => {
+  it('has an entry for each promise, store and fault of docs/delivery.md', () => {
     const documented = listDocumentedPromises();
     assert.ok(documented.length > 15);
     const entries = Object.values(promises).flatMap((byKey) => Object.keys(byKey));
@@ -35,7 +35,7 @@ describe('test/promises.json', () => {
     assert.deepEqual([...new Set(inPage)].sort(), documented.sort());
   });
 
-  it('names at least one test per entry, and only existing titles', async () => {
+  it('names existing tests in each entry', async () => {
     const { readTitles } = await import('../../scripts/check-english.mjs');
     const hasTest = (name: string) => {
       const [file = '', title = ''] = name.split(/: (.*)/s);
@@ -51,7 +51,7 @@ describe('test/promises.json', () => {
     assert.deepEqual(faults, []);
   });
 
-  it('has exactly one mutant for each promise that npm test checks', () => {
+  it('has one mutant for each promise that `npm test` checks', () => {
     assert.deepEqual(
       promiseMutants.map(({ name }) => name),
       Object.keys(promises['npm test'] ?? {}),

@@ -31,7 +31,7 @@ describe('docs/receiving.md', () => {
 
   after(() => nodeRed?.stop());
 
-  it('tests a callback with the commands of two pages: 400, 401 or 404', async function () {
+  it('has a command that detects a wrong token or a wrong path', async function () {
     for (const text of [page, readPage('docs/troubleshooting.md')]) {
       const [command = assert.fail('no curl')] = /^curl .*$/m.exec(text) ?? [];
       const statusOf = async (token: string, at = path): Promise<string> => {
@@ -48,7 +48,7 @@ describe('docs/receiving.md', () => {
     }
   });
 
-  it('shows proxy settings that log no token and pass callbacks of 256 KiB', () => {
+  it('shows safe proxy settings for callbacks of up to 256 KiB', () => {
     assert.equal(path, '/sms/callback');
     assert.equal(directive('access_log'), 'off');
     assert.equal(directive('error_log'), '/dev/null');

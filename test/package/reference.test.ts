@@ -22,7 +22,7 @@ const kinds = { variable: 32, function: 64, class: 128 };
 
 const folder = join(root, '.cache', 'reference-examples');
 
-describe('the reference of the library', () => {
+describe('the library reference', () => {
   const examples = new Map<string, string>();
 
   before('it is made', () => {
@@ -57,7 +57,7 @@ describe('the reference of the library', () => {
     }
   });
 
-  it('has examples that compile with the published types and run', async () => {
+  it('has examples that compile and run', async () => {
     assert.ok(examples.size > 30);
     mkdirSync(folder, { recursive: true });
     for (const [name, code] of examples) writeFileSync(join(folder, `${name}.mts`), code);

@@ -12,14 +12,14 @@ const workflows = readdirSync(folder).map((name) => ({ name, text: readFileSync(
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 describe('a release', () => {
-  it('uses only actions that are pinned to a commit', () => {
+  it('uses only GitHub actions that are pinned to a commit', () => {
     for (const { name, text } of workflows) {
       for (const [line = ''] of text.matchAll(/uses: \S+.*/g))
         assert.match(line, /@[\da-f]{40} # v\d+\.\d+\.\d+$/, name);
     }
   });
 
-  it('lists each installed package in the bill of materials', () => {
+  it('lists each runtime dependency in the bill of materials', () => {
     const command = ['scripts/bill-of-materials.mjs'];
     const release = workflows.find(({ name }) => name === 'release.yml')?.text ?? '';
     assert.ok(release.includes(`node ${command}`));
@@ -38,7 +38,7 @@ describe('a release', () => {
     for (const { purl, licenses = [] } of bill.components) assert.ok(licenses.length > 0, purl);
   });
 
-  it('has the same bytes if it is built and packed again', () => {
+  it('has identical bytes if it is built twice', () => {
     const copy = createTemporaryFolder('sms-again');
     const leftOut = ['.git', 'node_modules', 'dist', 'test', 'bench', '.cache', 'coverage', '.node-red'];
     for (const name of readdirSync(root).filter((name) => !leftOut.includes(name)))

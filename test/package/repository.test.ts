@@ -24,8 +24,8 @@ function findFilesWith(pattern: RegExp): string[] {
   return listProjectFiles().filter((file) => pattern.test(readFileSync(join(root, file), 'latin1')));
 }
 
-describe('the files of the project', () => {
-  it('have no download address in a lock file', () => {
+describe('the repository', () => {
+  it('has no download address in a lock file', () => {
     for (const folder of ['', 'test/node-red-5', 'test/reference', 'test/example-packages']) {
       const packages = Object.values(readJson<PackageLock>(join(root, folder, 'package-lock.json')).packages);
       assert.ok(packages.length > 1);
@@ -36,7 +36,7 @@ describe('the files of the project', () => {
     }
   });
 
-  it('name neither a registry nor a folder of a developer machine', () => {
+  it('names neither a registry nor a folder of a developer machine', () => {
     const registry = /registry\.(npmjs|yarnpkg|npmmirror)\.|npm\.pkg\.github\.|_authToken\s*=/;
     const ownFolder = /(^|[\s"'`(=:])(\/(home|root|work|Users)\/\w|[A-Z]:\\Users\\)/m;
     assert.ok(listProjectFiles().includes('package.json'));

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { Program } from '../program';
 import { installOnce, packPackage } from './packed';
 
-describe('the simulator as the command of the packed package', () => {
-  it('serves its page and polls on loopback, and stops on an interrupt', async () => {
+describe('the command `sms-simulator`', () => {
+  it('serves its page and polls until an interrupt', async () => {
     const { name, bin = {} } = packPackage().json;
     assert.deepEqual(Object.keys(bin), ['sms-simulator'], 'npx runs the only command by the package name');
     const command = join('node_modules', name, bin['sms-simulator'] ?? '');

@@ -7,7 +7,7 @@ const page = readPage('docs/reference/simulator.md');
 describe('docs/reference/simulator.md', () => {
   useSimulator(() => ({}));
 
-  it('has working examples of its control interface', async function () {
+  it('has working examples of the control interface', async function () {
     const commands = codeBlocks(page, 'sh').find((block) => block.includes('curl ')) ?? '';
     const script = commands.replaceAll('http://127.0.0.1:8025/', simulator.pageUrl);
     assert.ok(script.split('\n').filter((line) => line.startsWith('curl ')).length > 9);

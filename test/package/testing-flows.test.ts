@@ -34,13 +34,13 @@ describe('docs/testing-flows.md', function () {
     return stdout;
   }
 
-  it('has a test of one flow that passes, and that fails if the flow is wrong', async () => {
+  it('has a flow test that fails if the flow is wrong', async () => {
     assert.match(await test(flows, testOfOneFlow), /3 passing/);
     const wrong = flows.replace('Thank you', 'No thanks').replace('"keep": true', '"keep": false');
     await assert.rejects(test(wrong, testOfOneFlow), ({ stdout }: { stdout: string }) => /[123] failing/.test(stdout));
   });
 
-  it('has a test of deployed flows that passes', async () => {
+  it('has a passing test of deployed flows', async () => {
     const nodeRed = await runFlows(JSON.parse(flows) as FlowNode[]);
     try {
       assert.match(await test(flows, testOfDeployedFlows, { SIMULATOR_URL: simulator.pageUrl }), /1 passing/);
@@ -49,7 +49,7 @@ describe('docs/testing-flows.md', function () {
     }
   });
 
-  it('names only methods of the simulator', () => {
+  it('names only existing methods of the simulator', () => {
     const named = [...page.matchAll(/\bsimulator\.(?!md)(\w+)/g)].map(([, name = '']) => name);
     assert.ok(named.length > 20);
     assert.deepEqual(

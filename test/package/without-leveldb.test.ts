@@ -66,13 +66,13 @@ describe('the package without LevelDB', function () {
     return join(inbox, key);
   };
 
-  it('installs', () => {
+  it('installs without an error', () => {
     assert.equal(existsSync(join(userDir, 'node_modules', 'undici')), true);
     assert.equal(existsSync(join(userDir, 'node_modules', 'classic-level')), false);
   });
 
   if (hasSqlite) {
-    it('delivers received messages after a kill with SQLite, and does not warn', async () => {
+    it('delivers received messages from SQLite after a kill', async () => {
       const first = await start();
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'one' });
       await first.waitForLog(/received one first/);
@@ -83,7 +83,7 @@ describe('the package without LevelDB', function () {
       assert.doesNotMatch(first.log + second.log, /Warning:|\[error\]/);
     });
   } else {
-    it('logs the remedy and reads nothing if Node.js has no SQLite', async () => {
+    it('does not poll if Node.js has no SQLite', async () => {
       const before = simulator.requests.length;
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
       const process = await start();
@@ -93,7 +93,7 @@ describe('the package without LevelDB', function () {
     });
   }
 
-  it('does not change a LevelDB inbox, says so, and reads nothing', async () => {
+  it('leaves an existing LevelDB store unchanged', async () => {
     const former = await start();
     await former.waitForLog(hasSqlite ? /Started flows/ : /no LevelDB/);
     await former.stop();

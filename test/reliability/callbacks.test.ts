@@ -16,7 +16,7 @@ describe('Node-RED under kills and redeploys', function () {
   this.timeout(120_000 + rounds * 30_000);
   const machine = useMachine({ waitMs: 200, retryCallbacksMs: { firstMs: 100, maxMs: 1_000 } });
 
-  it('delivers each message of a poll or callback that reached it', async () => {
+  it('loses no message that a poll or a callback has received', async () => {
     const { simulator, nodeRed, observed } = machine;
     await nodeRed.start({ flows: createFlows(0) });
     const { url } = nodeRed;

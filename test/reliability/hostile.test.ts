@@ -106,7 +106,7 @@ describe('Node-RED with hostile input', function () {
       'xml',
     ],
   ] as const) {
-    it(`drops the key \`__proto__\` from a ${format} callback`, async () => {
+    it(`drops the key \`__proto__\` from ${format} callbacks`, async () => {
       assert.equal(await callBack(body), 200);
       await waitUntil(() => readCallbacks(polluted).length === 1, 'the callback');
       assert.equal(await callBack(createForm(`after ${format}`)), 200);

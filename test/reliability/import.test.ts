@@ -41,7 +41,7 @@ function createProgram(from: string, to: string): string {
       .then(() => process.stdout.write('imported'));`;
 }
 
-describe('an import repeated after kill -9', function () {
+describe('a repeated import after kill -9', function () {
   this.timeout(60_000 + kills * 10_000);
 
   it('moves each item exactly once', async () => {

@@ -35,7 +35,7 @@ describe('a power cut', function () {
   });
 
   const kinds = [
-    { name: 'the files of the last flush', can: true, create: () => new ImagedDisk(random) },
+    { name: 'restoring the last flush', can: true, create: () => new ImagedDisk(random) },
     { name: 'an ext4 shutdown', can: canMount, create: () => new MountedDisk() },
   ];
   for (const { name, can, create } of kinds) {
@@ -49,7 +49,7 @@ describe('a power cut', function () {
       });
 
       it('loses only unflushed data', async () => {
-        const disk = add(can && name.startsWith('the files') ? new ImagedDisk(() => 0) : create());
+        const disk = add(can && name.startsWith('restoring') ? new ImagedDisk(() => 0) : create());
         const open = async () => {
           const engine: Engine =
             disk instanceof ImagedDisk ? observeFlushes({ onFlushed: createImager(disk.images) }) : levelDb;

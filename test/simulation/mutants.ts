@@ -370,7 +370,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
         'numbers.filter((msisdn) => isOptedOut(msisdn, readKey));',
         'numbers.filter((msisdn) => msisdn === "");',
       ],
-      'a message leaves before its scheduled time': [
+      'a message is sent before its scheduled time': [
         'const from = Math.max(now, options.at?.time ?? now);',
         'const from = now;',
       ],

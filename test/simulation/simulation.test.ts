@@ -65,7 +65,7 @@ describe('the simulation of the library', function () {
     assert.equal(stories[0], stories[1]);
   });
 
-  it('shrinks a schedule that breaks a rule to a few events', async () => {
+  it('finds the few events of a schedule that break a rule', async () => {
     const mutant = mutants.find(({ name }) => name === 'a record is acknowledged as soon as it is sent');
     assert.ok(mutant);
     const broken = loadLibrary(mutant);
@@ -96,7 +96,7 @@ describe('the simulation of the library', function () {
     ['a message is sent to a number that has opted out', 3],
     ['opt-out words are lost when the last node closes', 244],
     ['an import does not copy the opted-out numbers', 24],
-    ['a message leaves before its scheduled time', 3],
+    ['a message is sent before its scheduled time', 3],
     ['quiet hours have no effect', 3],
     ['a newer message does not replace the older one', 6],
     ['a reset does not prevent the retry of a message', 94],

@@ -4,10 +4,10 @@ import { calls, simulator, start, useSimulator } from './use-simulator';
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
-describe('simulator: §5 authentication', () => {
+describe('simulator: authentication (§5)', () => {
   useSimulator(() => ({ basePath: '/sms-service/' }));
 
-  it('answers 401 without credentials and with wrong ones on every endpoint', async () => {
+  it('answers 401 to a request without correct credentials', async () => {
     for (const path of ['/api/3/sms/out', '/api/1/sms/in', '/api/1/sms/status', '/api/2/sms/list']) {
       for (const authorization of [null, 'Bearer wrong', basic('demo:wrong'), basic('demo'), 'Digest demo-api-key'])
         assert.equal((await calls.call(path, {}, { authorization })).status, 401, path);
@@ -18,7 +18,7 @@ describe('simulator: §5 authentication', () => {
     assert.equal((await calls.call('/api/3/sms/out/poll', {}, get)).status, 401);
   });
 
-  it('reports the 401 of the send endpoint in the XML root too (§2.2)', async () => {
+  it('reports a 401 of the send endpoint in the XML root (§2.2)', async () => {
     const answer = await calls.send({ to: '6421555123', body: 'x' }, { authorization: null });
     const { name, attributes } = readXml(answer.text);
     assert.deepEqual([name, attributes.isError, attributes.errorCode], ['outbound-message-delivery', 'true', '401']);
@@ -26,7 +26,7 @@ describe('simulator: §5 authentication', () => {
   });
 });
 
-describe('simulator: §4, §9 paths and methods', () => {
+describe('simulator: paths and methods', () => {
   useSimulator(() => ({}));
 
   it('answers 401 to a wrong path (§7.1)', async () => {
@@ -38,7 +38,7 @@ describe('simulator: §4, §9 paths and methods', () => {
     assert.equal(simulator.requests.length, 6, 'they are in the log');
   });
 
-  it('answers 405 with Allow to another method, and marks nothing as read', async () => {
+  it('answers 405 with the header `Allow` to a wrong method', async () => {
     const message = simulator.receive({ from: '6421555123', to: '642100000001', body: 'x' });
     assert.equal((await calls.call('/api/3/sms/out/poll')).status, 405);
     for (const method of ['DELETE', 'HEAD']) {
@@ -48,7 +48,7 @@ describe('simulator: §4, §9 paths and methods', () => {
     assert.equal(message.read, false);
   });
 
-  it('keeps every request in order, with its parameters and its end', async () => {
+  it('records each request with its parameters, in order', async () => {
     await calls.send({ to: '6421555123', body: 'a&b ü' });
     await calls.call('/api/2/sms/list', { size: '1' }, { method: 'GET' });
     await simulator.until(() => simulator.requests.every(({ ended }) => ended));
@@ -61,13 +61,13 @@ describe('simulator: §4, §9 paths and methods', () => {
     assert.equal(second?.headers.authorization, 'Bearer demo-api-key');
   });
 
-  it('keeps no more requests than keepRequests', async () => {
+  it('records at most `keepRequests` requests', async () => {
     await start({ keepRequests: 3 });
     for (const size of ['1', '2', '3', '4', '5']) await calls.call('/api/2/sms/list', { size });
     assert.equal(simulator.requests.map(({ params }) => params.size).join(''), '345');
   });
 
-  it('refuses a body of more than 1 MiB with 413', async () => {
+  it('answers 413 to a body of more than 1 MiB', async () => {
     assert.equal((await calls.send({ to: '6421555123', body: 'x'.repeat(1_048_577) })).status, 413);
   });
 });

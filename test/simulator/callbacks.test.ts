@@ -7,7 +7,7 @@ import { calls, handset, number, simulator, useSimulator } from './use-simulator
 const start = '2026-03-01T00:00:00.000Z';
 const hourMs = 3_600_000;
 
-describe('simulator: §6 callbacks', () => {
+describe('simulator: callback', () => {
   let client: CallbackReceiver;
   let clock: ManualClock;
   useSimulator(() => {
@@ -21,7 +21,7 @@ describe('simulator: §6 callbacks', () => {
 
   const send = (params: Record<string, string>) => calls.send({ to: handset, body: 'x', messageId: 'mine', ...params });
 
-  it('are XMLv3 by default, safe for the end of a CDATA section (§6.4, §6.5)', async () => {
+  it('is valid XMLv3 by default (§6.4, §6.5)', async () => {
     simulator.addContact('Anna "A" <a>', handset);
     await send({ callbackUrl: client.url('/in'), callbackStatusUrl: client.url('/status'), from: 'SHOP' });
     simulator.reply({ from: handset, body: 'a]]>b & <c>\u0007' });
@@ -54,7 +54,7 @@ describe('simulator: §6 callbacks', () => {
     });
   });
 
-  it('are FORMv1 if the organisation chose it', async () => {
+  it('is FORMv1 if the organisation chose this format', async () => {
     simulator.setOrganisation({ callbackFormat: 'FORMv1' });
     await send({ callbackUrl: client.url('/in'), callbackStatusUrl: client.url('/status') });
     const message = simulator.reply({ from: handset, body: 'Ä & b', extra: { network: 'N1' } });
@@ -72,7 +72,7 @@ describe('simulator: §6 callbacks', () => {
     );
   });
 
-  it('use the URL of the message, or else the URL of the organisation', async () => {
+  it('prefers the URL of the message to the URL of the organisation', async () => {
     simulator.setOrganisation({ callbackUrl: client.url('/in'), callbackStatusUrl: client.url('/status') });
     await send({ callbackUrl: client.url('/own') });
     simulator.reply({ from: handset, body: 'x' });
@@ -88,7 +88,7 @@ describe('simulator: §6 callbacks', () => {
     assert.equal(readXml(client.received[2]?.body ?? '').attributes.messageId, '', 'blank if it is not a reply');
   });
 
-  it('insert the variables of a URL, encoded (§6.2)', async () => {
+  it('replaces the variables of its URL by encoded values (§6.2)', async () => {
     simulator.addContact('Änn & Co', handset);
     const variables = 'm={!messageId}&b={!body}&r={!recipient.msisdn}&d={!recipient.displayname}&u={!unknown}';
     await send({ messageId: 'a/b&c', callbackUrl: client.url(`/in/{!recipient.msisdn}?${variables}`) });
@@ -104,7 +104,7 @@ describe('simulator: §6 callbacks', () => {
     });
   });
 
-  it('write an e-mail with the subject and body of a mailto URL (§6.3)', async () => {
+  it('is an e-mail if its URL is a `mailto:` URL (§6.3)', async () => {
     await send({ callbackUrl: 'mailto:ops%2Bsms@client.example?Subject=Von%20{!recipient.msisdn}&Body=1%0A{!body}' });
     simulator.reply({ from: handset, body: '50% & mehr' });
     await send({ callbackUrl: 'mailto:ops@client.example' });
@@ -116,8 +116,8 @@ describe('simulator: §6 callbacks', () => {
     assert.equal(simulator.callbackLog.length, 0);
   });
 
-  describe('§6.1 delivery', () => {
-    it('retries after a status of 400 or more, with growing pauses', async () => {
+  describe('retries (§6.1)', () => {
+    it('have growing pauses after a status of 400 or more', async () => {
       client.statuses.push(400, 503, 200);
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });
@@ -134,7 +134,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(message.calledBackAt, '2026-03-01T00:00:03.000Z');
     });
 
-    it('retries for 48 hours if it cannot connect (§8)', async () => {
+    it('continue for 48 hours without a connection (§8)', async () => {
       await send({ callbackUrl: client.url('/in') });
       await client.close();
       simulator.reply({ from: handset, body: 'x' });

@@ -4,14 +4,14 @@ import { Closing } from '../src/closing';
 import { startRawService } from '../src/raw-service';
 import { calls, handset, number, other, simulator, useSimulator } from './use-simulator';
 
-describe('simulator: the client', () => {
+describe('simulator: client', () => {
   let client: SimulatorClient;
   useSimulator(() => ({ clock: createManualClock() }));
   beforeEach(() => {
     client = connectSimulator(simulator.pageUrl);
   });
 
-  it('names the address that is not a simulator', async () => {
+  it('names its address if no simulator answers there', async () => {
     const { pageUrl } = simulator;
     await simulator.close();
     const { origin } = new URL(pageUrl);
@@ -24,7 +24,7 @@ describe('simulator: the client', () => {
     await closing.run();
   });
 
-  it('writes as a handset and reads its messages', async () => {
+  it('writes and reads messages as a handset', async () => {
     await calls.send({ to: handset, body: 'question', messageId: 'mine' });
     const reply = await client.reply({ from: handset, body: 'yes', inReplyTo: 'mine' });
     const fresh = await client.receive({ from: other, to: number, body: 'hello', extra: { network: 'N1' } });
@@ -40,7 +40,7 @@ describe('simulator: the client', () => {
     assert.equal((await client.log({ group: 'send' })).entries.length, 1);
   });
 
-  it('performs actions of the network and of the customer', async () => {
+  it('changes settings of the network and of the account', async () => {
     await client.fault('send', { status: 503 }, 1);
     await client.setOutcome(handset, 'NUR');
     await client.setNextOutcome('EXP');
@@ -66,7 +66,7 @@ describe('simulator: the client', () => {
     assert.deepEqual([fresh.account.contacts, fresh.faults], [{}, {}]);
   });
 
-  it('starts an outage of the service, and still reaches the simulator', async () => {
+  it('still reaches the simulator during an outage of the service', async () => {
     const service = simulator.baseUrl;
     await client.setOutage(true);
     await simulator.until(() => !simulator.describe(0).online);
@@ -92,7 +92,7 @@ describe('simulator: the client', () => {
     }
   });
 
-  it('moves the clock forward, which changes statuses', async () => {
+  it('changes statuses by moving the clock forward', async () => {
     await calls.send({ to: handset, body: 'question', messageId: 'mine' });
     const before = Date.parse((await client.state()).now);
     await client.advanceClock(86_400_000);
@@ -100,7 +100,7 @@ describe('simulator: the client', () => {
     assert.equal((await client.texts(handset)).texts[0]?.statusCode, 'RCV');
   });
 
-  it('waits for a value, and names a value that did not arrive', async () => {
+  it('waits for a value, or rejects at the time limit', async () => {
     const seen = client.until(async (it) => (await it.texts(handset)).texts.find(({ body }) => body === 'late'));
     await calls.send({ to: handset, body: 'late' });
     assert.equal((await seen).body, 'late');

@@ -5,7 +5,7 @@ import { calls, handset, number, simulator, useSimulator } from './use-simulator
 describe('simulator: control API', () => {
   useSimulator(() => ({}));
 
-  it('answers 400 with one line to wrong input', async () => {
+  it('answers 400 with a one-line reason to wrong input', async () => {
     for (const [name, input, expected] of [
       ['reply', 'no json', /not JSON/],
       ['reply', { from: '021', body: 'x' }, /^from must be a number in international format/],
@@ -29,7 +29,7 @@ describe('simulator: control API', () => {
     assert.equal(simulator.incoming.length + simulator.statuses.length, 0);
   });
 
-  it('answers 413 to more than 16 MiB, with and without Content-Length', async () => {
+  it('answers 413 to an input of more than 16 MiB', async () => {
     const input = (bytes: number) => '{"balance":5}'.padEnd(bytes, ' ');
     const limit = 16 * 1_048_576;
     for (const wrap of [(text: string) => text, (text: string) => Readable.from([text])]) {

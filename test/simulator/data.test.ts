@@ -15,7 +15,7 @@ import { calls, handset, number, other, simulator, start as startSimulator, useS
 
 const root = join(__dirname, '../..');
 
-describe('simulator: --data', () => {
+describe('simulator: `--data`', () => {
   let folder: string;
   const start = (options: SimulatorOptions = {}) =>
     startSimulator({ clock: createManualClock(), dataFolder: join(folder, 'data'), ...options });
@@ -25,7 +25,7 @@ describe('simulator: --data', () => {
     return start();
   });
 
-  it('keeps messages, statuses, address book and settings across restarts', async () => {
+  it('keeps all data and settings across a restart', async () => {
     simulator.addContact('Anna', handset);
     simulator.addGroup('Team', ['Anna', other]);
     simulator.block('6421555125');
@@ -53,7 +53,7 @@ describe('simulator: --data', () => {
     assert.equal(simulator.reply({ from: handset, body: 'third' }).inReplyToId, 'mine');
   });
 
-  it('keeps a reset and the removal of a handset across restarts', async () => {
+  it('does not restore deleted data after a restart', async () => {
     simulator.receive({ from: other, to: number, body: 'gone' });
     simulator.removeHandset(other);
     await start();
@@ -68,7 +68,7 @@ describe('simulator: --data', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('keeps the last saved change after a kill of the command', async () => {
+  it('keeps the last saved change after a kill', async () => {
     await simulator.close();
     const dataFolder = join(folder, 'killed');
     const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', '--port', '0', '--data', dataFolder];
@@ -85,12 +85,12 @@ describe('simulator: --data', () => {
     assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
   });
 
-  it('explains why a folder cannot be used', async () => {
+  it('refuses a file instead of a folder', async () => {
     writeFileSync(join(folder, 'file'), '');
     await assert.rejects(startOther({ dataFolder: join(folder, 'file') }), /^Error: The folder .*file cannot be used/);
   });
 
-  it('releases its folder if its port is in use', async () => {
+  it('releases the folder if the port is in use', async () => {
     const port = Number(new URL(simulator.baseUrl).port);
     const dataFolder = join(folder, 'others');
     await assert.rejects(startOther({ port, dataFolder }), { code: 'EADDRINUSE' });

@@ -3,11 +3,11 @@ import { connect } from 'node:net';
 import { readForm, readXml } from './service-calls';
 import { calls, handset, number, simulator, useSimulator } from './use-simulator';
 
-describe('simulator: faults', () => {
+describe('simulator: fault', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
   const send = () => calls.send({ to: handset, body: 'x' });
 
-  it('answers with a status and reason, or a whole answer, and does no work', async () => {
+  it('replaces the normal answer to a request', async () => {
     simulator.fault('send', { status: 500, reason: 'Database <down>' }, 1);
     const failed = await send();
     assert.deepEqual([failed.status, failed.reason], [500, 'Database <down>']);
@@ -20,7 +20,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('reports 401 and 403 of a send in the XML root, unless a body is set', async () => {
+  it('reports 401 and 403 of a send in the XML root', async () => {
     for (const status of [401, 403]) {
       simulator.fault('send', { status, reason: 'Not today', headers: { 'x-test': 'yes' } }, 1);
       const answer = await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -37,7 +37,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('lasts for the given number of requests, or until switched off', async () => {
+  it('lasts for a number of requests or until its removal', async () => {
     simulator.fault('send', { status: 503 }, 2);
     simulator.fault('incoming', { status: 503 });
     assert.deepEqual([(await send()).status, (await send()).status, (await send()).status], [503, 503, 200]);
@@ -46,7 +46,7 @@ describe('simulator: faults', () => {
     assert.equal((await calls.pollIncoming()).status, 204);
   });
 
-  it('drops the connection before or after the work', async () => {
+  it('drops the connection before or after the request takes effect', async () => {
     simulator.fault('send', { drop: 'before' }, 1);
     await assert.rejects(send());
     assert.equal(simulator.messages.length, 0);
@@ -77,7 +77,7 @@ describe('simulator: faults', () => {
       socket.write(`GET ${path}${path.includes('?') ? '&' : '?'}${login} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
     });
 
-  it('accepts a message, then disconnects in the first line of the answer', async () => {
+  it('cuts off the answer in its first line', async () => {
     simulator.fault('send', { drop: 'during' }, 1);
     assert.equal(await readRaw(`/api/3/sms/out?to=${handset}&body=x&messageId=m`), 'HTTP/1.1 2');
     assert.equal(simulator.find('m')?.body, 'x');
@@ -85,7 +85,7 @@ describe('simulator: faults', () => {
     assert.equal((await send()).status, 200);
   });
 
-  it('sends the headers and half of the body, after the work', async () => {
+  it('cuts off the answer in the middle of its body', async () => {
     const message = simulator.receive({ from: handset, to: number, body: 'half of this' });
     simulator.fault('incoming', { half: true }, 1);
     const raw = await readRaw('/api/1/sms/in');
@@ -103,7 +103,7 @@ describe('simulator: faults', () => {
     assert.equal(readForm(await calls.pollIncoming()).body, 'slow');
   });
 
-  it('completes a delayed send although the client has disconnected', async () => {
+  it('delays a send even if the client disconnects', async () => {
     simulator.fault('send', { delayMs: 50 }, 1);
     const abort = new AbortController();
     const given = assert.rejects(calls.send({ to: handset, body: 'x' }, { signal: abort.signal }));

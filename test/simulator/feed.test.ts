@@ -4,7 +4,7 @@ import type { Feed } from '../../src/model';
 import { parseFeed } from '../../src/wire/feed';
 import { calls, handset, simulator, start, useSimulator } from './use-simulator';
 
-describe('simulator: §2.6, §4.5 feed', () => {
+describe('simulator: feed (§2.6, §4.5)', () => {
   let clock: ManualClock;
   useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
@@ -26,7 +26,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
   };
   const bodiesOf = ({ entries }: Feed) => entries.map(({ body }) => body);
 
-  it('is ATOM 1.0 by default, newest first', async () => {
+  it('is ATOM 1.0 by default, with the newest message first', async () => {
     simulator.addContact('Anna', handset);
     await converse(2);
     const { text } = await calls.call('/api/2/sms/list');
@@ -42,19 +42,19 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(sent?.fields.statusCode, 'RCV');
   });
 
-  it('has equal entries in RSS 2.0', async () => {
+  it('has equal entries in RSS 2.0 and ATOM 1.0', async () => {
     await converse(2);
     assert.deepEqual(await read({ format: 'RSS' }), { ...(await read()), format: 'RSS' });
     const { text } = await calls.call('/api/2/sms/list', { format: 'RSS' });
     assert.match(text, /<rss version="2\.0".*<channel>.*<link>.*<description>.*<guid isPermaLink="false">/s);
   });
 
-  it('escapes the bodies of messages', async () => {
+  it('escapes markup in the bodies of messages', async () => {
     simulator.receive({ from: handset, to: '642100000001', body: '<b>&amp; ]]> "\u0000' });
     for (const format of ['ATOM', 'RSS']) assert.deepEqual(bodiesOf(await read({ format })), ['<b>&amp; ]]> "\ufffd']);
   });
 
-  it('returns 8 messages by default, at most 300, of the requested type (§8)', async () => {
+  it('has 8 messages by default, and at most 300 (§8)', async () => {
     await converse(10);
     assert.deepEqual(bodiesOf(await read({ type: 'out', size: '2' })), ['sent-9', 'sent-8']);
     assert.deepEqual(bodiesOf(await read({ type: 'reply', size: '1' })), ['got-9']);
@@ -67,7 +67,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal((await read({ Size: '3' })).entries.length, 8, 'names are case sensitive');
   });
 
-  it('has ids that the service makes, also in the outbox, with ownRecordIds', async () => {
+  it('uses generated message ids if `ownRecordIds` is set', async () => {
     await start({ ownRecordIds: true });
     assert.match((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text, /messageId="mine"/);
     const own = String((await calls.pollOutbox())[0]?.messageId);

@@ -7,7 +7,7 @@ import { calls, handset, number, other, simulator, start, useSimulator } from '.
 describe('simulator: history', () => {
   useSimulator(() => ({}));
 
-  it('drops unread, due and pending items at a reset', async () => {
+  it('is empty after a reset', async () => {
     const clock = createManualClock();
     await start({ clock, balance: 50 });
     simulator.setOrganisation({ callbackUrl: 'http://127.0.0.1:9/', callbackFormat: 'FORMv1' });
@@ -33,7 +33,7 @@ describe('simulator: history', () => {
     assert.equal((await calls.pollOutbox()).length, 1);
   });
 
-  it('drops messages beyond keepMessages, but still returns unread ones', async () => {
+  it('keeps unread messages beyond the limit `keepMessages`', async () => {
     await start({ keepMessages: 100, statusDelayMs: 1, clock: createManualClock() });
     await calls.send({ to: `${handset} ${other}`, body: 'the first', messageId: 'first' });
     const bodies = Array.from({ length: 150 }, (_, index) => String(index));

@@ -4,10 +4,10 @@ import { type Change, createManualClock, createRealClock, startSimulator } from 
 import { Program } from '../program';
 import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
-describe('simulator: start, clock and stop', () => {
+describe('simulator: life cycle', () => {
   useSimulator();
 
-  it('listens on loopback under its base path, which cannot hide the controls', async () => {
+  it('listens under any base path that does not hide the control API', async () => {
     await start({ basePath: 'a/b/' });
     assert.match(simulator.baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/a\/b$/);
     assert.match(simulator.controlUrl, /^http:\/\/127\.0\.0\.1:\d+\/control$/);
@@ -15,7 +15,7 @@ describe('simulator: start, clock and stop', () => {
     await assert.rejects(startSimulator({ basePath: '/a b' }), /characters/);
   });
 
-  it('ends waiting polls when it closes, and can close twice', async () => {
+  it('ends waiting polls when it closes', async () => {
     await start({ waitMs: 600_000 });
     const polls = [calls.pollIncoming(), calls.pollStatus()].map((poll) => assert.rejects(poll));
     await simulator.until(() => simulator.polling('incoming') + simulator.polling('status') === 2);
@@ -39,7 +39,7 @@ describe('simulator: start, clock and stop', () => {
     assert.equal(kinds.length, 7);
   });
 
-  it('runs due timers in order when the real clock moves forward', async () => {
+  it('runs due timers in order when a user moves the clock forward', async () => {
     const clock = createRealClock();
     const runs: string[] = [];
     const startedAt = clock.now();

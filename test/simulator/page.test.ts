@@ -41,7 +41,7 @@ describe('simulator:', () => {
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
   };
 
-  describe('the page', () => {
+  describe('page', () => {
     it('is served at the root with a strict content security policy', async () => {
       const { status, headers, text } = await get('/');
       assert.equal(status, 200);
@@ -50,7 +50,7 @@ describe('simulator:', () => {
       assert.doesNotMatch(text, /https?:\/\/(?!127\.0\.0\.1)/);
     });
 
-    it('serves each file of the page with its media type, and no other file', async () => {
+    it('serves only its files, with their media types', async () => {
       const types: Record<string, RegExp> = { css: /^text\/css/, mjs: /^text\/javascript/, svg: /^image\/svg/ };
       const files = readdirSync(join(__dirname, '../../simulator/page')).filter((name) => name !== 'index.html');
       assert.ok(files.length > 10);
@@ -65,7 +65,7 @@ describe('simulator:', () => {
       assert.equal((await get('/page/main.mjs')).status, 401);
     });
 
-    it('uses no path of the service, with or without a base path', async () => {
+    it('does not hide a path of the service', async () => {
       for (const basePath of ['', '/sms']) {
         await start({ basePath });
         assert.match((await get('/')).text, /SMS simulator/);
@@ -74,7 +74,7 @@ describe('simulator:', () => {
       }
     });
 
-    it('refuses other host names and pages of other sites, also for controls', async () => {
+    it('refuses requests with another host name or from another site', async () => {
       for (const headers of [{ host: 'evil.example:1' }, { origin: 'https://evil.example' }])
         assert.equal((await calls.control('balance', { balance: 0 }, headers)).status, 403);
       for (const path of ['/', '/control/page/main.mjs', '/control/events']) {
@@ -86,8 +86,8 @@ describe('simulator:', () => {
     });
   });
 
-  describe('the events', () => {
-    it('send each changed record under the same key, until the simulator closes', async () => {
+  describe('event stream', () => {
+    it('sends all changes of a record under one key', async () => {
       const next = follow();
       await next('state');
       await calls.send({ to: handset, body: 'out', messageId: 'mine' });
@@ -106,14 +106,14 @@ describe('simulator:', () => {
       await assert.rejects(next('log'));
     });
 
-    it('send a new state instead of a flood of changes', async () => {
+    it('sends one new state instead of a flood of changes', async () => {
       const next = follow();
       await next('state');
       for (let index = 0; index < 600; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
       assert.equal((await next<Snapshot>('state')).handsets[0]?.last?.body, '599');
     });
 
-    it('mask key, password and callback tokens in every encoding', async () => {
+    it('masks keys, passwords and tokens in each encoding', async () => {
       const secret = 'do-not-show';
       const callbackUrl = `http://u:${secret}@client.example/cb?a=1&token=${secret}`;
       simulator.setOrganisation({ callbackUrl: `http://127.0.0.1:9/?token=${secret}`, callbackFormat: 'FORMv1' });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { SegmentedMessage } from 'sms-segments-calculator';
 import { countParts, isGsm } from '../../simulator/parts';
 
-describe('simulator: parts', () => {
-  it('are counted as for SMS billing, in both alphabets', () => {
+describe('simulator: number of parts', () => {
+  it('matches SMS billing in both alphabets', () => {
     const gsm = [
       'x',
       'x'.repeat(160),

@@ -3,11 +3,11 @@ import { createManualClock } from '../../simulator';
 import { readForm } from './service-calls';
 import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
-describe('simulator: polls', () => {
+describe('simulator: poll', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
 
-  describe('the endpoint of incoming messages (§2.3, §4.2)', () => {
-    it('returns a reply with inReplyToId, but without the parameter to', async () => {
+  describe('of incoming messages (§2.3, §4.2)', () => {
+    it('returns a reply with `inReplyToId` and without `to`', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
       const { messageId } = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
@@ -23,7 +23,7 @@ describe('simulator: polls', () => {
       });
     });
 
-    it('has the inReplyToId of the last or named message, default, or none (§9)', async () => {
+    it('returns the id of the answered message in `inReplyToId` (§9)', async () => {
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });
@@ -37,7 +37,7 @@ describe('simulator: polls', () => {
       assert.equal(contentType, 'text/plain; charset=UTF-16');
     });
 
-    it('returns one message per call, in order, by POST and GET (§3)', async () => {
+    it('returns one message at a time, in order of arrival (§3)', async () => {
       for (const body of ['1', '2']) simulator.receive({ from: handset, to: number, body });
       assert.equal(readForm(await calls.pollIncoming()).body, '1');
       assert.equal(simulator.incoming.map(({ read }) => read).join(), 'true,false');
@@ -45,7 +45,7 @@ describe('simulator: polls', () => {
       assert.equal((await calls.pollIncoming()).status, 204);
     });
 
-    it('returns each message to one waiting poller, in order of arrival (§8)', async () => {
+    it('returns the first message to the poll that waited longest (§8)', async () => {
       await start({ waitMs: 600_000 });
       const polls = [];
       for (const count of [1, 2, 3]) {
@@ -57,7 +57,7 @@ describe('simulator: polls', () => {
       assert.equal(answers.map((answer) => readForm(answer).body).join(), '1,2,3');
     });
 
-    it('marks nothing as read for a disconnected poller', async () => {
+    it('marks no message as read after the client disconnects', async () => {
       await start({ waitMs: 600_000 });
       const abort = new AbortController();
       const gone = assert.rejects(calls.pollIncoming({ signal: abort.signal }));
@@ -72,8 +72,8 @@ describe('simulator: polls', () => {
     });
   });
 
-  describe('the endpoint of statuses (§2.5, §4.4)', () => {
-    it('returns one update with its fields', async () => {
+  describe('of statuses (§2.5, §4.4)', () => {
+    it('returns one status update with all its fields', async () => {
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
       const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
       const answer = await calls.pollStatus();
@@ -90,7 +90,7 @@ describe('simulator: polls', () => {
       assert.equal((await calls.pollStatus({ method: 'GET' })).status, 204);
     });
 
-    it('repeats the names for several updates with statusBatch', async () => {
+    it('returns several status updates with `statusBatch`', async () => {
       await start({ statusBatch: 2 });
       for (const statusCode of ['SNT', 'EXP', 'RCV'] as const)
         simulator.status({ messageId: 'm', msisdn: handset, statusCode });
@@ -100,7 +100,7 @@ describe('simulator: polls', () => {
       assert.equal(readForm(await calls.pollStatus()).statusCode, 'RCV');
     });
 
-    it('waits for an update and ends with 204 after waitMs (§7.2)', async () => {
+    it('returns 204 if no status update comes within `waitMs` (§7.2)', async () => {
       await start({ waitMs: 30 });
       assert.equal((await calls.pollStatus()).status, 204);
       const poll = calls.pollStatus();
@@ -110,8 +110,8 @@ describe('simulator: polls', () => {
     });
   });
 
-  describe('the endpoint of outgoing messages (§2.4, §4.3)', () => {
-    it('lists messages since the last poll, with every field', async () => {
+  describe('of outgoing messages (§2.4, §4.3)', () => {
+    it('returns the messages since the previous poll', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');
       const to = `Anna ${handset} 6421555124 6421555125`;

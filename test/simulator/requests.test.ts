@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'undici';
 import { handset, simulator, useSimulator } from './use-simulator';
 
-describe('simulator: encodings of requests', () => {
+describe('simulator: request parser', () => {
   useSimulator(() => ({}));
 
   /** Sends a body unchanged. */
@@ -21,7 +21,7 @@ describe('simulator: encodings of requests', () => {
 
   const type = 'application/x-www-form-urlencoded';
 
-  it('reads a form in the charset of the content type, or else UTF-8', async () => {
+  it('reads a form in the charset of its content type', async () => {
     const cases: [string, Buffer | string][] = [
       [`${type}; charset=ISO-8859-1`, `to=${handset}&body=Gr%FC%DFe+%26+Co`],
       [`${type};charset="windows-1252"`, Buffer.from(`to=${handset}&body=Gr\u00fc\u00dfe+%26+Co`, 'latin1')],
@@ -31,7 +31,7 @@ describe('simulator: encodings of requests', () => {
     for (const { body } of simulator.messages) assert.equal(body, 'Grüße & Co');
   });
 
-  it('leaves a stray percent sign of a form unchanged', async () => {
+  it('keeps a stray percent sign in a form', async () => {
     await post(`to=${handset}&body=100%25+is+100%+%zz+%4`, type);
     assert.equal(simulator.messages[0]?.body, '100% is 100% %zz %4');
   });
@@ -43,7 +43,7 @@ describe('simulator: encodings of requests', () => {
     assert.deepEqual([message?.messageId, message?.body], ['mine', 'Grüße\r\n& Küsse']);
   });
 
-  it('refuses an unknown charset and a broken multipart body', async () => {
+  it('answers 400 to an unknown charset or a broken multipart body', async () => {
     const fields = { to: handset, body: 'x' };
     for (const [body, contentType, reason] of [
       [`to=${handset}&body=x`, `${type}; charset=klingon`, /klingon/],

@@ -3,7 +3,7 @@ import { createManualClock, type ManualClock } from '../../simulator';
 import { type ReadAnswer, readXml } from './service-calls';
 import { calls, handset, simulator, useSimulator } from './use-simulator';
 
-describe('simulator: send', () => {
+describe('simulator: send endpoint', () => {
   let clock: ManualClock;
   useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T23:00:00.000Z'));
@@ -20,7 +20,7 @@ describe('simulator: send', () => {
       .children.filter(({ name }) => name === 'recipient')
       .map(({ attributes }) => ({ ...attributes }));
 
-  it('accepts every parameter by POST (§2.1)', async () => {
+  it('accepts each parameter by POST (§2.1)', async () => {
     const params = {
       to: handset,
       body: 'Grüße & <Küsse> 50% + 🚀',
@@ -38,14 +38,14 @@ describe('simulator: send', () => {
     assert.deepEqual({ ...message, ...params, to: [handset], fragmentationLimit: 2 }, message);
   });
 
-  it('accepts a message by GET, and makes a UUID if messageId is absent', async () => {
+  it('makes a UUID for a message without `messageId`', async () => {
     const answer = await calls.send({ to: handset, body: 'a b+c' }, { method: 'GET' });
     assert.equal(simulator.messages[0]?.body, 'a b+c');
     assert.match(rootOf(answer).messageId ?? '', /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
     assert.equal(simulator.messages[0]?.messageIdGiven, false);
   });
 
-  it('refuses each missing, wrong or too long parameter (§8)', async () => {
+  it('answers 400 to a missing, wrong or too long parameter (§8)', async () => {
     for (const [params, reason] of [
       [{ to: ' ' }, /to/],
       [{ body: '' }, /body/],
@@ -72,14 +72,14 @@ describe('simulator: send', () => {
       assert.equal((await calls.send({ to: handset, ...params })).status, 200);
   });
 
-  describe('the recipients of a message (§2.2)', () => {
+  describe('with an address book (§2.2)', () => {
     beforeEach(() => {
       simulator.addContact('Anna', '6421555001');
       simulator.addContact('Ben', '6421555002');
       simulator.addGroup('Team', ['Anna', 'Ben', '6421555003']);
     });
 
-    it('are reported as submitted, also contacts and groups', async () => {
+    it('reports recipients as submitted, including contacts and groups', async () => {
       const answer = await calls.send({ to: `${handset} Anna Team`, body: 'x', messageId: 'mine' });
       assert.deepEqual(rootOf(answer), { messageId: 'mine', isError: 'false' });
       assert.deepEqual(
@@ -97,7 +97,7 @@ describe('simulator: send', () => {
       );
     });
 
-    it('count once if they are repeated', async () => {
+    it('counts a repeated recipient once', async () => {
       simulator.setDailyLimit(2);
       const answer = await calls.send({ to: `${handset} Anna ${handset} 6421555001 Nobody Nobody`, body: 'x' });
       const results = recipientsOf(answer).map(({ msisdn, isError }) => `${msisdn} ${isError}`);
@@ -108,7 +108,7 @@ describe('simulator: send', () => {
       assert.equal(simulator.statuses.length, 4, 'each handset goes to SNT and RCV once');
     });
 
-    it('fail with 403 if they are blocked or unknown', async () => {
+    it('reports 403 for a blocked or unknown recipient', async () => {
       simulator.block('6421555009');
       const answer = await calls.send({ to: `6421555009 Nobody 0215551234 ${handset}`, body: 'x' });
       assert.equal(rootOf(answer).isError, 'false');
@@ -123,7 +123,7 @@ describe('simulator: send', () => {
       assert.equal(recipientsOf(await calls.send({ to: '6421555009', body: 'x' }))[0]?.isError, 'false');
     });
 
-    it('cost one credit per part, and fail with 402 without funds (§7.1)', async () => {
+    it('charges one credit per recipient and part (§7.1)', async () => {
       await calls.send({ to: `${handset} Team`, body: 'x'.repeat(161) });
       assert.equal(simulator.balance, 100 - 4 * 2);
       simulator.setBalance(1);
@@ -133,7 +133,7 @@ describe('simulator: send', () => {
     });
   });
 
-  it('answers 403 when no recipient is a number, a contact or a group (§7.1)', async () => {
+  it('answers 403 if all recipients are unknown (§7.1)', async () => {
     const answer = await calls.send({ to: 'Nobody', body: 'x', messageId: 'm' });
     assert.equal(answer.status, 403);
     const { messageId, isError, errorCode } = rootOf(answer);
@@ -141,7 +141,7 @@ describe('simulator: send', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('answers 403 when the daily limit would be exceeded, until the next day', async () => {
+  it('answers 403 beyond the daily limit until the next day', async () => {
     simulator.setDailyLimit(2);
     assert.equal((await calls.send({ to: `${handset} 6421555124`, body: 'x' })).status, 200);
     const refused = await calls.send({ to: handset, body: 'x' });
@@ -151,7 +151,7 @@ describe('simulator: send', () => {
     assert.equal((await calls.send({ to: handset, body: 'x' })).status, 200);
   });
 
-  it('delivers ? for each character outside GSM 03.38, unless sent as UTF-16', async () => {
+  it('delivers `?` for a character outside GSM 03.38', async () => {
     await calls.send({ to: handset, body: 'Žluťoučký 🚀 Größe [€]' });
     await calls.send({ to: handset, body: '🚀', contentType: 'text/plain; charset=UTF-16' });
     assert.deepEqual(
@@ -162,7 +162,7 @@ describe('simulator: send', () => {
   });
 
   for (const version of ['1', '2']) {
-    it(`answers 204 to four parameters and one recipient on /api/${version}`, async () => {
+    it(`answers 204 to a message on the path /api/${version}`, async () => {
       const send = (params: object) => calls.call(`/api/${version}/sms/out`, { to: handset, body: 'x', ...params });
       const sent = await send({ messageId: 'mine', from: 'SHOP', contentType: 'nonsense' });
       assert.deepEqual([sent.status, sent.text], [204, '']);
@@ -177,7 +177,7 @@ describe('simulator: send', () => {
     });
   }
 
-  it('gives each message the status SNT and then RCV or the set result', async () => {
+  it('gives a message the status SNT, then RCV or the chosen status', async () => {
     simulator.setNextOutcome('BLOCKED');
     const refused = await calls.send({ to: handset, body: 'refused' });
     assert.match(recipientsOf(refused)[0]?.errorMessage ?? '', /Number is in the blocked list/);
