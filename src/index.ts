@@ -7,11 +7,10 @@
 
 export { joinAccount, keyOfLogin } from './account/accounts';
 export type { WaitingEntry, WaitingListName } from './account/entry-lists';
-export type { WaitingImport } from './account/import';
+export type { FormerPlace, WaitingImport } from './account/import';
 export type {
   CallbackSubscriber,
   CallbackSubscription,
-  FormerPlace,
   Membership,
   OutboxSubscriber,
   OutboxSubscription,

@@ -16,8 +16,8 @@ import { closeGraceMs, type SendHandler, type SendingNode } from '../outbox/send
 import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
 import type { AwaitedKind } from '../replies/follow-ups';
 import { AccountData } from './account-data';
-import { importStore } from './import';
-import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
+import { type FormerPlace, importStore } from './import';
+import { JoinedMembership, type MembershipHost } from './membership';
 import { ReplyPoll } from './reply-poll';
 import type { AccountSettings, Member } from './settings';
 import type { Stats } from './stats';

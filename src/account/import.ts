@@ -18,6 +18,7 @@ import {
   type StoreEvents,
   unsweptPrefix,
 } from '../store/store';
+import type { StoreChoice } from './settings';
 
 /** Merges the values of two stores under one key. */
 export type Merge = (key: string, ownValue: Remembered, formerValue: Remembered) => Remembered;
@@ -199,10 +200,24 @@ function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }:
   });
 }
 
-/** A place where an account kept its data before. */
-export interface ImportSource {
+/** A place where an account node kept its data before. */
+export interface FormerPlace {
+  /** Id of the import. It stays the same for each try, also after a restart. */
   id: string;
+  /** Identifies the login, as `Membership.key` does. Absent: the current login. */
+  key?: string;
+  /** `memory`, `disk` or `redis`. */
   kind: string;
+  /** Absent: the store cannot be opened, because the URL of its server is no longer known. */
+  store: StoreChoice | undefined;
+  /** Called when the place was imported, skipped because other nodes use it, or forgotten. */
+  onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
+  /** Called if the place cannot be read now. Called again only if the reason changes. */
+  onFailure(error: SmsError): void;
+}
+
+/** A former place, and how to import its data. */
+export interface ImportSource extends Pick<FormerPlace, 'id' | 'kind' | 'onDone' | 'onFailure'> {
   /**
    * Resolves when all nodes of the deployment have started. Only then is it known whether other nodes use the former
    * place.
@@ -218,10 +233,6 @@ export interface ImportSource {
    * @param options options for the new store
    */
   importInto(options: Omit<ImportOptions, 'id' | 'from' | 'hasAllItems'>): Promise<void>;
-  /** Called when the place was imported, skipped or forgotten. It is not imported again. */
-  onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
-  /** Called if the place cannot be read now. Called again only if the reason changes. */
-  onFailure(error: SmsError): void;
 }
 
 /** The former store of a waiting import, and why the import waits. */
@@ -277,7 +288,6 @@ export class Imports {
 
   /** Adds imports. Until they have ended, the account treats the store as failing. */
   add(sources: readonly ImportSource[]): void {
-    if (sources.length === 0) return;
     this.#sources.push(...sources);
     this.#options.reopen();
   }

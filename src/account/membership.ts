@@ -17,7 +17,8 @@ import type { Endpoints, Watcher } from '../polling/endpoint';
 import { removeFormatting } from '../wire/fields';
 import type { AccountData } from './account-data';
 import { listUnhandled, listWaiting, type WaitingEntry, type WaitingListName } from './entry-lists';
-import type { AccountSettings, Member, StoreChoice } from './settings';
+import type { FormerPlace } from './import';
+import type { AccountSettings, Member } from './settings';
 import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState, Stats } from './stats';
 
 /** Options of a node that receives polled records and acknowledges them. */
@@ -84,22 +85,6 @@ export interface Subscriptions {
   status: Subscription;
   outbox: OutboxSubscription;
   callback: CallbackSubscription;
-}
-
-/** A place where an account node kept its data before. */
-export interface FormerPlace {
-  /** Id of the import. It stays the same for each try, also after a restart. */
-  id: string;
-  /** Identifies the login, as {@link Membership.key} does. Absent: the current login. */
-  key?: string;
-  /** `memory`, `disk` or `redis`. */
-  kind: string;
-  /** Absent: the store cannot be opened, because the URL of its server is no longer known. */
-  store: StoreChoice | undefined;
-  /** Called when the place was imported, skipped because other nodes use it, or forgotten. */
-  onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
-  /** Called if the place cannot be read now. Called again only if the reason changes. */
-  onFailure(error: SmsError): void;
 }
 
 /** A membership in an account. */
