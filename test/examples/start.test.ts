@@ -119,7 +119,7 @@ describe('npm start', function () {
     await untilSent('6421555001: Hello from Node-RED', '6421555001: changed by hand');
   });
 
-  it('exits with the reason if a port is in use or an option is wrong', async () => {
+  it('refuses to start with a port in use or a wrong option', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port: taken } = server.address() as AddressInfo;

@@ -164,7 +164,7 @@ describe('a secret', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   });
 
-  it('can be detected in each of its encodings', () => {
+  it('is found by `findSecrets` in each encoding', () => {
     for (const { secret, userId } of secrets) {
       for (const form of formsOf(secret, userId)) assert.ok(findSecrets(`... ${form} ...`).length > 0, form);
     }

@@ -395,7 +395,7 @@ const mistakes: Record<Way, Record<string, Record<string, readonly [search: stri
       ],
     },
     'outbox/outbox.ts': {
-      'a reset removes a message without an outcome': [
+      'a reset removes a message but reports no outcome': [
         'settlement.superseded(item);',
         "if (item.outcome && !JSON.stringify(item.outcome).includes('WITHDRAWN')) settlement.superseded(item);",
       ],

@@ -29,7 +29,7 @@ describe('the simulation of the library', function () {
     await assertNothingFound(await runCampaign(library, createFoundPlans()));
   });
 
-  it('breaks no rule in fixed schedules', async () => {
+  it('breaks no rule in fixed schedules of events', async () => {
     for (const way of allWays) {
       const plans = createPlans(1, fixedSchedules[way], { way });
       await assertNothingFound(await runCampaign(library, plans));
@@ -37,7 +37,7 @@ describe('the simulation of the library', function () {
   });
 
   if (isLong) {
-    it('breaks no rule in new random schedules', async () => {
+    it('breaks no rule in new random schedules of events', async () => {
       const first = readSeed();
       for (const [way, share] of [
         ['in', 0.4],
@@ -100,7 +100,7 @@ describe('the simulation of the library', function () {
     ['quiet hours have no effect', 3],
     ['a newer message does not replace the older one', 6],
     ['a reset does not prevent the retry of a message', 94],
-    ['a reset removes a message without an outcome', 9],
+    ['a reset removes a message but reports no outcome', 9],
     ['an unclear reply counts as an answer', 3],
     ['each unclear reply makes the node ask again', 3],
     ['a refused recipient reaches no output', 2],

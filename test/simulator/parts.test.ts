@@ -3,7 +3,7 @@ import { SegmentedMessage } from 'sms-segments-calculator';
 import { countParts, isGsm } from '../../simulator/parts';
 
 describe('simulator: number of parts', () => {
-  it('matches SMS billing in both alphabets', () => {
+  it('matches SMS billing for GSM and UTF-16 bodies', () => {
     const gsm = [
       'x',
       'x'.repeat(160),
