@@ -17,7 +17,7 @@ describe('an account', () => {
   const polls = () => joining.simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
 
   describe('with several members', () => {
-    it('has one poll loop per login, and all members receive every message', async () => {
+    it('has one poll loop for all members', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       const { apiKey } = joining.simulator.credentials;
       const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });
@@ -33,7 +33,7 @@ describe('an account', () => {
       assert.equal(polls(), 4);
     });
 
-    it('uses the settings of its first listening member, then those of the next', async () => {
+    it('uses the settings of its first listening member', async () => {
       const one = enter({ pauseMs: 600_000, method: 'GET' });
       const two = enter({ pauseMs: 0, ...onDisk().changes });
       const { simulator } = joining;
@@ -59,7 +59,7 @@ describe('an account', () => {
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
     });
 
-    it('polls only while a node listens, and reports the state to later nodes', async () => {
+    it('polls only while a node listens', async () => {
       const one = enter();
       assert.equal(polls(), 0);
       const subscription = subscribe(one, new Listener('a'));
@@ -76,7 +76,7 @@ describe('an account', () => {
       assert.deepEqual(b.bodies, ['1']);
     });
 
-    it('shares one queue among all sends', async () => {
+    it('shares one send queue', async () => {
       const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
       joining.simulator.fault('send', { delayMs: 50 });
       const [first, second] = [attachSender(one, '1'), attachSender(two, '2')];
@@ -95,7 +95,7 @@ describe('an account', () => {
       );
     });
 
-    describe('when it opens connections', () => {
+    describe('when it connects', () => {
       /** Opens connections under names. Records the names of the open connections, and for each request its name. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
@@ -113,7 +113,7 @@ describe('an account', () => {
         return { open, used, opener };
       }
 
-      it('uses the settings of the first member, and closes unused connections', async () => {
+      it('uses the connection settings of the first member', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -140,7 +140,7 @@ describe('an account', () => {
     });
   });
 
-  it('reports a failure once to each node, and the recovery to the first node', async () => {
+  it('reports a failing poll once to each node', async () => {
     await joining.simulator.setOnline(false);
     const clock = new VirtualClock();
     const one = enter({ clock });
@@ -204,7 +204,7 @@ describe('an account', () => {
   });
 
   describe('with a store', () => {
-    it('reports where it quarantined unreadable data, and continues', async () => {
+    it('continues after it quarantines unreadable data', async () => {
       const { disk, changes } = onDisk();
       disk.hold('{"kind":"incoming","records":[{"mess');
       const places: string[] = [];
@@ -219,7 +219,7 @@ describe('an account', () => {
       assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
     });
 
-    it('keeps data in memory while it has no members, but not across processes', async () => {
+    it('keeps data in memory while it has no members', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
       const join = (from = process) => from.join(joining.settings({ clock }));
       const one = join();
@@ -230,7 +230,7 @@ describe('an account', () => {
       await Promise.all([two.leave(), other.leave(), clock.advance(1_000)]);
     });
 
-    it('keeps data in memory that a durable store cannot write', async () => {
+    it('keeps data in memory if the store fails', async () => {
       const { stores, changes } = onDisk();
       const one = enter(changes);
       const a = Object.assign(new Listener('a'), { acknowledge: 'flow' as const });
@@ -250,7 +250,7 @@ describe('an account', () => {
       assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
     });
 
-    it('uses the time of the server for a shared store', async () => {
+    it('uses the clock of the server of a shared store', async () => {
       class Server extends FailingServer {
         now(): number {
           return 1_000_000;
@@ -262,7 +262,7 @@ describe('an account', () => {
     });
   });
 
-  it('applies the limits of a member until the member is removed or redeployed', async () => {
+  it("applies a member's limits until that member leaves", async () => {
     const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
     const node = attachSender(enter({ id: 'first' }));
     const send = async () => {

@@ -58,7 +58,7 @@ function importing(from: Store, to: Store, changes: Partial<ImportOptions> = {})
 const nothing = { ids: [], values: {} };
 
 describe('importStore', () => {
-  it('keeps items of the new store, and the later of two values for a key', async () => {
+  it('keeps the later of two values for a key', async () => {
     const [from, to] = [new FailingStore(), new FailingStore()];
     await fill(from, ['1', '2'], { a: remembered('former', 1), b: remembered('former', 3) });
     await fill(to, ['2', '3'], { a: remembered('own', 2), b: remembered('own', 2) });
@@ -66,7 +66,7 @@ describe('importStore', () => {
     assert.deepEqual(await read(to), { ids: ['1', '2', '3'], values: { a: 'own', b: 'former' } });
   });
 
-  it('imports uncommitted poll answers before all items', async () => {
+  it('imports uncommitted poll answers first', async () => {
     const disk = new FakeDisk();
     const from = new FailingStore(disk);
     await fill(from, ['1'], {});
@@ -117,7 +117,7 @@ describe('importStore', () => {
     });
   }
 
-  it('resumes after a kill, without the items that another instance claimed', async () => {
+  it('does not import items that another instance has claimed', async () => {
     const disks = [new FakeDisk(), new FakeDisk()] as const;
     await fill(new FailingStore(disks[0]), ['1', '2'], {});
     const [from, to] = [new FailingStore(disks[0]), new FailingStore(disks[1])];
@@ -166,7 +166,7 @@ describe('Imports', () => {
 
   const failing = (message: () => string) => () => Promise.reject(new Error(message()));
 
-  it('imports stores in order, without those that are used or not wanted', async () => {
+  it('skips stores that are in use or unwanted', async () => {
     const imported: string[] = [];
     const add = (id: string, changes: Partial<ImportSource> = {}) =>
       former({ id, importInto: async () => void imported.push(id), ...changes });
@@ -175,7 +175,7 @@ describe('Imports', () => {
     assert.deepEqual([imported, done, reopened], [['a', 'b'], ['imported', 'skipped', 'imported'], 1]);
   });
 
-  it('tries again after 10 s, and reports each reason once', async () => {
+  it('retries a failed import after 10 s', async () => {
     let [tries, reason] = [0, 'ECONNREFUSED'];
     const importInto = () => {
       tries++;
@@ -228,7 +228,7 @@ describe('Imports', () => {
     await finishing;
   });
 
-  it('abandons a failed import on request, and continues with the next', async () => {
+  it('continues with the next import after a user abandons one', async () => {
     imports.add([former({ importInto: failing(() => 'ETIMEDOUT') }), former({ id: 'another' })]);
     await assert.rejects(imports.finish(events));
     assert.equal(await imports.forget(), true);
@@ -237,10 +237,10 @@ describe('Imports', () => {
   });
 });
 
-describe('an account that imports two former stores', () => {
+describe('an account with two former stores', () => {
   const joining = useJoining();
 
-  it('merges statuses, closed requests and messages, in either import order', async () => {
+  it('imports the newer data regardless of the import order', async () => {
     const onServer = (disk: FakeDisk) => ({ storeName: 'redis', createStore: () => new FailingServer(disk) });
     const at = Date.now();
     const sent = { at, until: at + weekMs };
@@ -284,7 +284,7 @@ describe('an account that imports two former stores', () => {
   });
 });
 
-describe('an account whose store changes', () => {
+describe('an account with a new store', () => {
   const joining = useJoining();
   let clock: VirtualClock;
   /** Whether the servers let an import claim the items of a dead instance. */
@@ -352,13 +352,13 @@ describe('an account whose store changes', () => {
   }
 
   for (const [when, waitMs, isBack, isKilled] of [
-    ['not in the flow, former store', 0, true, false],
-    ['in the flow, former store', 61_000, true, false],
-    ['not in the flow, new store', 0, false, false],
-    ['in the flow, new store', 61_000, false, false],
-    ['not in the flow, new store, after a kill', 0, false, true],
+    ['undelivered, former store', 0, true, false],
+    ['delivered, former store', 61_000, true, false],
+    ['undelivered, new store', 0, false, false],
+    ['delivered, new store', 61_000, false, false],
+    ['undelivered, new store, killed', 0, false, true],
   ] as const) {
-    it(`matches records from before the import: ${when}`, async () => {
+    it(`matches replies from before the import (${when})`, async () => {
       const { simulator } = joining;
       const [redis, { changes: disk }] = [onServer('redis'), onDisk()];
       const first = deploy(redis);
@@ -388,7 +388,7 @@ describe('an account whose store changes', () => {
     });
   }
 
-  it('matches records if the store changes back during an import that fails', async () => {
+  it('matches statuses if the store changes back during a failed import', async () => {
     const { simulator } = joining;
     const [{ changes: disk, stores }, redis] = [onDisk(), onServer('redis')];
     const first = deploy(disk);

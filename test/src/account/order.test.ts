@@ -10,7 +10,7 @@ import { Listener, useJoining } from './joining';
 
 const count = 1_000;
 
-describe('messages with parallelPolls 1', () => {
+describe('polling with parallelPolls 1', () => {
   const joining = useJoining();
   const { closing } = joining;
 
@@ -29,7 +29,7 @@ describe('messages with parallelPolls 1', () => {
   };
 
   for (const [storeName, prepare] of Object.entries(stores)) {
-    it(`enter the flow in order: ${count} messages, store ${storeName}`, async () => {
+    it(`delivers ${count} messages in order (${storeName} store)`, async () => {
       const membership = joining.enter({ storeName, createStore: await prepare() });
       for (let number = 0; number < count; number++) joining.receive(`${number}`);
       const node = new Listener('node');

@@ -58,7 +58,7 @@ describe('the state of an account', () => {
     assert.deepEqual(membership.entries('kept', { limit: 200 }), { entries: [], total: 0 });
   });
 
-  it('includes the time of the last state and of the last answer of a poll', async () => {
+  it('shows the times of the last change and answer of a poll', async () => {
     const startedAt = Date.now();
     const membership = enter();
     listen(membership);
@@ -76,7 +76,7 @@ describe('the state of an account', () => {
     assert.deepEqual([poll()?.since, poll()?.lastAnswerAt], [failingSince, answeredAt]);
   });
 
-  it('keeps the counts of messages and duplicates while it has no members', async () => {
+  it('keeps the counts of received messages while it has no members', async () => {
     const membership = enter();
     const deliveries = listen(membership, { acknowledge: 'auto' });
     const { messageId } = receive('one');
@@ -92,7 +92,7 @@ describe('the state of an account', () => {
     );
   });
 
-  it('keeps the counts of a login after its last member has left', async () => {
+  it('keeps the count of refused messages after the last member left', async () => {
     const countRefused = async () => {
       const membership = enter({ authentication: { type: 'bearer', apiKey: 'counted' } });
       const { node } = attachSender(membership);
@@ -104,7 +104,7 @@ describe('the state of an account', () => {
     assert.deepEqual([await countRefused(), await countRefused()], [1, 2]);
   });
 
-  describe('an unhandled message', () => {
+  describe('with an unhandled message', () => {
     async function giveUp() {
       const membership = enter();
       const deliveries = listen(membership);
@@ -115,7 +115,7 @@ describe('the state of an account', () => {
       return { membership, deliveries, id: entry.id };
     }
 
-    it('is listed with the data for a decision, and can be discarded', async () => {
+    it('allows a user to discard the message', async () => {
       const { membership, id } = await giveUp();
       const { entries, total } = membership.entries('unhandled', { limit: 200 });
       const [entry] = entries;
@@ -139,7 +139,7 @@ describe('the state of an account', () => {
         assert.equal(await membership.act(id, action), 'gone');
     });
 
-    it('is listed with its code and description if it is a status', async () => {
+    it('lists a status with its code and description', async () => {
       const membership = enter();
       const body = 'messageId=1&from=6421555001&statusCode=RCV';
       joining.simulator.fault('status', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
@@ -149,7 +149,7 @@ describe('the state of an account', () => {
       assert.deepEqual([entry?.from, entry?.body], ['6421555001', 'RCV (received by the handset)']);
     });
 
-    it('can be delivered again, as redelivered', async () => {
+    it('allows a user to deliver the message again', async () => {
       const { membership, deliveries, id } = await giveUp();
       assert.equal(await membership.act(id, 'deliver'), 'done');
       await until(() => deliveries.length === 3);
@@ -157,7 +157,7 @@ describe('the state of an account', () => {
       assert.deepEqual(discarded, []);
     });
 
-    it('can only be discarded if its node is not deployed', async () => {
+    it("allows only a discard if the message's node is not deployed", async () => {
       const { membership, id } = await giveUp();
       subscription.close();
       for (const action of ['deliver', 'send'] as const) assert.equal(await membership.act(id, action), 'unfit');
@@ -189,7 +189,7 @@ describe('the state of an account', () => {
     return sender;
   }
 
-  it('counts the remaining entries after an action on all entries of a state', async () => {
+  it('lists no stored message after a user discards all 401', async () => {
     const membership = enter({ queueLimit: 1_000 });
     await keepWaiting(membership, 401);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
@@ -200,7 +200,7 @@ describe('the state of an account', () => {
     assert.equal(discarded.length, 401);
   });
 
-  it('finds entries by number, body and key', async () => {
+  it('finds a stored message by number, body or key', async () => {
     const membership = enter({ queueLimit: 1_000 });
     const { sender } = attach(membership);
     joining.simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
@@ -218,7 +218,7 @@ describe('the state of an account', () => {
     for (const search of ['goodbye', '64 99']) assert.deepEqual(find(search), [0, []], search);
   });
 
-  it('lists and finds undelivered messages, and their nodes', async () => {
+  it('lists undelivered messages with their nodes', async () => {
     const membership = enter();
     const deliveries = listen(membership, { ackTimeoutMs: 60_000 });
     for (const body of ['one', 'two', 'x'.repeat(2_000)]) receive(body);
@@ -242,7 +242,7 @@ describe('the state of an account', () => {
     assert.deepEqual(await membership.waiting('undelivered', { limit: 2 }), { items: [], total: 0 });
   });
 
-  it('lists open reply requests with question, deadline and unclear reply', async () => {
+  it('lists open reply requests with deadline and unclear reply', async () => {
     const membership = enter();
     const { send } = attach(membership);
     const answers = [{ value: 'YES', words: ['yes'] }];
@@ -270,7 +270,7 @@ describe('the state of an account', () => {
     );
   });
 
-  it('opens the store to list entries even if no node uses the store', async () => {
+  it('lists stored entries even if no node has opened the store', async () => {
     const first = enter();
     const { send } = attach(first);
     joining.simulator.fault('send', { status: 500 }, 1);
@@ -288,7 +288,7 @@ describe('the state of an account', () => {
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
   });
 
-  it('counts accepted and refused recipients, and unsent messages', async () => {
+  it('counts sent, failed, refused and unknown messages', async () => {
     const membership = enter();
     const { sender, send } = attach(membership);
     await send(['6421555001', 'Nobody']);
@@ -302,7 +302,7 @@ describe('the state of an account', () => {
     assert.deepEqual(membership.countsToday(), membership.state().counts);
   });
 
-  it('reports changes of messages, polls, outcomes and the store', async () => {
+  it('reports changes through onChanged', async () => {
     let seen: AccountState | undefined;
     // Reads the state one turn after the change, as the sidebar does.
     const membership: JoinedMembership = enter({

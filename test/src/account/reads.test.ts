@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { useJoining } from './joining';
 
-describe('the reads of an account', () => {
+describe('the read queue of an account', () => {
   const joining = useJoining();
 
-  it('refuses a read with SMS_BUSY if the queue is full', async () => {
+  it('refuses a read beyond queueLimit with SMS_BUSY', async () => {
     const member = joining.enter({ concurrency: 2, queueLimit: 3 });
     const { signal } = new AbortController();
     const started: string[] = [];

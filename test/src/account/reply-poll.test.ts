@@ -21,7 +21,7 @@ describe('the poll for reply requests', () => {
 
   const passUntil = (isTrue: () => boolean) => joining.passUntil(clock, isTrue);
 
-  it('is one poll for all nodes, which ends with the last request', async () => {
+  it('runs once for all nodes until the last request ends', async () => {
     let maxPolls = 0;
     joining.simulator.on('change', () => {
       maxPolls = Math.max(maxPolls, joining.simulator.polling('incoming'));
@@ -39,7 +39,7 @@ describe('the poll for reply requests', () => {
     for (const { node } of [a, b]) await node.close();
   });
 
-  it('reports a failure that began without the node when the node is deployed', async () => {
+  it('reports a current failure when the node is deployed again', async () => {
     const member = joining.enter({ clock });
     const [a, other] = [attachSender(member, 'a'), attachSender(member, 'other')];
     await ask(a, '6421555011');
@@ -53,7 +53,7 @@ describe('the poll for reply requests', () => {
     for (const { node } of [back, other]) await node.close();
   });
 
-  it('reports a failure once to each node with a request, also over a redeploy', async () => {
+  it('reports a failure once to each node with a request', async () => {
     joining.simulator.fault('incoming', { status: 500 });
     const outages = (...nodes: AttachedNode[]) => nodes.map((node) => node.outages.map(({ code }) => code));
     const member = joining.enter({ clock });
@@ -81,7 +81,7 @@ describe('the poll for reply requests', () => {
     await next.node.close();
   });
 
-  it('raises no second error if the store fails, and logs one recovery', async () => {
+  it('raises one error if the store fails', async () => {
     const { stores, changes } = onDisk();
     const member = joining.enter({ clock, ...changes });
     const node = attachSender(member);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { Stats } from '../../../src/account/stats';
 import { VirtualClock } from '../../virtual-clock';
 
-describe('the counts of an account', () => {
-  it('start at zero with the process, and again at midnight', async () => {
+describe('Stats', () => {
+  it('resets the counts of today at midnight', async () => {
     const clock = new VirtualClock(new Date(2026, 5, 1, 22).getTime());
     const stats = new Stats(clock);
     stats.sends.sent += 3;

@@ -12,7 +12,7 @@ import { attachSender, createSettings, Listener, onDisk } from './joining';
 
 const minuteMs = 60_000;
 
-describe('an account whose service is unreachable', () => {
+describe('an account during an outage', () => {
   /** Refuses every connection. */
   class NoConnections extends Dispatcher {
     asked = 0;
@@ -48,7 +48,7 @@ describe('an account whose service is unreachable', () => {
     return { membership, connections, abandoned, leave, kept };
   }
 
-  it('polls the service once a minute, and closes its connections', async () => {
+  it('polls about once a minute', async () => {
     const clock = new VirtualClock();
     const { membership, connections, leave } = enterAlone(clock);
     const a = new Listener('a');
@@ -61,7 +61,7 @@ describe('an account whose service is unreachable', () => {
     assert.ok(connections.isClosed);
   });
 
-  it('waits 7 s for the answer to a stored message when it closes', async () => {
+  it('waits 7 s for an answer when it closes', async () => {
     const clock = new VirtualClock();
     const { membership } = enterAlone(clock);
     const { client } = membership;
@@ -94,7 +94,7 @@ describe('an account whose service is unreachable', () => {
     [59, { body: 'x' }],
     [61, undefined],
   ] as const) {
-    it(`${origin ? 'keeps' : 'forgets'} the input of a stored message if its node returns after ${seconds} s`, async () => {
+    it(`${origin ? 'keeps' : 'forgets'} the input of a message if its node returns after ${seconds} s`, async () => {
       const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
       const { membership } = enterAlone(clock, changes, process);
       const { node } = attachSender(membership);
@@ -113,7 +113,7 @@ describe('an account whose service is unreachable', () => {
     });
   }
 
-  describe('with a stored message whose node was removed', () => {
+  describe('after a node was removed', () => {
     /** Leaves a message in a store, and closes its node and the account. */
     async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
       const { membership, leave } = enterAlone(clock, changes, process);
@@ -126,12 +126,12 @@ describe('an account whose service is unreachable', () => {
 
     /** Nodes that the next member attaches: none, or a sending node that has another id and stores nothing. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
-      ['no sending node', () => {}],
-      ['only a node that stores nothing', (membership) => attachSender(membership, 'other', false)],
+      ['no other node', () => {}],
+      ['other node without store', (membership) => attachSender(membership, 'other', false)],
     ];
     for (const [title, attach] of others) {
       for (const isRestarted of [false, true]) {
-        it(`expires the message ${isRestarted ? 'after a restart ' : ''}with ${title}`, async () => {
+        it(`expires the node's message (${title}${isRestarted ? ', restart' : ''})`, async () => {
           const [clock, { changes }] = [new VirtualClock(), onDisk()];
           const process = await leaveMessage(clock, changes);
           const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);

@@ -39,7 +39,7 @@ describe('an unhandled message', () => {
     assert.equal(bench.state.unhandled, 0);
   }
 
-  it('is redelivered only to its node, and its attempts start from zero', async () => {
+  it('is redelivered only to the node that did not handle it', async () => {
     const { node, id } = await giveUp();
     const other = attach('other');
     await pass();
@@ -67,7 +67,7 @@ describe('an unhandled message', () => {
     assert.deepEqual(node.bodies, ['hello']);
   });
 
-  it('becomes unhandled again if its node is removed before an acknowledgement', async () => {
+  it('becomes unhandled again if its node is removed after redelivery', async () => {
     const { id } = await giveUp();
     assert.equal(deliver(id), true);
     await pass();
@@ -85,7 +85,7 @@ describe('an unhandled message', () => {
     assert.deepEqual(node.marks, [['hello', true]]);
   });
 
-  it('is listed in the order in which messages became unhandled', async () => {
+  it('is listed by the time at which it became unhandled', async () => {
     attach('slow');
     attach('fast', 10_000);
     await receive('one', 'two');
@@ -94,7 +94,7 @@ describe('an unhandled message', () => {
     assert.deepEqual(listed, ['fast one', 'fast two', 'slow one', 'slow two']);
   });
 
-  it('is dropped after 7 days, also across a restart', async () => {
+  it('is dropped after 7 days, restarts included', async () => {
     await giveUp();
     await pass(3 * dayMs);
     await restart();
@@ -103,7 +103,7 @@ describe('an unhandled message', () => {
     assert.equal(bench.disk.entries.size, 0);
   });
 
-  it('is kept for 7 days if the clock is set from 1970 to the true time', async () => {
+  it('is kept for 7 days if the clock jumps from 1970 to 2026', async () => {
     bench.clock = new TurningClock(0);
     bench.start();
     await giveUp();
@@ -111,7 +111,7 @@ describe('an unhandled message', () => {
     await assertEndsAfter(7 * dayMs);
   });
 
-  it('is kept for 7 days if the clock is set forward before a restart', async () => {
+  it('is kept for 7 days if the clock moves forward before a restart', async () => {
     await giveUp();
     await pass(dayMs);
     bench.clock.set(8 * dayMs);
@@ -119,7 +119,7 @@ describe('an unhandled message', () => {
     await assertEndsAfter(6 * dayMs);
   });
 
-  it('does not keep the process running', async () => {
+  it('does not prevent the process from exiting', async () => {
     let isIdle: boolean | undefined;
     const after = bench.clock.after.bind(bench.clock);
     bench.clock.after = (delayMs: number, callback: () => void, ...[idle]: boolean[]) => {
@@ -130,7 +130,7 @@ describe('an unhandled message', () => {
     assert.equal(isIdle, true);
   });
 
-  it('is dropped if 10,000 later ones exist, which is reported once', async () => {
+  it('is dropped if 10,000 newer unhandled messages exist', async () => {
     attach();
     await pass();
     for (let start = 0; start < 10_000; start += 250) {
@@ -147,7 +147,7 @@ describe('an unhandled message', () => {
     assert.equal(bench.disk.entries.size, 10_000);
   });
 
-  it('does not hide other unhandled messages if it cannot be read', async () => {
+  it('is skipped if it cannot be read', async () => {
     await giveUp();
     await bench.inbox.journal.close();
     for (const [key, text] of [...bench.disk.entries]) {

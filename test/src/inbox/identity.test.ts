@@ -40,14 +40,14 @@ class Memory {
   }
 }
 
-describe('identity (dedupe)', () => {
+describe('duplicate detection', () => {
   let memory: Memory;
   beforeEach(() => {
     memory = new Memory();
   });
 
-  describe('by messageId (§2.3)', () => {
-    it('treats a message as new once, then as repeated or as a duplicate', () => {
+  describe('by messageId', () => {
+    it('recognises a repeated poll and a duplicate callback', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
       assert.equal(memory.call({ messageId: '1' }), 'duplicate');
@@ -62,7 +62,7 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.call(), 'duplicate');
     });
 
-    it('distinguishes records of different kinds', () => {
+    it('distinguishes records of different kinds with one messageId', () => {
       const messageId = 's1';
       const identities = [
         identifyIncoming({ messageId }),
@@ -77,17 +77,17 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('an XMLv3 reply, identified by sender, date and body', () => {
+  describe('for an XMLv3 reply', () => {
     for (const [title, fields] of [
       ['the same fields', {}],
-      ['a sender with +', { from: '+6421555001' }],
+      ['a + before the sender', { from: '+6421555001' }],
       ['a date without fraction', { messageDate: '2026-03-01T10:00:00Z' }],
       ['a date in another zone', { messageDate: '2026-03-01T23:00:00.123+13:00' }],
       ['a date with a comma', { messageDate: '2026-03-01T10:00:00,123Z' }],
       ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
       ['white space around the body', { body: ' hello\n' }],
     ] as const) {
-      it(`is recognised, polled or called back first: ${title}`, () => {
+      it(`recognises a copy with ${title}`, () => {
         assert.deepEqual(
           [memory.poll('1'), memory.call(fields), memory.call(fields)],
           ['new', 'duplicate', 'duplicate'],
@@ -97,7 +97,7 @@ describe('identity (dedupe)', () => {
       });
     }
 
-    it('is recognised with a date without zone, read as UTC (§2.3)', () => {
+    it('reads a date without zone as UTC', () => {
       const before = process.env.TZ;
       process.env.TZ = 'Pacific/Auckland';
       try {
@@ -109,7 +109,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('is recognised with different line ends', () => {
+    it('recognises a copy with different line ends', () => {
       for (const body of ['a\r\nb\r\nc', 'a\rb\rc', 'a\nb\nc']) {
         memory = new Memory();
         assert.deepEqual([memory.poll('1', { body: 'a\r\nb\nc' }), memory.call({ body })], ['new', 'duplicate']);
@@ -120,23 +120,23 @@ describe('identity (dedupe)', () => {
       ['another body', { body: 'Hello' }],
       ['another sender', { from: '6421555002' }],
       ['a date 1 ms later', { messageDate: '2026-03-01T10:00:00.124Z' }],
-      ['a later date, no fraction', { messageDate: '2026-03-01T10:00:01Z' }],
-      ['the sender in the body', { from: '', body: '6421555001hello' }],
+      ['a date 1 s later', { messageDate: '2026-03-01T10:00:01Z' }],
+      ['its sender inside the body', { from: '', body: '6421555001hello' }],
     ] as const) {
-      it(`is a new message, polled or called back first: ${title}`, () => {
+      it(`treats a message with ${title} as new`, () => {
         assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);
         memory = new Memory();
         assert.deepEqual([memory.call(fields), memory.poll('1')], ['new', 'new']);
       });
     }
 
-    it('is recognised after a form callback and a poll (§6.4)', () => {
+    it('recognises a copy after a form callback', () => {
       const { messageDate: _, ...form } = incoming({ messageId: '1', via: 'callback' });
       assert.deepEqual([memory.judge(form, 'callback'), memory.poll('1')], ['new', 'duplicate']);
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('is a new message with another date, and then both are recognised', () => {
+    it('keeps two messages with different dates apart', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
@@ -144,17 +144,17 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.poll('3'), 'new');
     });
 
-    it('matches only one polled message', () => {
+    it('matches only one polled message per callback', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['new', 'duplicate', 'new']);
     });
 
-    it('is a new message with another unreadable date', () => {
+    it('keeps two messages with different unreadable dates apart', () => {
       const [one, two] = [{ messageDate: 'yesterday' }, { messageDate: 'today' }];
       assert.deepEqual([memory.call(one), memory.call(two), memory.call(one)], ['new', 'new', 'duplicate']);
       assert.equal(memory.poll('1', one), 'duplicate');
     });
 
-    it('is always a new message if it has no date', () => {
+    it('treats a message without date as new', () => {
       for (const messageDate of [undefined, '', '  ']) {
         const { messageDate: _, ...record } = incoming();
         const undated = messageDate === undefined ? record : { ...record, messageDate };
@@ -164,8 +164,8 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('the memory of identifiers', () => {
-    it('forgets an identifier after its time', () => {
+  describe('with a time limit', () => {
+    it('forgets an identifier after dedupeHours', () => {
       memory.poll('1');
       memory.call({ body: 'called' });
       memory.now += 1_000;
@@ -176,7 +176,7 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('forgets nothing on a shared store, because the server does', () => {
+    it('lets a shared store forget identifiers', () => {
       memory.isShared = true;
       memory.poll('1');
       memory.now += 1_000_000;
@@ -193,9 +193,9 @@ describe('identity (dedupe)', () => {
     );
   });
 
-  describe('a memory with unreadable values', () => {
+  describe('with unreadable stored values', () => {
     for (const value of ['', 'null', '{', '{}', '{"polled":1}', '{"messages":{}}', '{"messages":[null]}']) {
-      it(`treats a message as new if its value is ${value || 'empty'}`, () => {
+      it(`treats a message as new if the stored value is ${value || 'empty'}`, () => {
         memory.poll('1');
         for (const remembered of memory.seen.values()) remembered.value = value;
         assert.deepEqual([memory.poll('1'), memory.poll('1')], ['new', 'repeated']);
@@ -203,13 +203,13 @@ describe('identity (dedupe)', () => {
     }
   });
 
-  describe('a message without a messageId', () => {
-    it('counts as repeated after a poll and a callback', () => {
+  describe('without a messageId', () => {
+    it('reports a second poll as repeated', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([poll(), poll(), memory.call(), poll()], ['new', 'repeated', 'duplicate', 'repeated']);
     });
 
-    it('does not count as repeated at its first poll', () => {
+    it('reports the first poll after a callback as a duplicate', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([memory.call(), poll(), poll()], ['new', 'duplicate', 'repeated']);
       const other = { messageDate: '2026-03-02T10:00:00.123Z' };
@@ -219,8 +219,8 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('for statuses (§2.5, §6.5)', () => {
-    it('recognises a status without messageId by its content', () => {
+  describe('for a status', () => {
+    it('uses the content if messageId is blank', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
       const { id } = identify({ kind: 'status', record: status(blank) });
       assert.equal(identify({ kind: 'status', record: status(blank) }).id, id);
@@ -229,7 +229,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('recognises a status without messageId and inReplyToId by its date only', () => {
+    it('uses the date if messageId and inReplyToId are blank', () => {
       for (const nothing of [{ messageId: '' }, { messageId: '', inReplyToId: ' ', statusDate: ' ' }]) {
         assert.deepEqual(identify({ kind: 'status', record: status(nothing) }), { keys: [] });
         const { id } = identify({ kind: 'status', record: status({ ...nothing, statusDate: 'd' }) });
@@ -239,7 +239,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('merging the memories of two processes', () => {
+  describe('after a merge of two memories', () => {
     const early = { messageDate: '2026-03-01T10:00:00.100Z' };
     let theirs: Memory;
     beforeEach(() => {
@@ -256,7 +256,7 @@ describe('identity (dedupe)', () => {
       return merged;
     }
 
-    it('keeps one copy of a message that both processes know', () => {
+    it('counts a message once if both processes know it', () => {
       for (const isPolledHere of [true, false]) {
         [memory, theirs] = [new Memory(), new Memory()];
         (isPolledHere ? memory : theirs).poll('1', early);
@@ -265,7 +265,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('keeps one copy of a message whose write only seemed to fail', () => {
+    it('counts a message once if its write only seemed to fail', () => {
       memory.call(early);
       theirs.call(early);
       const merged = merge();
@@ -273,7 +273,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  it('notes for every copy of a message that no node received the polled copy', () => {
+  it('remembers that no node received the polled copy', () => {
     const changes = createChanges();
     memory.poll('1');
     const polled = identifyIncoming({ messageId: '1' });
@@ -290,7 +290,7 @@ describe('identity (dedupe)', () => {
     assert.equal(recall(called), undefined);
   });
 
-  it('recognises copies by the rules of isSameMessage', () => {
+  it('finds two copies of a message with `isSameMessage`', () => {
     const of = identifyIncoming;
     assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);
@@ -300,7 +300,7 @@ describe('identity (dedupe)', () => {
     assert.equal(isSameMessage({ keys: [] }, { keys: [] }), false);
   });
 
-  it('has keys that reveal neither body nor phone number', () => {
+  it('uses keys without body or phone number', () => {
     const identity = identifyIncoming({ messageId: 'id-4711' });
     memory.judge(incoming({ messageId: 'id-4711' }));
     const kept = JSON.stringify([identity.keys, [...memory.seen]]);

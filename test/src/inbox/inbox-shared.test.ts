@@ -64,7 +64,7 @@ class Instance {
   }
 }
 
-describe('Inboxes of several processes on one Redis', () => {
+describe('Inbox on a shared Redis', () => {
   const bench = new RedisBench();
   const { closing, inboxes, countItems } = bench;
 
@@ -86,7 +86,7 @@ describe('Inboxes of several processes on one Redis', () => {
     await bench.forgetSigns();
   }
 
-  it('deliver a record once if several processes receive it simultaneously', async () => {
+  it('delivers a record once if three processes receive it', async () => {
     const instances = [await create(), await create(), await create()];
     for (let index = 0; index < 50; index++) {
       const record = incoming(`m${index}`);
@@ -98,7 +98,7 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.deepEqual([bodies.length, new Set(bodies).size], [50, 50]);
   });
 
-  it('deliver a callback of a dead process if no node receives its polled copy', async () => {
+  it('delivers a callback if the process with the polled copy dies', async () => {
     const { holder, proxy } = await createHolder();
     const heir = await create({ hasFilter: true });
     await holder.poll(incoming('m'));
@@ -114,8 +114,8 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.deepEqual([heir.received.length, await countItems()], [1, 0]);
   });
 
-  describe('an Inbox whose connection to Redis is cut', () => {
-    it('delivers a record once if the reply to its commit is lost', async () => {
+  describe('when its connection is cut', () => {
+    it('delivers a record once if the reply to the commit is lost', async () => {
       const { holder, proxy } = await createHolder();
       proxy.mute('HSET');
       const accepted = holder.poll(incoming('m'));
@@ -128,7 +128,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual([holder.received.length, await countItems()], [1, 0]);
     });
 
-    it('delivers polled records, and merges its memory when Redis is back', async () => {
+    it('merges its memory of duplicates when Redis is back', async () => {
       const [body, second] = ['yes', '2026-03-01T10:00:00'];
       const early = incoming('early', { body, messageDate: `${second}.100Z` });
       const { messageId: _, ...late } = incoming('late', { body, messageDate: `${second}.900Z` });
@@ -148,7 +148,7 @@ describe('Inboxes of several processes on one Redis', () => {
     });
   });
 
-  it('store their entries again if Redis has lost them, and accept more', async () => {
+  it('stores its entries again after Redis lost them', async () => {
     const holder = await create({ acknowledges: false, heartbeatMs: 1e9 });
     const another = await create({ acknowledges: false });
     await holder.poll(incoming('polled'));

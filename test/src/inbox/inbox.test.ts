@@ -30,8 +30,8 @@ describe('Inbox', () => {
 
   const subscribeCallback = (id = 'callback', path = '/sms') => subscribe(id, { channel: 'callback', path });
 
-  describe('when it delivers records', () => {
-    it('delivers each record to every node, in order, after it is stored', async () => {
+  describe('with several nodes', () => {
+    it('delivers each record to every node in order', async () => {
       bench.store.turns = 1;
       const wasStored: boolean[] = [];
       const nodes = ['a', 'b'].map((id) => subscribe(id));
@@ -44,7 +44,7 @@ describe('Inbox', () => {
       assert.ok(wasStored.every(Boolean));
     });
 
-    it('forgets a record when the last node has acknowledged it', async () => {
+    it('deletes a record when the last node has acknowledged it', async () => {
       const [a, b] = [subscribe('a'), subscribe('b')];
       await receive('1');
       a.acknowledge();
@@ -54,7 +54,7 @@ describe('Inbox', () => {
       assert.equal((await storedParts()).length, 0);
     });
 
-    it('stores the first attempt before it delivers to a node added later', async () => {
+    it('stores the attempt before it delivers to a node added later', async () => {
       bench.store.turns = 3;
       await receive('1', '2');
       const storedAttempts: number[][] = [];
@@ -68,8 +68,8 @@ describe('Inbox', () => {
     });
   });
 
-  describe('with dedupe on or off', () => {
-    it('delivers every copy if dedupe is off, and still reports repeated polls', async () => {
+  describe('with duplicates', () => {
+    it('delivers every copy if `dedupe` is off', async () => {
       dedupe = false;
       const node = subscribe();
       await pass();
@@ -78,7 +78,7 @@ describe('Inbox', () => {
       assert.deepEqual(node.bodies, ['1', '1']);
     });
 
-    it('delivers an outgoing message once even if dedupe is off', async () => {
+    it('delivers an outbox record once even if `dedupe` is off', async () => {
       dedupe = false;
       const node = subscribe('node', { channel: 'outbox' });
       const records = [{ messageId: '1', body: 'x', recipientsList: [] }];
@@ -97,7 +97,7 @@ describe('Inbox', () => {
       assert.deepEqual(node.bodies, ['1', '1']);
     });
 
-    it('remembers for dedupeHours although the clock is set forward', async () => {
+    it('remembers an identifier for dedupeHours if the clock moves forward', async () => {
       start({ store: new MemoryStore() });
       subscribe();
       await receive('1');
@@ -116,7 +116,7 @@ describe('Inbox', () => {
     const list: Arrival = { kind: 'outbox', via: 'poll', records };
     const attach = (id: string, onDemand = true) => subscribe(id, { channel: 'outbox', onDemand });
 
-    it('delivers only requested records, with the context of the request', async () => {
+    it('delivers records to an on-demand node only on its request', async () => {
       const nodes = [attach('asker'), attach('idle'), attach('watcher', false)];
       await bench.inbox.accept({ ...list, asker: 'asker', context: 'trigger' });
       await pass();
@@ -126,7 +126,7 @@ describe('Inbox', () => {
       );
     });
 
-    it('delivers records without a requesting node to one node, once', async () => {
+    it('delivers records without a requester to one node', async () => {
       await bench.inbox.accept(list);
       const [node, other] = [attach('node'), attach('other')];
       await pass();
@@ -138,8 +138,8 @@ describe('Inbox', () => {
     });
   });
 
-  describe('during a redeploy or a restart', () => {
-    it('does not wait for a removed node if another node has the record', async () => {
+  describe('during a redeploy', () => {
+    it('does not wait for an acknowledgement of a removed node', async () => {
       const [a, b] = [subscribe('a'), subscribe('b')];
       await receive('1');
       a.detach();
@@ -151,7 +151,7 @@ describe('Inbox', () => {
       assert.deepEqual(c.bodies, []);
     });
 
-    it('delivers a record once to a node that is redeployed during the save', async () => {
+    it('delivers a record once if a node is redeployed during the write', async () => {
       const [before, other] = [subscribe(), subscribe('other')];
       await bench.inbox.journal.ready();
       bench.store.turns = 5;
@@ -165,7 +165,7 @@ describe('Inbox', () => {
       assert.deepEqual(returned.attempts, [1]);
     });
 
-    it('refuses callbacks after a close has begun, but stores polled answers', async () => {
+    it('refuses callbacks while it closes', async () => {
       bench.store.turns = 2;
       await bench.inbox.journal.ready();
       const closing = bench.inbox.journal.close();
@@ -179,8 +179,8 @@ describe('Inbox', () => {
     });
   });
 
-  describe('a callback', () => {
-    it('is stored before it is accepted, and delivered to its callback node', async () => {
+  describe('with a callback', () => {
+    it('stores the callback before it accepts it', async () => {
       const [node, other] = [subscribeCallback(), subscribeCallback('other', '/other')];
       const polling = subscribe();
       await bench.inbox.accept(called());
@@ -190,7 +190,7 @@ describe('Inbox', () => {
       assert.equal((await storedParts()).length, 0);
     });
 
-    it('goes to the new node at its path if its node was removed', async () => {
+    it('delivers the callback to a new node at the same path', async () => {
       const removed = subscribeCallback();
       await bench.inbox.accept(called());
       removed.detach();
@@ -202,7 +202,7 @@ describe('Inbox', () => {
       assert.deepEqual(heir.bodies, ['hello']);
     });
 
-    it('is redelivered to its first node, not to a later node at its path', async () => {
+    it('redelivers the callback to its first node, not to a later one', async () => {
       subscribeCallback();
       await bench.inbox.accept(called());
       await bench.inbox.journal.close();
@@ -212,7 +212,7 @@ describe('Inbox', () => {
       assert.deepEqual([other.bodies, node.bodies], [[], ['hello']]);
     });
 
-    it('becomes unhandled 20 s after its node was removed', async () => {
+    it('makes the callback unhandled 20 s after its node was removed', async () => {
       const removed = subscribeCallback();
       await bench.inbox.accept(called());
       removed.detach();
@@ -225,7 +225,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, node.attempts, bench.state.unhandled], [['hello'], [2], 0]);
     });
 
-    it('goes to a polling node if its callback node was removed', async () => {
+    it('delivers the callback to a polling node if its node was removed', async () => {
       subscribeCallback().detach();
       await bench.inbox.accept(called());
       await pass(20_000);
@@ -234,7 +234,7 @@ describe('Inbox', () => {
       assert.deepEqual(polling.bodies, ['hello']);
     });
 
-    it('is stored once if it arrives while its polled copy becomes unhandled', async () => {
+    it('stores the callback once if its polled copy becomes unhandled', async () => {
       for (let turns = 0; turns <= 10; turns++) {
         bench.reset();
         bench.store.turns = 3;
@@ -249,7 +249,7 @@ describe('Inbox', () => {
       }
     });
 
-    it('is refused while too many records wait for the flow', async () => {
+    it('refuses the callback while too many records wait', async () => {
       const [polling, node] = [subscribe(), subscribeCallback()];
       await receive(...Array.from({ length: maxWaitingForCallback }, (_, index) => `${index}`));
       const refused = bench.inbox.accept(called({ body: 'x' }));
@@ -260,7 +260,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('a possible reply to a message with an unknown outcome', () => {
+  describe('with a reply before the outcome', () => {
     let settleOutcome: () => void;
     let isReply: boolean;
 
@@ -282,7 +282,7 @@ describe('Inbox', () => {
     }
 
     for (const via of ['poll', 'callback'] as const) {
-      it(`is stored (${via}), and delivered when the outcome is known`, async () => {
+      it(`stores the reply until the outcome is known (${via})`, async () => {
         const node = via === 'poll' ? subscribe() : subscribeCallback();
         const arrival = via === 'poll' ? polled('1') : called();
         assert.deepEqual(await bench.inbox.accept(arrival), ['new']);
@@ -295,7 +295,7 @@ describe('Inbox', () => {
       });
     }
 
-    it('is dropped if it is a reply and no node receives it', async () => {
+    it('drops the reply if no node receives it', async () => {
       await receive('1');
       settleOutcome();
       await pass();
@@ -305,7 +305,7 @@ describe('Inbox', () => {
       assert.equal(node.last.record.awaited, true);
     });
 
-    it('goes to the callback node if a callback comes before the outcome', async () => {
+    it('delivers the reply to the callback node after a callback', async () => {
       const node = subscribeCallback();
       await receive('1');
       await bench.inbox.accept(called({ body: '1' }));
@@ -314,7 +314,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.attempts, node.last.record.awaited], [[1], true]);
     });
 
-    it('is delivered after a crash', async () => {
+    it('delivers the reply after a crash', async () => {
       await receive('1');
       bench.store.kill();
       createMatching();
@@ -330,7 +330,7 @@ describe('Inbox', () => {
 
   describe('if the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
-      it(`delivers polled records, refuses callbacks, and recovers (${step} fails)`, async () => {
+      it(`delivers polled records but refuses callbacks (${step} fails)`, async () => {
         const [node, calledNode] = [subscribe(), subscribeCallback()];
         if (step !== 'open') await bench.inbox.journal.ready();
         bench.store.failing.add(step);
@@ -356,7 +356,7 @@ describe('Inbox', () => {
       });
     }
 
-    it('does not redeliver records that were delivered during the failure', async () => {
+    it('does not redeliver records after the failure', async () => {
       const node = subscribe();
       await pass();
       await receive('1');
@@ -368,7 +368,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, bench.disk.entries.size], [['1', '2'], 0]);
     });
 
-    describe('with a possible reply to a sent message', () => {
+    describe('when a reply arrives', () => {
       /** Bodies of the messages that were matched with a sent message, in order. */
       let matchedBodies: unknown[];
       let node: RecordingSubscriber;
@@ -397,7 +397,7 @@ describe('Inbox', () => {
         await pass();
       });
 
-      it('matches a polled message when the store is back', async () => {
+      it('matches the reply when the store is back', async () => {
         await pass(30_000);
         assert.deepEqual(node.bodies, []);
         bench.store.failing.clear();
@@ -406,7 +406,7 @@ describe('Inbox', () => {
         assert.ok((node.last.record as IncomingRecord).sent);
       });
 
-      it('delivers a message after 60 s, and matches it later', async () => {
+      it('delivers the reply after 60 s without a match', async () => {
         await pass(55_000);
         assert.deepEqual(node.bodies, []);
         await pass(10_000);
@@ -433,7 +433,7 @@ describe('Inbox', () => {
       assert.deepEqual(await receive('1'), ['repeated']);
     });
 
-    it('has the opt-out of a message that it has stored', async () => {
+    it('has stored each message together with its opt-out', async () => {
       start({ readConsentChange: () => 'out' });
       bench.store.onCall = () => bench.disk.entries.size > 0 && bench.store.kill();
       void bench.inbox.accept(polled('STOP'));
@@ -442,8 +442,8 @@ describe('Inbox', () => {
     });
 
     for (const [title, downMs] of [
-      ['does not redeliver a record whose poll answer is still saved', 0],
-      ['recognises a saved poll answer whose identifier has expired', dedupeMs + 1],
+      ['does not redeliver a record if its poll answer is still saved', 0],
+      ['recognises a saved poll answer after its identifier expired', dedupeMs + 1],
     ] as const) {
       it(title, async () => {
         const before = subscribe();
@@ -459,7 +459,7 @@ describe('Inbox', () => {
       });
     }
 
-    it('delivers records of saved poll answers only if it can read the store', async () => {
+    it('waits for the store before it delivers saved poll answers', async () => {
       await receive('1');
       await bench.inbox.journal.close();
       for (const id of ['1', '2']) saveAhead(id);

@@ -3,7 +3,7 @@ import { DueTimes } from '../../../src/outbox/due-times';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
-  it('handles due items a few hundred per turn, without removed items', async () => {
+  it('handles 250 due items per turn of the event loop', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock);
@@ -24,7 +24,7 @@ describe('DueTimes', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('handles items in order of their latest time and id, with one timer', async () => {
+  it('handles items by due time, then by id', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock);

@@ -17,6 +17,7 @@ import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
 const messageId = 'b7c1-mine';
+const storeKinds = Object.entries({ memory: MemoryStore, durable: FailingStore });
 const status = (from: string, inReplyToId = messageId): RecordOfKind => ({
   kind: 'status',
   record: { messageId: 's1', inReplyToId, from, statusCode: 'SNT', via: 'poll' } as StatusRecord,
@@ -27,7 +28,7 @@ const reply = (from: string): RecordOfKind => ({
 });
 const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields: {}, ...more });
 
-describe('the search for evidence of an unknown outcome', () => {
+describe('the search for evidence of a send', () => {
   function observe(side: SendingSide, witness: RecordOfKind): void {
     side.outbox.replies
       .correlationOf(witness)
@@ -47,7 +48,7 @@ describe('the search for evidence of an unknown outcome', () => {
     ['a reply', reply('+6421555123'), 'reply'],
     ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
   ] satisfies [string, RecordOfKind, string][]) {
-    it(`uses ${what} as evidence`, async () => {
+    it(`accepts ${what} as evidence`, async () => {
       const { side, node } = begin();
       await side.pass(1_000);
       observe(side, witness);
@@ -63,7 +64,7 @@ describe('the search for evidence of an unknown outcome', () => {
     });
   }
 
-  it('uses evidence from before the outcome became unknown', async () => {
+  it('uses evidence that arrived before the error', async () => {
     const { side, node } = beginSending();
     side.service.script.push({
       takes: true,
@@ -74,7 +75,7 @@ describe('the search for evidence of an unknown outcome', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('reads the feed after 2 s, 10 s, every 30 s, and at the end', async () => {
+  it('reads the feed after 2 s, 10 s, then every 30 s', async () => {
     const { side, node } = begin({ resolveMs: 75_000 });
     const reads: number[] = [];
     for (const ms of [1_900, 200, 7_800, 200, 29_800, 200, 29_800, 200, 4_800, 200]) {
@@ -90,14 +91,14 @@ describe('the search for evidence of an unknown outcome', () => {
   });
 
   for (const [what, more, isFound, ownId = messageId] of [
-    ['as its id', { id: messageId }, true],
-    ['as a word of its link', { link: `https://sms.example.com/message/${messageId}?x=1` }, true],
-    ['as a word of a field', { fields: { ref: { inner: `out ${messageId}.` } } }, true],
-    ['as a part of a longer word', { id: `${messageId}0`, link: `x-${messageId}` }, false],
-    ['in its body alone', { body: messageId }, false],
-    ['of fewer than 8 characters', { id: '1234567' }, false, '1234567'],
+    ['the messageId as its id', { id: messageId }, true],
+    ['the messageId in its link', { link: `https://sms.example.com/message/${messageId}?x=1` }, true],
+    ['the messageId in a field', { fields: { ref: { inner: `out ${messageId}.` } } }, true],
+    ['the messageId inside a longer word', { id: `${messageId}0`, link: `x-${messageId}` }, false],
+    ['the messageId only in its body', { body: messageId }, false],
+    ['a messageId under 8 characters', { id: '1234567' }, false, '1234567'],
   ] as [string, Partial<FeedEntry>, boolean, string?][]) {
-    it(`${isFound ? 'uses' : 'ignores'} a feed entry with the messageId ${what}`, async () => {
+    it(`${isFound ? 'uses' : 'ignores'} a feed entry with ${what}`, async () => {
       const { side, node } = begin({ to: ['6421555123', 'nurses'], resolveMs: 5_000, messageId: ownId });
       side.service.feed.entries.push(entry(more));
       await side.pass(6_000);
@@ -105,7 +106,7 @@ describe('the search for evidence of an unknown outcome', () => {
     });
   }
 
-  it('uses a status only for its handset, and waits for the other handsets', async () => {
+  it('uses a status as evidence for its handset only', async () => {
     const { side, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
     await side.pass(1_000);
     observe(side, status('6421555124'));
@@ -118,7 +119,7 @@ describe('the search for evidence of an unknown outcome', () => {
     assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
   });
 
-  it('uses a status of an unlisted number only for address-book items', async () => {
+  it('accepts a status from any handset for a group', async () => {
     const { side, node } = begin({ to: ['nurses'] });
     await side.pass(100);
     observe(side, status('6421555999'));
@@ -126,14 +127,14 @@ describe('the search for evidence of an unknown outcome', () => {
     assert.deepEqual(node.ends, ['to nurses']);
   });
 
-  it('does not start without a messageId set by the flow', async () => {
+  it('does not start if the flow set no messageId', async () => {
     const { side, node } = begin({ messageId: undefined });
     await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     assert.equal(side.service.feedReads, 0);
   });
 
-  it('leads to another try (retryUncertain) only if it finds nothing', async () => {
+  it('leads to a retry only if it finds nothing', async () => {
     for (const keep of [undefined, forever]) {
       const { side, node } = begin({ resolveMs: 5_000, retryUncertain: true, retries: 3, keep });
       await side.pass(4_900);
@@ -144,7 +145,7 @@ describe('the search for evidence of an unknown outcome', () => {
     }
   });
 
-  it('ends for a plain message 7 s after its node closes', async () => {
+  it('ends 7 s after the node of a plain message closes', async () => {
     for (const [what, ends] of [
       [status('6421555123'), ['to 6421555123']],
       [undefined, ['SMS_UNCERTAIN']],
@@ -163,7 +164,7 @@ describe('the search for evidence of an unknown outcome', () => {
     }
   });
 
-  it('reads the feed again after a failure', async () => {
+  it('reads the feed again after a failed read', async () => {
     const { side, node } = begin({ resolveMs: 15_000 });
     side.service.feed.entries.push(entry({ id: messageId }));
     side.service.feedAfter = Promise.reject(createError('unreachable'));
@@ -175,7 +176,7 @@ describe('the search for evidence of an unknown outcome', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('reads the feed once for several messages', async () => {
+  it('shares each read of the feed among 200 messages', async () => {
     const { side, node } = beginSending({ concurrency: 200 });
     side.service.otherwise = { takes: true, error: createError('uncertain') };
     for (let index = 0; index < 200; index++)
@@ -203,11 +204,11 @@ describe('the search for evidence of an unknown outcome', () => {
     const ended = { ...searching, badge: [0, 0], inFlight: 0 };
 
     for (const [what, options, uncertain] of [
-      ['', {}, 0],
-      [' with keep', { keep: forever }, 1],
-      [' with a deduplication key', { once: 'key' }, 1],
+      ['a plain message', {}, 0],
+      ['a stored message', { keep: forever }, 1],
+      ['a message with `once`', { once: 'key' }, 1],
     ] as const) {
-      it(`keeps a message${what} in the state "being sent"`, async () => {
+      it(`shows ${what} as being sent`, async () => {
         const { side, node } = begin({ ...options, resolveMs: 30_000 });
         await side.pass(1_000);
         assert.deepEqual(shown(side, node), searching);
@@ -216,7 +217,7 @@ describe('the search for evidence of an unknown outcome', () => {
       });
     }
 
-    it('ends when the account closes, also after a crash', async () => {
+    it('ends when the account closes', async () => {
       const next = await crash();
       const node = next.attach();
       await next.pass(1_000);
@@ -236,7 +237,7 @@ describe('the search for evidence of an unknown outcome', () => {
     return side.restart();
   }
 
-  it('uses evidence from before a crash', async () => {
+  it('uses evidence that arrived before a crash', async () => {
     const { side, node } = beginReceiving();
     side.service.holdNext();
     await side.send(node, 'hello', { keep: forever, resolveMs: 60_000, messageId });
@@ -264,7 +265,7 @@ describe('the search for evidence of an unknown outcome', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  it('waits for the next deployment after a crash if there is no client', async () => {
+  it('waits for a deploy after a crash if no node can read the feed', async () => {
     const next = await crash();
     next.receive();
     await next.pass(1_000);
@@ -274,7 +275,7 @@ describe('the search for evidence of an unknown outcome', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
-  describe('during a redeploy', () => {
+  describe('after a redeploy', () => {
     /** Closes the account while it searches for evidence. The feed contains the evidence. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
       const side = new SendingSide({ store });
@@ -288,8 +289,8 @@ describe('the search for evidence of an unknown outcome', () => {
     }
 
     for (const retryUncertain of [false, true]) {
-      for (const Store of [MemoryStore, FailingStore]) {
-        it(`finds evidence later, with ${Store.name}${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
+      for (const [storeName, Store] of storeKinds) {
+        it(`still finds evidence (${storeName} store${retryUncertain ? ', retryUncertain' : ''})`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
           // Opens the store before a sending node exists.
           side.receive();
@@ -305,9 +306,9 @@ describe('the search for evidence of an unknown outcome', () => {
       }
     }
 
-    for (const Store of [MemoryStore, FailingStore]) {
+    for (const [storeName, Store] of storeKinds) {
       for (const when of ['before', 'during'] as const) {
-        it(`keeps the error that came ${when} the redeploy, with ${Store.name}`, async () => {
+        it(`reports an error that came ${when} the redeploy (${storeName} store)`, async () => {
           const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
           const answer = side.service.holdNext({ error });

@@ -25,17 +25,17 @@ function outcomesOf({ outcomes }: FakeNode): unknown[] {
 
 const ways = {
   '(plain)': {},
-  '(stored)': { keep: forever },
-  '(with a deduplication key)': { once: 'key' },
-  '(remembered)': { remember: { value: 1 } },
+  '(`keep`)': { keep: forever },
+  '(`once`)': { once: 'key' },
+  '(`remember`)': { remember: { value: 1 } },
 } as const;
 
-describe('a message to the maximum number of recipients', () => {
+describe('a message to 5,000 recipients', () => {
   const to = Array.from({ length: 5_000 }, (_, index) => String(6_421_000_000 + index));
 
   for (const [name, limits, options] of [
-    ['is counted', { perHandset: 3 }, {}],
-    ['is stored and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
+    ['is sent if the account has limits', { perHandset: 3 }, {}],
+    ['is sent if it is stored and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
   ] as const) {
     it(name, async () => {
       const { side, node, service } = createSide(limits);
@@ -47,13 +47,13 @@ describe('a message to the maximum number of recipients', () => {
   }
 });
 
-describe('a message whose account has limits', () => {
+describe('a message under limits', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
         sendText(node, key, { to, ...options, ...('once' in options ? { once: key } : undefined), ...more });
 
-      it('raises SMS_LIMIT if all recipients are limited, until the window ends', async () => {
+      it('ends with SMS_LIMIT if no recipient is within the limit', async () => {
         const { side, node, service } = createSide({ perHandset: 2 });
         const startedAt = side.clock.now();
         for (const key of ['1', '2', '3']) send(node, [a], {}, key);
@@ -69,7 +69,7 @@ describe('a message whose account has limits', () => {
         assert.equal(side.outbox.admin.counts.limited, 1);
       });
 
-      describe('when it is sent again after an unknown outcome', () => {
+      describe('after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
         /** Sends a message. Its first try has an unknown outcome, and uses up the limit of the first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
@@ -82,7 +82,7 @@ describe('a message whose account has limits', () => {
           return limitedSide;
         }
 
-        it('does not report the recipients of its first try as unsent', async () => {
+        it('reports SMS_UNCERTAIN for a recipient if a limit stops the retry', async () => {
           const { side, node, service } = await begin({}, [c]);
           await side.pass(10_000);
           assert.deepEqual(service.taken.at(-2)?.to, [a, b]);
@@ -96,7 +96,7 @@ describe('a message whose account has limits', () => {
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
         });
 
-        it('has an unknown outcome for all recipients if the last try reached none', async () => {
+        it('ends with SMS_UNCERTAIN if the retry reaches no recipient', async () => {
           const { side, node, service } = await begin({ resolveMs: 5_000, messageId: 'm1' });
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
@@ -107,7 +107,7 @@ describe('a message whose account has limits', () => {
         });
       });
 
-      it('goes to the recipients within the limit, and lists the others as failed', async () => {
+      it('goes only to the recipients within the limit', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         send(node, [a, b, c]);
         await side.pass(0);
@@ -122,7 +122,7 @@ describe('a message whose account has limits', () => {
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
       });
 
-      it('counts recipients with an unknown outcome, but no refused recipients', async () => {
+      it('does not count for a recipient that the service refused', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         service.script.push(
           { failed: [{ msisdn: a, errorCode: 403 }], takes: true },
@@ -145,7 +145,7 @@ describe('a message whose account has limits', () => {
         ]);
       });
 
-      it('goes to all recipients if its node is unlimited, and is counted', async () => {
+      it('is counted even if its node is `unlimited`', async () => {
         const { side, node, service } = createSide({ perHandset: 1 });
         send(node, [a], { unlimited: true }, '1');
         send(node, [a], { unlimited: true }, '2');
@@ -156,7 +156,7 @@ describe('a message whose account has limits', () => {
         assert.equal(outcomesOf(node)[2], 'SMS_LIMIT');
       });
 
-      it('is refused if 5 of 100 simultaneous messages to its handset were sent', async () => {
+      it('is refused beyond the limit if 100 messages arrive together', async () => {
         const { side, node, service } = createSide({ perHandset: 5 });
         for (let key = 0; key < 100; key++) send(node, [a], {}, `${key}`);
         await side.pass(0);
@@ -177,7 +177,7 @@ describe('a message whose account has limits', () => {
     });
   }
 
-  it('is counted once if it is stored and tried several times in an outage', async () => {
+  it('is counted once for several tries in an outage', async () => {
     const { side, node, service } = createSide({ perHandset: 2 });
     const unavailable = new SmsError('unexpected', { statusCode: 503 });
     service.script.push({ error: createError('unauthorized') }, { unreachable: true }, { error: unavailable });
@@ -199,7 +199,7 @@ describe('a message whose account has limits', () => {
     assert.deepEqual(node.ends, [`to ${a}`, `to ${b}`, `to ${a}`, `to ${b}`, 'SMS_LIMIT', 'SMS_LIMIT']);
   });
 
-  it('ends with SMS_UNCERTAIN, not SMS_LIMIT, if a try may have been sent', async () => {
+  it('ends with SMS_UNCERTAIN, not SMS_LIMIT, if its retry is limited', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     await side.send(node, 'text', { to: [a], retries: 3, retryUncertain: true }, minuteMs);
@@ -221,7 +221,7 @@ describe('a message whose account has limits', () => {
     );
   });
 
-  it('does not count for the pace if a limit withholds it', async () => {
+  it('uses no perSecond slot if it is over the limit', async () => {
     for (const options of [{}, { keep: forever }]) {
       const { side, node, service } = createSide({ perHandset: 1 }, { perSecond: 1 });
       for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });
@@ -230,7 +230,7 @@ describe('a message whose account has limits', () => {
     }
   });
 
-  it('does not end an outage while a limit withholds it', async () => {
+  it('does not end an outage if it is over the limit', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     await side.send(node, 'first', { to: [a] }, 0);
     service.otherwise = { unreachable: true };
@@ -240,7 +240,7 @@ describe('a message whose account has limits', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('is limited even while the store fails', async () => {
+  it('is still limited while the store fails', async () => {
     const store = new FailingStore();
     const { side, node } = createSide({ perHandset: 2 }, { store });
     await side.send(node, '0', { to: [b] }, 0);
@@ -252,7 +252,7 @@ describe('a message whose account has limits', () => {
     store.failing.clear();
   });
 
-  it('repeats its outcome for a duplicate, also for the limited recipients', async () => {
+  it('reports the same limited recipients for a duplicate', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
     await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);
@@ -262,7 +262,7 @@ describe('a message whose account has limits', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('is not counted for a try that did not leave', async () => {
+  it('is not counted for a try that was not sent', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('unreachable') });
     await side.send(node, 'text', { to: [a], retries: 1 }, minuteMs);

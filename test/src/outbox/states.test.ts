@@ -13,12 +13,12 @@ function readTable(title: string): Record<string, string[]> {
   return Object.fromEntries(rows.map(([, name, states = '']) => [name, states === '–' ? [] : states.split(', ')]));
 }
 
-describe('an outgoing message', () => {
-  it('has its steps documented with the states from which they start', () => {
+describe('docs/architecture.md', () => {
+  it('lists the start states of each step of an outgoing message', () => {
     assert.deepEqual(readTable('The states of an outgoing message'), startsFrom);
   });
 
-  it('has its phases documented with their states', () => {
+  it('lists the states of each phase of an outgoing message', () => {
     assert.deepEqual(readTable('The phases of an outgoing message'), phases);
   });
 });

@@ -10,7 +10,7 @@ const isAny = () => true;
 
 const createReply = (messageId?: string) => incoming(messageId, { body: 'yes', isReply: true, query: { id: '7' } });
 
-describe('a message that a filter leaves out', () => {
+describe('a message excluded by a filter', () => {
   /**
    * Makes the outcome of a sent message known. Until then, the record with the messageId `held back` waits, because it
    * might be a reply to the sent message.
@@ -49,7 +49,7 @@ describe('a message that a filter leaves out', () => {
     ['by its messageId', 'm1'],
     ['by sender, body and date', undefined],
   ] as const) {
-    it(`goes to the callback node once, recognised ${how}`, async () => {
+    it(`goes to the callback node once (matched ${how})`, async () => {
       const [polling, called] = [listen(isNew), attachCallback()];
       assert.deepEqual(await poll('m1'), ['new']);
       await callBack(messageId);
@@ -60,13 +60,13 @@ describe('a message that a filter leaves out', () => {
     });
   }
 
-  it('goes to a callback node that receives it at the same moment', async () => {
+  it('goes to the callback node if poll and callback coincide', async () => {
     const [polling, called] = [listen(isNew), attachCallback()];
     await Promise.all([poll('m1'), callBack('m1')]);
     assert.deepEqual(bodiesOf(polling, called), [[], ['yes']]);
   });
 
-  it('counts as repeated if the service returns it a second time', async () => {
+  it('counts as repeated when it is polled again', async () => {
     listen(isNew);
     assert.deepEqual(await poll('m1'), ['new']);
     for (const _ of [1, 2]) assert.deepEqual(await poll('m1'), ['repeated']);
@@ -76,7 +76,7 @@ describe('a message that a filter leaves out', () => {
     ['with a different filter', 'in'],
     ['with a different id', 'other'],
   ] as const) {
-    it(`goes to a node ${how} that a deployment adds`, async () => {
+    it(`goes to a node ${how} after a redeploy`, async () => {
       const before = await pollAfterRemoval(isNew);
       const after = listen(isAny, id);
       await pass();
@@ -84,7 +84,7 @@ describe('a message that a filter leaves out', () => {
     });
   }
 
-  it('goes to the callback node called after a filter was added', async () => {
+  it('is delivered by a callback from after the filter was added', async () => {
     const called = attachCallback();
     const before = await pollAfterRemoval(isAny);
     const after = listen(isNew);
@@ -95,7 +95,7 @@ describe('a message that a filter leaves out', () => {
     assert.deepEqual(bodiesOf(before, after, called), [[], [], ['yes']]);
   });
 
-  it('goes to the polling node if the service calls back during the redeploy', async () => {
+  it('goes to the polling node if a callback comes during a redeploy', async () => {
     const called = attachCallback();
     await pollAfterRemoval(isAny);
     await callBack('m1');
@@ -106,10 +106,10 @@ describe('a message that a filter leaves out', () => {
   });
 
   for (const [what, addNode] of [
-    ['a filter was added', () => listen(isNew)],
-    ['the polling node was removed', () => attach({ channel: 'status' })],
+    ['the filter was added', () => listen(isNew)],
+    ['the node was removed', () => attach({ channel: 'status' })],
   ] as const) {
-    it(`goes to the callback node called before ${what}`, async () => {
+    it(`is delivered by a callback from before ${what}`, async () => {
       const called = attachCallback();
       const before = listen(isAny);
       before.isFlowRunning = false;
@@ -127,7 +127,7 @@ describe('a message that a filter leaves out', () => {
     });
   }
 
-  it('goes to the callback node called before an awaited outcome was known', async () => {
+  it('is delivered by a callback from before the outcome was known', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await poll('held back');
@@ -142,7 +142,7 @@ describe('a message that a filter leaves out', () => {
     assert.deepEqual(bench.state, { undelivered: 0, unhandled: 0 });
   });
 
-  it('goes only to a second polling node whose filter accepts it', async () => {
+  it('goes only to a second polling node that accepts it', async () => {
     const [some, all, called] = [listen(isNew), listen(isAny, 'all'), attachCallback()];
     await poll('m1');
     await callBack('m1');

@@ -28,7 +28,7 @@ describe('parseAnswers', () => {
   const refuses = (value: unknown, reason: string) =>
     assert.throws(() => parseAnswers(value), { code: 'SMS_CONFIG', reason }, JSON.stringify(value));
 
-  it('accepts no answers, and up to 20 answers with 20 words of 160 characters', () => {
+  it('accepts up to 20 answers with 20 words of 160 characters', () => {
     const most = Array.from({ length: 20 }, (_, answer) => ({
       value: 'v'.repeat(64),
       words: Array.from({ length: 20 }, (_word, word) => `${answer} ${word} `.padEnd(160, '😀')).map((word) =>
@@ -39,7 +39,7 @@ describe('parseAnswers', () => {
     assert.equal(parseAnswers(most).length, 20);
   });
 
-  it('refuses any other shape', () => {
+  it('refuses answers of a wrong type or size', () => {
     const one = (change: object) => [{ value: 'YES', words: ['yes'], ...change }];
     const long = 'x'.repeat(161);
     for (const value of ['yes', {}, [null], ['yes'], Array(21).fill({ value: 'a', words: ['a'] })]) {
@@ -51,7 +51,7 @@ describe('parseAnswers', () => {
     }
   });
 
-  it('refuses two answers whose words count as equal', () => {
+  it('refuses equal words in two answers', () => {
     refuses([...answers, { value: 'LATER', words: ['(Yes!)'] }], 'answerWordTwice');
     refuses([...answers, { value: 'LATER', words: ['👍 '] }], 'answerWordTwice');
     assert.equal(parseAnswers([{ value: 'YES', words: ['yes', 'YES'] }]).length, 1);
@@ -87,14 +87,14 @@ describe('a reply request with answers', () => {
     );
   const awaitedOf = (side: SendingSide) => side.received.map(({ awaited }: Partial<IncomingRecord>) => awaited);
 
-  it('ends with the value of the answer', async () => {
+  it('ends with the value of the recognised answer', async () => {
     const { side, node } = await ask();
     await side.incoming(handset, 'Ja!', { inReplyToId: 'q1' });
     assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'Ja!' }]);
     assert.deepEqual(awaitedOf(side), [true]);
   });
 
-  it('stays open after an unclear reply, and ends with the last unclear reply', async () => {
+  it('stays open after an unclear reply', async () => {
     const { side, node } = await ask();
     for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
     assert.deepEqual(awaitedOf(side), [true, true]);
@@ -103,8 +103,8 @@ describe('a reply request with answers', () => {
     assert.deepEqual(side.service.bodies, ['Come?']);
   });
 
-  describe('plus a second message after an unclear reply', () => {
-    it('sends the second message once per handset, with a new UUID', async () => {
+  describe('plus a second message', () => {
+    it('sends one second message per handset after unclear replies', async () => {
       const { side, node } = await ask({ again, to: [handset, '6421555124'] });
       side.clock.random = Math.random;
       for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
@@ -120,7 +120,7 @@ describe('a reply request with answers', () => {
       assert.equal(node.ends.length, 1);
     });
 
-    it('sends only one second message, even if more unclear replies come', async () => {
+    it('sends one second message for two simultaneous unclear replies', async () => {
       for (let turns = 0; turns < 60; turns++) {
         const { side, store } = await ask({ again: { ...again, keep: forever }, keep: forever });
         store.turns = 3;
@@ -151,7 +151,7 @@ describe('a reply request with answers', () => {
       });
     }
 
-    it('does not change if the second message is refused', async () => {
+    it('stays open if the service refuses the second message', async () => {
       const { side, node } = await ask({ again });
       side.service.script.push({ error: createError('forbidden') });
       await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
@@ -162,7 +162,7 @@ describe('a reply request with answers', () => {
       assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'yes' }]);
     });
 
-    it('sends the second message to each handset that answers unclearly', async () => {
+    it('sends a second message per handset if a group replies unclearly', async () => {
       const { side, node } = await ask({ again, to: ['nurses'] });
       for (const from of ['6421555777', '6421555778']) await side.incoming(from, 'who?', { inReplyToId: 'q1' });
       const inReplyToId = side.service.taken[2]?.messageId ?? '';
@@ -175,7 +175,7 @@ describe('a reply request with answers', () => {
     });
 
     for (const keep of [undefined, forever]) {
-      it(`sends the second message once if the process dies, ${keep ? 'with' : 'without'} keep`, async () => {
+      it(`sends the second message once despite crashes, ${keep ? 'with' : 'without'} \`keep\``, async () => {
         const { side } = await ask(keep ? { again: { ...again, keep }, keep } : { again });
         side.service.holdConnection();
         await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
@@ -189,7 +189,7 @@ describe('a reply request with answers', () => {
       });
     }
 
-    it('sends the second message when its node is back', async () => {
+    it('sends the second message when its node is deployed again', async () => {
       const { side, node } = await ask({ again });
       await node.node.close();
       await side.incoming(handset, 'who?', { inReplyToId: 'q1' });

@@ -9,7 +9,7 @@ const handset = '6421555123';
 /** Time until an instance collects the replies that other instances have read. */
 const collectMs = 500;
 
-describe('a reply that another instance reads', () => {
+describe('a reply at another instance', () => {
   async function ask(options: SendTextOptions = {}) {
     const asking = await beginAsking({ waitMs: 60_100, keep: forever, ...options }, new FailingServer());
     const { side, store } = asking;
@@ -27,7 +27,7 @@ describe('a reply that another instance reads', () => {
     return { ...asking, replyElsewhere };
   }
 
-  it('ends the reply request once, and leaves nothing in the store', async () => {
+  it('ends the reply request once', async () => {
     const { side, node, store, replyElsewhere } = await ask();
     assert.deepEqual([await replyElsewhere('yes'), await replyElsewhere('or no')], [true, undefined]);
     await side.pass(collectMs);
@@ -41,7 +41,7 @@ describe('a reply that another instance reads', () => {
     assert.deepEqual([answersOf(node).length, side.outbox.isSettled], [1, true]);
   });
 
-  it('ends the request even if the reply is collected after the deadline', async () => {
+  it('ends the reply request if it arrived before the deadline', async () => {
     const { side, node, replyElsewhere } = await ask();
     await side.pass(59_950);
     await replyElsewhere('yes');
@@ -49,7 +49,7 @@ describe('a reply that another instance reads', () => {
     assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('closes the reply request if a retry of the message opened it again', async () => {
+  it('closes a reply request that a retry opened again', async () => {
     const { side, store, replyElsewhere } = await ask();
     const openRequests = [...store.disk.remembered].filter(([key]) => key.startsWith('request:'));
     await replyElsewhere('yes');
@@ -58,7 +58,7 @@ describe('a reply that another instance reads', () => {
     assert.equal(await replyElsewhere('or no'), undefined);
   });
 
-  it('keeps the reply request closed if the message is accepted later', async () => {
+  it('keeps the request closed if the message is accepted afterwards', async () => {
     const { side, node, store, replyElsewhere } = await ask({ messageId: 'q0' });
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever });
@@ -75,7 +75,7 @@ describe('a reply that another instance reads', () => {
     assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('ends the reply request of a message that a user discards', async () => {
+  it('ends the reply request although a user discards the message', async () => {
     const { side, node, replyElsewhere } = await ask({ messageId: 'q0', waitMs: 1 });
     side.service.otherwise = { error: createError('uncertain') };
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever, retryUncertain: true });
@@ -86,7 +86,7 @@ describe('a reply that another instance reads', () => {
     assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('causes one second message if it is unclear', async () => {
+  it('causes one second message (`again`) if it is unclear', async () => {
     const again = { message: { to: [], body: 'YES or NO?' }, encoding: 'GSM-7', parts: 1 } as const;
     const { side, node, replyElsewhere } = await ask({ answers: [{ value: 'YES', words: ['yes'] }], again });
     for (const body of ['who?', 'what?']) {

@@ -16,8 +16,8 @@ async function remember(value: unknown = 1, options: SendTextOptions = { message
 const lastSent = ({ received }: SendingSide) => received.at(-1)?.sent as SentMessage | undefined;
 const isLastAwaited = ({ received }: SendingSide) => (received.at(-1) as IncomingRecord | undefined)?.awaited;
 
-describe('the message that a reply or status answers', () => {
-  it('is found by messageId, with its remembered value', async () => {
+describe('matching replies with messages', () => {
+  it('a reply matches the message that its inReplyToId names', async () => {
     const { side } = await remember({ appointment: 7 }, { messageId: 'q1', to: [handset, 'nurses'] });
     await side.incoming(handset, 'yes', { inReplyToId: 'q1' });
     const { sentAt, ...sent } = lastSent(side) ?? assert.fail();
@@ -33,7 +33,7 @@ describe('the message that a reply or status answers', () => {
     assert.equal(isLastAwaited(side), undefined);
   });
 
-  it('is found for a status only by messageId', async () => {
+  it('a status matches a message only by messageId', async () => {
     const { side } = await remember();
     await side.status(handset, 'RCV', 'q1');
     assert.equal(lastSent(side)?.remembered, 1);
@@ -42,7 +42,7 @@ describe('the message that a reply or status answers', () => {
   });
 
   for (const inReplyToId of [undefined, 'default', ' ']) {
-    it(`is the latest to the handset if inReplyToId is ${JSON.stringify(inReplyToId) ?? 'absent'}`, async () => {
+    it(`a reply matches the latest message if inReplyToId is ${JSON.stringify(inReplyToId) ?? 'absent'}`, async () => {
       const { side, node } = await remember();
       await side.send(node, 'later', { remember: { value: 2 } });
       await side.incoming(`+${handset}`, 'yes', inReplyToId === undefined ? {} : { inReplyToId });
@@ -50,7 +50,7 @@ describe('the message that a reply or status answers', () => {
     });
   }
 
-  it('is the message with the latest open reply request, if any is open', async () => {
+  it('a reply prefers the message with an open reply request', async () => {
     const { side, node } = await remember('request', { waitMs: hour });
     await side.send(node, 'news', { remember: { value: 'news' } }, 1_000);
     for (const expected of [
@@ -62,7 +62,7 @@ describe('the message that a reply or status answers', () => {
     }
   });
 
-  it('is not found by an unknown id or handset, or too late', async () => {
+  it('a late or unrelated reply matches no message', async () => {
     const { side } = await remember();
     await side.incoming(handset, 'yes', { inReplyToId: 'other' });
     assert.equal(lastSent(side), undefined);
@@ -73,7 +73,7 @@ describe('the message that a reply or status answers', () => {
     assert.equal(lastSent(side), undefined);
   });
 
-  it('is found before its outcome is known if the flow set its messageId', async () => {
+  it('a reply matches its message before the outcome is known', async () => {
     const { side, node } = beginReceiving();
     side.service.holdNext();
     await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
@@ -82,7 +82,7 @@ describe('the message that a reply or status answers', () => {
   });
 
   for (const ids of [{ inReplyToId: 'q1' }, {}]) {
-    it(`is not a refused message with the same messageId (${ids.inReplyToId ? 'reply' : 'message'})`, async () => {
+    it(`a reply ${ids.inReplyToId ? 'with' : 'without'} inReplyToId does not match a refused message`, async () => {
       const { side, node } = await remember(1, { messageId: 'q1', waitMs: hour });
       side.service.script.push({ error: createError('forbidden') });
       await side.send(node, 'News', { messageId: 'q1', waitMs: hour, remember: { value: 2 } });

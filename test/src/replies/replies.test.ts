@@ -10,8 +10,8 @@ const hour = 3_600_000;
 
 const bodiesOf = (side: SendingSide) => side.received.map(({ body }: Partial<IncomingRecord>) => body);
 
-describe('reply requests', () => {
-  it('use the first reply, although the message is sent again', async () => {
+describe('a reply request', () => {
+  it('ends with the first reply although the message is retried', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true }, 10);
@@ -29,7 +29,7 @@ describe('reply requests', () => {
     );
   });
 
-  it('report failing polls, unless stored messages report the outage', async () => {
+  it('reports failing polls unless its node already reports an outage', async () => {
     const { side, node } = beginReceiving();
     const other = side.attach('other');
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -50,7 +50,7 @@ describe('reply requests', () => {
     assert.equal(side.outbox.registrations.onPollFailing('gone', createError('serverError')), false);
   });
 
-  it('end with the first reply of each recipient, or when the time is up', async () => {
+  it('ends with the first reply, or with a timeout', async () => {
     const { side, node } = await beginAsking({ to: ['6421555123', '6421555124'] });
     assert.deepEqual([node.state?.awaitingReply, side.needsReplyPoll], [2, true]);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -65,7 +65,7 @@ describe('reply requests', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('end immediately for a failed recipient', async () => {
+  it('ends immediately for a refused recipient', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, failed: [{ msisdn: '6421555124' }] }, { error: createError('forbidden') });
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
@@ -75,7 +75,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
   });
 
-  it('end by messageId, even if other requests are open to the handset', async () => {
+  it('is matched by messageId among 20 requests to one handset', async () => {
     const { side, node, store } = beginReceiving();
     for (let index = 0; index < 20; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
     await side.pass(1_000);
@@ -92,7 +92,7 @@ describe('reply requests', () => {
     );
   });
 
-  it('end if the first final status of the handset is not RCV', async () => {
+  it('ends if the first final status is not RCV', async () => {
     const { side, node } = await beginAsking();
     await side.status('6421555123', 'SNT', 'q1');
     await side.status('6421555123', 'XYZ', 'q1');
@@ -101,7 +101,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
   });
 
-  it('end by a status that was stored together with the acceptance', async () => {
+  it('ends with a status that arrived together with the acceptance', async () => {
     const { side, node, store } = beginReceiving();
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -118,7 +118,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(back), ['6421555123: undelivered EXP again']);
   });
 
-  it('do not end by a later status after RCV, also across a restart', async () => {
+  it('ignores later statuses after RCV', async () => {
     const { side, node } = await beginAsking();
     await side.status('6421555123', 'RCV', 'q1');
     await side.status('6421555123', 'NRCV', 'q1');
@@ -130,7 +130,7 @@ describe('reply requests', () => {
     assert.deepEqual([answersOf(node), answersOf(nextNode)], [[], ['6421555123: yes']]);
   });
 
-  it('end with any reply with the messageId if sent to a contact or group', async () => {
+  it('ends with a reply from any handset if it went to a group', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
     await side.incoming('6421555777', 'me', { inReplyToId: 'q1' });
@@ -138,7 +138,7 @@ describe('reply requests', () => {
     assert.deepEqual(answersOf(node), ['nurses: me']);
   });
 
-  describe('whose reply arrives before the outcome of their message is known', () => {
+  describe('with an early reply', () => {
     async function reply<S extends FailingStore>(messageId?: string, store = new FailingStore() as S) {
       const receiving = beginReceiving(store);
       const { side, node } = receiving;
@@ -151,7 +151,7 @@ describe('reply requests', () => {
     }
 
     for (const messageId of [undefined, 'q1']) {
-      it(`hold the reply back until the outcome, ${messageId ? 'with' : 'without'} a messageId`, async () => {
+      it(`holds the reply back until the outcome (${messageId ? 'with' : 'without'} messageId)`, async () => {
         const { side, node, accept, arriving } = await reply(messageId);
         await side.incoming('6421555777', 'somebody else');
         assert.deepEqual(bodiesOf(side), ['somebody else']);
@@ -163,7 +163,7 @@ describe('reply requests', () => {
       });
     }
 
-    it('leave the reply to another instance if their own instance dies', async () => {
+    it('leaves the reply to another instance if its instance dies', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
       const items = store.disk.items.filter(({ part }) => part !== 'outgoing');
       const server = new FailingServer();
@@ -177,7 +177,7 @@ describe('reply requests', () => {
       assert.deepEqual([bodiesOf(later), server.disk.items], [['yes'], []]);
     });
 
-    it('treat the reply as an ordinary message after 60 s', async () => {
+    it('treats the reply as an ordinary message after 60 s', async () => {
       const { side, node, accept, arriving } = await reply();
       await side.pass(51_000);
       await arriving;
@@ -189,11 +189,11 @@ describe('reply requests', () => {
   });
 
   for (const [kind, options] of [
-    ['a message', {}],
-    ['a stored message', { keep: forever }],
-    ['a message with a deduplication key', { once: 'key' }],
+    ['plain message', {}],
+    ['stored message', { keep: forever }],
+    ['message with `once`', { once: 'key' }],
   ] as const) {
-    it(`deliver a reply to ${kind} after its outcome`, async () => {
+    it(`delivers the reply after the outcome (${kind})`, async () => {
       const { side, node, store } = beginReceiving();
       let flows = () => {};
       const flowing = new Promise<void>((resolve) => {
@@ -212,7 +212,7 @@ describe('reply requests', () => {
     });
   }
 
-  it('drop the flow message if no reply request opens', async () => {
+  it('keeps no flow message if its message was not accepted', async () => {
     for (const keep of [undefined, forever]) {
       for (const turn of [
         { unreachable: true },
@@ -228,7 +228,7 @@ describe('reply requests', () => {
     }
   });
 
-  it('open no second request for a duplicate', async () => {
+  it('is not opened again for a duplicate of `once`', async () => {
     const { side, node } = beginReceiving();
     for (let time = 0; time < 2; time++) {
       await side.send(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
@@ -238,7 +238,7 @@ describe('reply requests', () => {
     assert.equal(node.answers.length, 1);
   });
 
-  describe('with an unknown outcome that a user decides', () => {
+  describe('after `markSent`', () => {
     const [first, second] = ['6421555123', '6421555124'];
 
     async function begin(isShared = false) {
@@ -261,7 +261,7 @@ describe('reply requests', () => {
       ['after the error', false, false],
       ['after the error (shared store)', false, true],
     ] as const) {
-      it(`end at markSent with the reply that came ${when}`, async () => {
+      it(`ends with a reply from ${when}`, async () => {
         const { side, node, markSent, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();
@@ -283,7 +283,7 @@ describe('reply requests', () => {
       });
     }
 
-    it('survive a restart', async () => {
+    it('ends with a reply from before a restart', async () => {
       const { side, markSent, fail } = await begin();
       await fail();
       await side.incoming(first, 'yes', { inReplyToId: 'q1' });
@@ -294,7 +294,7 @@ describe('reply requests', () => {
       assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
     });
 
-    it('end by a final status that arrived before the decision', async () => {
+    it('ends with a final status from before markSent', async () => {
       const { side, node, markSent, fail } = await begin();
       await fail();
       await side.status(first, 'EXP', 'q1');
@@ -303,7 +303,7 @@ describe('reply requests', () => {
     });
   });
 
-  it('resume thousands of requests in several turns of the event loop', async () => {
+  it('is resumed with 3,000 others without blocking the event loop', async () => {
     const { side, node } = beginReceiving();
     const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to });

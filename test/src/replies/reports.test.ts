@@ -21,7 +21,7 @@ function reportsOf({ reports }: FakeNode): string[] {
   });
 }
 
-describe('a report', () => {
+describe('a delivery report', () => {
   const [first, second] = ['6421555001', '6421555002'] as const;
 
   async function begin({ store = new FailingStore(), ...options }: SendTextOptions & { store?: FailingStore } = {}) {
@@ -35,7 +35,7 @@ describe('a report', () => {
     return receiving;
   }
 
-  it('is sent once when all accepted recipients have a final status', async () => {
+  it('is sent when all accepted recipients have a final status', async () => {
     const { side, node } = await begin();
     assert.deepEqual(
       [side.outbox.admin.state.awaitingReport, side.needsStatusPoll, side.needsReplyPoll],
@@ -63,7 +63,7 @@ describe('a report', () => {
     assert.equal(node.state?.awaitingReply, 0);
   });
 
-  it('has the result undelivered or partly, with code and description', async () => {
+  it('has the result `undelivered` or `partly`', async () => {
     const { side, node } = await begin();
     await side.send(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
     for (const id of ['m1', 'm2']) await side.status(first, 'EXP', id);
@@ -78,7 +78,7 @@ describe('a report', () => {
     ]);
   });
 
-  it('has the result unknown with the pending recipients when the time is up', async () => {
+  it('has the result `unknown` after its deadline', async () => {
     const { side, node } = await begin();
     await side.status(first, 'RCV', 'm1');
     await side.pass(hour - 200);
@@ -87,7 +87,7 @@ describe('a report', () => {
     assert.deepEqual(reportsOf(node), [`unknown: ${first} |  | ${second}`]);
   });
 
-  it('counts the first final status of a recipient, and ignores unknown codes', async () => {
+  it('counts the first final status of each recipient', async () => {
     const { side, node } = await begin();
     await side.status(first, 'QUE', 'm1');
     await side.status(first, 'EXP', 'm1');
@@ -97,7 +97,7 @@ describe('a report', () => {
   });
 
   for (const error of ['forbidden', 'uncertain'] as const) {
-    it(`is not sent without an accepted recipient: ${error}`, async () => {
+    it(`is not sent after SMS_${error.toUpperCase()}`, async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, error: createError(error) });
       await side.send(node, 'hello', { messageId: 'm1', reportMs: hour });
@@ -108,8 +108,8 @@ describe('a report', () => {
     });
   }
 
-  describe('counts statuses', () => {
-    it('from the moment that a message with a messageId set by the flow leaves', async () => {
+  describe('when statuses arrive', () => {
+    it('counts a status from before the outcome', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
       await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -120,7 +120,7 @@ describe('a report', () => {
       assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
     });
 
-    it('from the acceptance of a message whose messageId the service creates', async () => {
+    it('counts a status with a messageId that the service created', async () => {
       const { side, node } = beginReceiving();
       await side.send(node, 'hello', { to: [first], reportMs: hour });
       await side.status(first, 'RCV', 'made-1');
@@ -128,7 +128,7 @@ describe('a report', () => {
       assert.equal(node.reports[0]?.messageId, 'made-1');
     });
 
-    it('except those of an earlier message with the same messageId', async () => {
+    it('ignores statuses of an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       await side.status(first, 'EXP', 'm1');
       await side.send(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
@@ -137,7 +137,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
     });
 
-    it('while statuses of other messages become unhandled without a node', async () => {
+    it('keeps its statuses from becoming unhandled messages', async () => {
       const { side, node } = beginSending();
       await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       await side.status(first, 'SNT', 'm1');
@@ -148,8 +148,8 @@ describe('a report', () => {
     });
   });
 
-  describe('for a contact or group', () => {
-    it('lists the group as pending, beside its handsets', async () => {
+  describe('for a group', () => {
+    it('lists the group as pending even if handsets have a status', async () => {
       const { side, node } = await begin({ to: ['nurses', first] });
       await side.status('6421555777', 'RCV', 'm1');
       await side.status(first, 'RCV', 'm1');
@@ -168,8 +168,8 @@ describe('a report', () => {
     });
   });
 
-  describe('survives', () => {
-    it('a restart, and counts statuses from before and after it', async () => {
+  describe('after a restart', () => {
+    it('counts statuses from before and after the restart', async () => {
       const { side, node } = await begin();
       await side.status(first, 'RCV', 'm1');
       const { next, back } = side.crash();
@@ -182,7 +182,7 @@ describe('a report', () => {
       assert.deepEqual(back.reports[0]?.flowMessage, JSON.stringify({ payload: 'hello' }));
     });
 
-    it('a restart before it enters the flow, and is marked as redelivered', async () => {
+    it('is redelivered if it had not entered the flow', async () => {
       const { side, node } = await begin({ to: [first] });
       node.isFlowing = false;
       await side.status(first, 'RCV', 'm1');
@@ -191,7 +191,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
 
-    it('its deadline until the account has read the waiting statuses', async () => {
+    it('is not sent before the account has read waiting statuses', async () => {
       const { side } = await begin();
       const { next, back } = await side.crashFor(2 * hour);
       next.receive();
@@ -206,7 +206,7 @@ describe('a report', () => {
     });
   });
 
-  it('is sent in addition to answers to reply requests', async () => {
+  it('is sent in addition to the replies', async () => {
     const { side, node } = await begin({ waitMs: hour });
     assert.deepEqual([side.needsReplyPoll, side.needsStatusPoll], [true, true]);
     await side.incoming(first, 'yes', { inReplyToId: 'm1' });
@@ -226,7 +226,7 @@ describe('a report', () => {
     assert.equal(node.reports.length, 1);
   });
 
-  it('counts earlier statuses after markSent', async () => {
+  it('counts statuses from before markSent', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });

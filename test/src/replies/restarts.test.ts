@@ -5,8 +5,8 @@ import type { FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
 
-describe('reply requests over restarts, redeploys and changes of the clock', () => {
-  it('repeat the outcome, then the reply after a crash, marked as redelivered', async () => {
+describe('a reply request', () => {
+  it('repeats the outcome, then the reply, after a crash', async () => {
     const { side, node } = beginReceiving();
     node.isFlowing = false;
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
@@ -22,7 +22,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     assert.deepEqual([back.ends, answersOf(back)], [['to 6421555123 again'], ['6421555123: yes again']]);
   });
 
-  it('drop a result 7 days after its time if its node is missing', async () => {
+  it('is dropped 7 days after its deadline if its node is missing', async () => {
     const { side, node, store } = await beginAsking();
     await Promise.all([node.node.close(), side.pass(0)]);
     side.attach('other');
@@ -42,10 +42,10 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
   });
 
   for (const [kind, more] of [
-    ['a message', {}],
-    ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
+    ['small flow message', {}],
+    ['large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
-    it(`time out, with a report, after 400 days down: ${kind}`, async () => {
+    it(`times out after 400 days of downtime (${kind})`, async () => {
       const { side } = await beginAsking({ reportMs: hour, ...more });
       const { next, back } = await side.crashFor(400 * 24 * hour);
       await next.pass(61_000);
@@ -62,7 +62,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     });
   }
 
-  it('repeat a result after a crash, marked as redelivered', async () => {
+  it('delivers its reply again after a crash, marked as redelivered', async () => {
     const { side, node } = await beginAsking();
     node.isFlowing = false;
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -71,7 +71,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     assert.deepEqual(answersOf(back), ['6421555123: yes again']);
   });
 
-  it('end after a restart only when the waiting replies have been read', async () => {
+  it('does not time out after a restart before waiting replies are read', async () => {
     const { side } = await beginAsking({ to: ['6421555123', '6421555124'] });
     const { next, back } = await side.crashFor(2 * hour);
     next.receive();
@@ -83,7 +83,7 @@ describe('reply requests over restarts, redeploys and changes of the clock', () 
     assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
   });
 
-  it('match a reply with the latest request even if the clock is set back', async () => {
+  it('is preferred to an older request although the clock moved back', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
     side.clock.set(-hour);

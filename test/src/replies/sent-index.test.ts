@@ -17,7 +17,7 @@ const sentWith = ({ received }: SendingSide) =>
   (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
 
 describe('the lookup of remembered messages', () => {
-  it('finds messages of other instances with few reads', async () => {
+  it('finds a message of another instance in at most two reads', async () => {
     const { side, store } = beginReceiving(new ReadStore());
     await side.pass(100);
     const other = beginReceiving(new ReadStore());
@@ -41,8 +41,8 @@ describe('the lookup of remembered messages', () => {
 
   for (const remember of [undefined, { value: 7 }]) {
     const title = remember
-      ? 'waits for a store that fails, also after a restart'
-      : 'is immediate while the store fails if nothing was ever remembered';
+      ? 'waits while the store fails'
+      : 'does not wait for a failing store if nothing was remembered';
     it(title, async () => {
       const before = beginReceiving();
       const options = { messageId: 'q1', ...(remember && { remember }), keep: forever };

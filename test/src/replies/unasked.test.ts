@@ -19,7 +19,7 @@ const keep = forever;
 const unavailable = new SmsError('serverError', { statusCode: 503, params: { status: 503 } });
 
 /** Tests replies to messages that the service has not accepted yet, or never accepts. */
-describe('the account, when it matches replies with messages', () => {
+describe('a reply', () => {
   /** The message that the last received message answers, and whether a reply request waited for it. */
   const lastOf = (side: SendingSide) => {
     const { sent, awaited } = side.received.at(-1) as IncomingRecord;
@@ -29,7 +29,7 @@ describe('the account, when it matches replies with messages', () => {
   const requestsIn = ({ disk }: FailingStore) =>
     disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest').length;
 
-  it('matches the earlier request while a later message waits in an outage', async () => {
+  it('matches an earlier message if a later one waits in an outage', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
     side.service.otherwise = { error: unavailable };
@@ -43,10 +43,10 @@ describe('the account, when it matches replies with messages', () => {
   });
 
   for (const [name, retryUncertain, error] of [
-    ['waits in an outage', false, unavailable],
-    ['waits to be sent again', true, createError('uncertain')],
+    ['during an outage', false, unavailable],
+    ['before a retry', true, createError('uncertain')],
   ] as const) {
-    it(`opens no request for a discarded message that ${name}`, async () => {
+    it(`is not \`awaited\` if a user discards its message ${name}`, async () => {
       const { side, node, store } = beginReceiving();
       side.service.otherwise = { error };
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
@@ -58,7 +58,7 @@ describe('the account, when it matches replies with messages', () => {
     });
   }
 
-  it('delivers an early reply if its message is discarded', async () => {
+  it('reaches its node although a user discards the message later', async () => {
     const { side, node } = beginReceiving();
     side.service.otherwise = { error: createError('uncertain') };
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
@@ -68,8 +68,8 @@ describe('the account, when it matches replies with messages', () => {
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
   });
 
-  for (const Store of [FailingStore, FailingServer]) {
-    it(`matches a reply to a message in flight after a crash (${Store.name})`, async () => {
+  for (const [storeName, Store] of Object.entries({ durable: FailingStore, shared: FailingServer })) {
+    it(`matches a message that was in flight during a crash (${storeName} store)`, async () => {
       const { side, node, store } = beginReceiving(new Store());
       await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       side.service.holdNext();
@@ -85,7 +85,7 @@ describe('the account, when it matches replies with messages', () => {
     });
   }
 
-  it('matches the earlier message if the later one did not reach the handset', async () => {
+  it('skips a later message that did not reach the handset', async () => {
     for (const messageId of [undefined, 'm2']) {
       const { side, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };
@@ -101,7 +101,7 @@ describe('the account, when it matches replies with messages', () => {
     }
   });
 
-  it('forgets a message after the usual time unless its reply request is open', async () => {
+  it('matches an old message only while its reply request is open', async () => {
     const { side, node } = beginSending({ sentMs: hour });
     side.receive();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: 60_000 });
@@ -116,7 +116,7 @@ describe('the account, when it matches replies with messages', () => {
     assert.deepEqual(lastOf(side), [undefined, undefined]);
   });
 
-  it('ignores white space around RCV and messageIds', async () => {
+  it('matches despite white space around RCV and the messageId', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
     await side.status(a, 'RCV ', 'q1');

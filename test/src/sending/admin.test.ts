@@ -3,7 +3,7 @@ import { Admin, type AdminOptions } from '../../../src/outbox/admin';
 import type { MessageItem, MessageState, SendOptions } from '../../../src/outbox/message-item';
 import { Messages } from '../../../src/outbox/messages';
 
-describe('the list of messages that a user can decide about', () => {
+describe('the list of outgoing messages', () => {
   let texts: Messages;
   let admin: Admin;
   /** Number of times that the `message` of an item was read. */
@@ -33,7 +33,7 @@ describe('the list of messages that a user can decide about', () => {
     } as Partial<MessageItem> as MessageItem;
   }
 
-  it('reads only the shown messages out of 100,000', () => {
+  it('reads only the requested page of 100,000 messages', () => {
     for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
     assert.deepEqual(
       [texts.countEntries('kept'), texts.countEntries('uncertain'), texts.oldestKeptAt, read],
@@ -56,7 +56,7 @@ describe('the list of messages that a user can decide about', () => {
     assert.equal(read, 0);
   });
 
-  it('continues after a page whose last message was removed', () => {
+  it('continues after a page although its last message was deleted', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
     const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ item }) => item.id);
     const first = texts.page('kept', { limit: 2 });
@@ -66,7 +66,7 @@ describe('the list of messages that a user can decide about', () => {
     assert.deepEqual([ids(second), second.next], [['t000003', 't000004'], undefined]);
   });
 
-  it('lists the oldest unknown outcome first', () => {
+  it('shows the oldest unknown outcome first', () => {
     texts.put(createText(1, 'uncertain', 20));
     texts.put(createText(2, 'uncertain', 10));
     assert.deepEqual(

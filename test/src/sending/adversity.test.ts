@@ -6,10 +6,10 @@ import { beginOutage, beginSending, copyDisk, forever, SendingSide, sendText } f
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
 
-describe('sending, when several events coincide', () => {
+describe('Outbox', () => {
   const keep = forever;
 
-  it('continues an outage after the message that tests the service has expired', async () => {
+  it('tries the next message if the first one expires in an outage', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ unreachable: true }, { connects: never });
     await side.send(node, 'first', { keep: { expireMs: minuteMs } }, 10);
@@ -18,7 +18,7 @@ describe('sending, when several events coincide', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('names the error and the searched places if a message may have been sent', async () => {
+  it('reports the unknown outcome, not SMS_EXPIRED, if a retry expires', async () => {
     const failed = createError('serverError').with({ statusCode: 500 });
     const { store, side, node } = beginOutage();
     side.service.script.push({ takes: true, error: failed });
@@ -38,7 +38,7 @@ describe('sending, when several events coincide', () => {
     }
   });
 
-  it('keeps the message of a node that throws, and continues with other nodes', async () => {
+  it('redelivers outcomes after a redeploy of a node that threw an error', async () => {
     const side = new SendingSide();
     const [bad, good] = [side.attach('bad'), side.attach('good')];
     bad.fault = new Error('made to fail');
@@ -59,7 +59,7 @@ describe('sending, when several events coincide', () => {
     assert.equal(last.answers.length, 1);
   });
 
-  it('sends a message that expires while the store records its sending', async () => {
+  it('sends a message that expires while the store records the send', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
     store.beforeCommit = async (changes) => {
@@ -72,7 +72,7 @@ describe('sending, when several events coincide', () => {
     assert.equal(store.disk.entries.size, 0);
   });
 
-  it('expires a message in flight when it is known to be unsent', async () => {
+  it('expires a message if a 503 arrives after its time to live', async () => {
     const side = new SendingSide();
     const [node, other] = [side.attach(), side.attach('other')];
     const answer = side.service.holdNext({ takes: false, error: createError('serverError').with({ statusCode: 503 }) });

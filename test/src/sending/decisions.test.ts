@@ -22,8 +22,8 @@ async function beginWaiting(bodies: readonly string[], options: SendTextOptions 
   return sending;
 }
 
-describe('a user who decides about a waiting message', () => {
-  it('can discard it, or send it now', async () => {
+describe('a waiting message', () => {
+  it('can be discarded or sent by a user', async () => {
     const { side, node } = await beginWaiting(['1', '2', '3']);
     await side.pass(20_000);
     assert.equal(await side.act('kept', 'discard'), 'done');
@@ -34,7 +34,7 @@ describe('a user who decides about a waiting message', () => {
     assert.deepEqual(side.service.bodies, ['2', '3']);
   });
 
-  it('causes an outcome marked as redelivered, also if the message expires', async () => {
+  it('marks its outcome as redelivered after a user sends it', async () => {
     const { side, node } = beginOutage();
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
     await side.send(node, 'in time', { keep: { expireMs: 2 * minuteMs } }, 40_000);
@@ -47,10 +47,10 @@ describe('a user who decides about a waiting message', () => {
   });
 
   for (const [what, waits] of [
-    ['its turn (perSecond)', { perSecond: 0.1 }],
-    ['another message to finish', { concurrency: 1 }],
+    ['perSecond', { perSecond: 0.1 }],
+    ['concurrency', { concurrency: 1 }],
   ] as const) {
-    it(`can send it before all others if it waits for ${what}`, async () => {
+    it(`overtakes other messages when a user sends it (${what})`, async () => {
       const { side, node } = beginSending(waits);
       const answer = side.service.holdNext();
       sendText(node, 'first');
@@ -66,7 +66,7 @@ describe('a user who decides about a waiting message', () => {
     });
   }
 
-  it('cannot send it while it is in flight during an outage', async () => {
+  it('cannot be sent by a user while it is already in flight', async () => {
     const { side, node } = beginSending();
     const fail = side.service.holdConnection({ takes: false, unreachable: true });
     side.service.script.push({ unreachable: true });
@@ -81,7 +81,7 @@ describe('a user who decides about a waiting message', () => {
     assert.deepEqual([side.service.bodies, node.ends.length], [['fast', 'slow'], 2]);
   });
 
-  it('cannot discard it while the store records that it is being sent', async () => {
+  it('cannot be discarded while the store records the send', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
     const { admin } = side.outbox;
@@ -95,7 +95,7 @@ describe('a user who decides about a waiting message', () => {
     assert.deepEqual([node.discarded, store.disk.entries.size], [[], 0]);
   });
 
-  it('cannot decide during the search for evidence', async () => {
+  it('cannot be sent or discarded during the search for evidence', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
     await side.send(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
@@ -110,7 +110,7 @@ describe('a user who decides about a waiting message', () => {
     assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 2]);
   });
 
-  it('can discard it without a sending node, but not send it', async () => {
+  it('can only be discarded while its node is not deployed', async () => {
     const { side, node } = await beginWaiting(['1', '2']);
     const { failing, ...before } = side.outbox.admin.state;
     assert.equal(failing?.error.code, 'SMS_UNREACHABLE');
@@ -126,7 +126,7 @@ describe('a user who decides about a waiting message', () => {
     assert.deepEqual(side.service.bodies, ['2']);
   });
 
-  it('discards it only if the store can flush the change', async () => {
+  it('is not discarded if the store cannot write', async () => {
     const { store, side, node } = await beginWaiting(['hello'], { keep, once: 'key' });
     store.failing.add('commit').add('open');
     await assert.rejects(side.act('kept', 'discard'), { code: 'SMS_STORE' });
@@ -142,13 +142,13 @@ describe('a user who decides about a waiting message', () => {
   });
 });
 
-describe('a user who decides about a message with an unknown outcome', () => {
+describe('a message with an unknown outcome', () => {
   const count = ({ outbox: { admin } }: SendingSide) => [
     admin.state.uncertain,
     admin.entries('uncertain', { limit: 1 }).total,
   ];
 
-  it('can send it again, or discard it for good', async () => {
+  it('can be sent again or discarded by a user', async () => {
     const { side, node } = await beginUncertain();
     side.service.script.push({ error: createError('uncertain') });
     await side.send(node, 'other', { keep });
@@ -174,7 +174,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([count(side), count(next), back.ends], [[0, 0], [0, 0], []]);
   });
 
-  it('can mark it as sent', async () => {
+  it('can be marked as sent by a user', async () => {
     const options = { keep, once: 'k', to: ['6421555123', '6421555124'] };
     const { store, side, node } = await beginUncertain(options);
     assert.equal(await side.act('uncertain', 'markSent'), 'done');
@@ -193,7 +193,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([side.abandoned, side.faults], [[], []]);
   });
 
-  it('sends it once if a second user decides too', async () => {
+  it('is sent once if two users decide at the same time', async () => {
     const { store, side, node } = await beginUncertain();
     const { admin } = side.outbox;
     const id = admin.entries('uncertain', { limit: 1 }).entries[0]?.id ?? '';
@@ -207,7 +207,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 2]);
   });
 
-  it('can send it again: it is stored first and keeps its deduplication key', async () => {
+  it('is stored with its deduplication key if a user sends it again', async () => {
     const { side } = await beginUncertain({ once: 'key' });
     side.service.otherwise = { unreachable: true };
     assert.equal(await side.act('uncertain', 'send'), 'done');

@@ -74,15 +74,15 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
   return allowed;
 }
 
-describe('limits of the account (perHandset, perDay)', () => {
-  it('store no phone number in keys and values', () => {
+describe('a limit (perHandset, perDay)', () => {
+  it('stores no phone number', () => {
     const { take, store } = createProcess({ perHandset: 5, perDay: 100 });
     take(['6421555001', 'office']);
     assert.equal(store.size, 3);
     assert.doesNotMatch(JSON.stringify([...store]), /6421555001|office/);
   });
 
-  it('apply together, each limit within its own time window', () => {
+  it('has its own time window if there are several limits', () => {
     const process = createProcess([
       { perHandset: 3 },
       {},
@@ -105,7 +105,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     ]);
   });
 
-  it('keep their counts if one of several limits is absent for a while', () => {
+  it('keeps its counts while only a shorter limit is set', () => {
     const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
     const { clock, store } = both;
     both.take(['a']);
@@ -117,7 +117,7 @@ describe('limits of the account (perHandset, perDay)', () => {
   });
 
   for (const value of ['', '{', 'server x:y']) {
-    it(`count from zero if the stored value is ${value || 'empty'}`, () => {
+    it(`counts from zero if the stored value is unreadable: ${JSON.stringify(value)}`, () => {
       const process = createProcess({ perHandset: 2 });
       process.take(['6421555001']);
       for (const remembered of process.store.values()) remembered.value = value;
@@ -125,8 +125,8 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   }
 
-  describe('when the clock is set', () => {
-    it('block for one window if the clock is set back by years', () => {
+  describe('when the clock changes', () => {
+    it('blocks for one window after the clock moves back 10 years', () => {
       const first = createProcess({ perHandset: 2, perDay: 2 });
       assert.equal(countAllowed(first, 3), 2);
       first.clock.set(-10 * 365 * dayMs);
@@ -142,7 +142,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('do not change if two readings of the clock differ by milliseconds', () => {
+    it('refunds counts although clock readings differ by milliseconds', () => {
       const process = createProcess({ perHandset: 100 });
       const { clock } = process;
       const now = clock.now.bind(clock);
@@ -156,7 +156,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(process.store.size, 0);
     });
 
-    it('count the messages of machines with different clocks', () => {
+    it('counts messages of two machines with a clock difference of 3 s', () => {
       const first = createProcess({ perHandset: 4 });
       const clock = new VirtualClock(first.clock.now() - 3_000);
       const second = createProcess({ perHandset: 4 }, { clock, store: first.store });
@@ -172,7 +172,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   });
 
-  it('allow the messages that a simple list of all messages allows', () => {
+  it('agrees with a simple list of messages in random scenarios', () => {
     const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },
@@ -194,7 +194,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     fc.assert(fc.property(fc.array(action, { maxLength: 80 }), settings, compareWithList), { numRuns: 500 });
   });
 
-  it('add the counts of an outage of the store to those of another instance', async () => {
+  it('adds messages counted during a store outage to the shared count', async () => {
     const server = new FailingServer();
     const { side, node } = beginSending({ store: server, limits: { perHandsetMs: hourMs, perDay: 3 } });
     await side.send(node, 'one');
@@ -212,7 +212,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123', 'SMS_LIMIT']);
   });
 
-  it('keep the counts if the number or the minutes of a limit change', () => {
+  it('keeps its counts if its maximum or its window changes', () => {
     const before = createProcess({ perHandset: 1 });
     before.take(['6421555001']);
     const { clock, store } = before;
@@ -225,7 +225,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     }
   });
 
-  it('keep values small, and never allow too many messages', () => {
+  it('enforces 500 messages a day with less than 20 KiB of data', () => {
     const perDay = 500;
     const { clock, take, store } = createProcess({ perDay });
     const sentAt: number[] = [];

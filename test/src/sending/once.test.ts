@@ -9,8 +9,8 @@ const hourMs = 3_600_000;
 const once = { once: 'a' };
 const stored = { once: 'a', keep: forever };
 
-describe('the option once', () => {
-  it('sends a message once per key, and repeats its outcome', async () => {
+describe('the `once` option', () => {
+  it('repeats the first outcome for a duplicate instead of sending it', async () => {
     const { side, node } = beginSending();
     await side.send(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
     await side.send(node, 'hello', { once: 'a', to: ['6421555124', '6421555123'] });
@@ -19,7 +19,7 @@ describe('the option once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
-  it('does not block the event loop with thousands of duplicates', async () => {
+  it('yields to the event loop between duplicates', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     for (let index = 0; index < 100; index++) sendText(node, 'hello', once);
@@ -37,7 +37,7 @@ describe('the option once', () => {
     assert.ok(turns >= 90, `${turns} turns`);
   });
 
-  it('ends a stored duplicate although the queue is full', async () => {
+  it('repeats the outcome for a stored duplicate if the queue is full', async () => {
     const { side, node } = beginSending({ queueLimit: 1 });
     await side.send(node, 'hello', stored);
     side.service.otherwise = { unreachable: true };
@@ -57,7 +57,7 @@ describe('the option once', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('refuses another body and other recipients under the same key', async () => {
+  it('refuses a key that was used with a different body or recipient', async () => {
     const { side, node } = beginSending();
     await side.send(node, 'hello', once);
     sendText(node, 'other', once);
@@ -67,8 +67,8 @@ describe('the option once', () => {
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
   });
 
-  for (const at of ['when the input arrives', 'when the message leaves']) {
-    it(`raises SMS_STORE if the store cannot be written ${at}`, async () => {
+  for (const at of ['when the input arrives', 'before the send']) {
+    it(`raises SMS_STORE if the store fails ${at}`, async () => {
       const { store, side, node } = beginSending();
       await side.pass(10);
       const connect = side.service.holdConnection();
@@ -84,7 +84,7 @@ describe('the option once', () => {
     });
   }
 
-  it('stores nothing under the key of a message that was not sent', async () => {
+  it('forgets the key of a message that was not sent', async () => {
     for (const options of [once, stored]) {
       const { store, side, node } = beginSending();
       await side.pass(10);
@@ -98,7 +98,7 @@ describe('the option once', () => {
     }
   });
 
-  it('treats equal keys of two nodes as different keys', async () => {
+  it('treats equal keys of two nodes as different', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
     sendText(one, 'hello', once);
@@ -106,8 +106,8 @@ describe('the option once', () => {
     assert.equal(side.service.bodies.length, 2);
   });
 
-  describe('with messages that wait for the first', () => {
-    it('compares hundreds of waiting messages a few times each', async () => {
+  describe('while duplicates wait', () => {
+    it('takes fewer than 8 steps per waiting duplicate', async () => {
       const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
@@ -123,7 +123,7 @@ describe('the option once', () => {
     });
 
     for (const [what, options] of Object.entries({ plain: once, stored })) {
-      it(`sends the next message if nothing of the first was sent (${what})`, async () => {
+      it(`sends the next duplicate if the first message failed (${what})`, async () => {
         for (const [turn, end] of [
           [{ takes: true }, 'to 6421555123'],
           [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
@@ -140,7 +140,7 @@ describe('the option once', () => {
     }
   });
 
-  it('repeats unknown outcomes as SMS_UNCERTAIN, or sends with retryUncertain', async () => {
+  it('repeats an unknown outcome, unless retryUncertain is set', async () => {
     for (const first of [
       createError('serverErrorUncertain').with({ statusCode: 500 }),
       createError('responseUncertain').with({ statusCode: 200 }),
@@ -161,7 +161,7 @@ describe('the option once', () => {
     }
   });
 
-  it('remembers a key for the full time although the clock is set forward', async () => {
+  it('remembers a key for its full time if the clock moves forward', async () => {
     const { store, side, node } = beginSending({ dedupeMs: hourMs });
     const other = side.attach('other');
     for (const one of [node, other]) sendText(one, 'hello', once);
@@ -182,7 +182,7 @@ describe('the option once', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`keeps keys long enough if the clock is set back by years${isRestarted ? ' in a restart' : ''}`, async () => {
+    it(`keeps a key for 1 h if the clock moves back 5 years${isRestarted ? ' during a restart' : ''}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: hourMs });
       side.clock.set(5 * 365 * 24 * hourMs);
@@ -200,11 +200,11 @@ describe('the option once', () => {
     });
   }
 
-  describe('with a message that outlasts its deduplication key', () => {
+  describe('when a message outlives its key', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
 
-    it('lets duplicates wait for its outcome, also after a crash', async () => {
+    it('keeps a duplicate waiting for the outcome after a crash', async () => {
       const { side, node: first } = beginOutage({ dedupeMs });
       await side.send(first, 'hello', stored, 1_000);
       const disk = copyDisk((side.store as FailingStore).disk);
@@ -219,15 +219,15 @@ describe('the option once', () => {
       assert.equal(next.service.bodies.length, 1);
     });
 
-    for (const had of ['left', 'not left']) {
-      it(`forgets the key of a discarded message that had ${had} the process`, async () => {
+    for (const had of ['may have been', 'was not']) {
+      it(`${had === 'was not' ? 'frees' : 'keeps'} the key of a discarded message that ${had} sent`, async () => {
         const { side, node } = beginOutage({ dedupeMs });
-        if (had === 'left') side.service.script.push({ error: createError('uncertain') });
+        if (had === 'may have been') side.service.script.push({ error: createError('uncertain') });
         await side.send(node, 'hello', { ...stored, retryUncertain: true }, longMs);
         assert.equal(await side.act('kept', 'discard'), 'done');
         side.service.otherwise = { takes: true };
         await side.send(node, 'hello', once, 1_000);
-        assert.deepEqual(node.ends, had === 'left' ? ['SMS_UNCERTAIN duplicate'] : ['to 6421555123']);
+        assert.deepEqual(node.ends, had === 'may have been' ? ['SMS_UNCERTAIN duplicate'] : ['to 6421555123']);
         await side.pass(dedupeMs);
         await side.send(node, 'hello', once, 1_000);
         assert.equal(node.ends[1], 'to 6421555123');
@@ -235,7 +235,7 @@ describe('the option once', () => {
     }
   });
 
-  it('sends an unsent message after a crash, and reports a sent one as unknown', async () => {
+  it('sends a duplicate after a crash if the first message was unsent', async () => {
     for (const [commits, end] of [
       [1, 'to 6421555123'],
       [2, 'SMS_UNCERTAIN duplicate'],
@@ -251,20 +251,20 @@ describe('the option once', () => {
     }
   });
 
-  describe('with a duplicate of a message without an outcome', () => {
+  describe('while the first message waits', () => {
     const twins = () => {
       const { store, side, node } = beginOutage();
       for (let count = 0; count < 2; count++) sendText(node, 'hello', stored);
       return { store, side, node };
     };
 
-    it('stores the first message only', async () => {
+    it('does not store a duplicate', async () => {
       const { side, store } = twins();
       await side.pass(1_000);
       assert.deepEqual([store.disk.entries.size, side.outbox.admin.state.kept], [1, 1]);
     });
 
-    it('ends the duplicate with SMS_CLOSED if its node is redeployed', async () => {
+    it('ends a duplicate with SMS_CLOSED when its node is redeployed', async () => {
       const { side, node } = twins();
       await side.pass(1_000);
       await Promise.all([node.node.close(), side.pass(100)]);
@@ -283,7 +283,7 @@ describe('the option once', () => {
       assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
-    it('counts waiting duplicates for the limit of the queue', async () => {
+    it('counts waiting duplicates towards queueLimit', async () => {
       const { side, node } = beginOutage({ queueLimit: 3 });
       for (let count = 0; count < 4; count++) {
         await side.send(node, 'hello', stored);

@@ -18,7 +18,7 @@ function createTask() {
   return { run, resolve, reject, isStarted: () => started };
 }
 
-describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
+describe('SendQueue', () => {
   const { signal } = new AbortController();
 
   /** Creates a queue that records the start of each task. Tasks end immediately. */
@@ -38,7 +38,7 @@ describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
     return { clock, current, queue, starts, add, times: () => starts.map(([, at]) => at) };
   }
 
-  it('spaces messages evenly from the first message on', async () => {
+  it('starts tasks at even intervals with perSecond', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 20 });
     const runs = Array.from({ length: 101 }, (_, index) => add(`${index}`));
     await clock.advance(5_000);
@@ -50,7 +50,7 @@ describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('applies changed settings when it is nudged', async () => {
+  it('applies new settings when `nudge` is called', async () => {
     const { clock, current, queue, add, times } = createPacedQueue({ perSecond: 0.001 });
     for (let index = 0; index < 4; index++) void add(`${index}`);
     await clock.advance(10_000);
@@ -65,7 +65,7 @@ describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('does not count a task without a send unless a later task has started', async () => {
+  it('refunds a perSecond slot only until a later task starts', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const late = createTask();
     let refundLate = () => {};
@@ -86,7 +86,7 @@ describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
     late.resolve('end');
   });
 
-  it('does not block the event loop with tasks without a send', async () => {
+  it('yields to the event loop between 1,000 tasks that send nothing', async () => {
     const clock = new VirtualClock();
     const queue = new SendQueue({ clock, settings: () => ({ concurrency: 8, queueLimit: 10_000 }) });
     let startCount = 0;
@@ -111,7 +111,7 @@ describe('SendQueue (concurrency, queueLimit, perSecond, priority)', () => {
     assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
   });
 
-  it('starts and refuses tasks in the order and at the times of a plain list', async () => {
+  it('agrees with a simple list of tasks in random scenarios', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),
       fc.record({ do: fc.constant('end' as const), which: fc.nat(), fails: fc.boolean() }),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type FakeNode, forever, SendingSide } from './sending-side';
 
-describe('an outcome or an answer', () => {
-  for (const what of ['outcome', 'answer'] as const) {
-    /** Closes a node while it receives an outcome or an answer that never enters the flow. */
+describe('a redeployed node', () => {
+  for (const what of ['outcome', 'reply'] as const) {
+    /** Closes a node while it receives an outcome or a reply that never enters the flow. */
     async function missDelivery(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
       const side = new SendingSide();
       side.receive();
@@ -14,8 +14,8 @@ describe('an outcome or an answer', () => {
       });
       if (what === 'outcome') old.onOutcome = () => delivery;
       else old.onAnswer = () => delivery;
-      await side.send(old, 'hello', { keep: forever, ...(what === 'answer' && { waitMs: 60_000, messageId: 'm1' }) });
-      if (what === 'answer') await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+      await side.send(old, 'hello', { keep: forever, ...(what === 'reply' && { waitMs: 60_000, messageId: 'm1' }) });
+      if (what === 'reply') await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
       void old.node.close();
       await side.pass(10);
       return { side, old, fail };
@@ -25,7 +25,7 @@ describe('an outcome or an answer', () => {
     const end = what === 'outcome' ? 'to 6421555123' : 'yes';
 
     for (const how of ['late', 'thrown'] as const) {
-      it(`goes to the redeployed node if the old one misses it (${what}, ${how})`, async () => {
+      it(`receives the ${what} if the old node ${how === 'late' ? 'delivers nothing' : 'throws'}`, async () => {
         const { side, fail } = await missDelivery();
         const next = side.attach();
         await side.pass(10);

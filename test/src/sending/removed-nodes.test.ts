@@ -27,8 +27,8 @@ function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: numb
   sendText(node, body, { keep: minutes === undefined ? forever : { expireMs: minutes * minuteMs } });
 }
 
-describe('the time to live of stored messages', () => {
-  it('does not end before a redeployed node can return', async () => {
+describe('a message of a removed node', () => {
+  it('does not expire in the first 20 s after the removal', async () => {
     for (const isBack of [false, true]) {
       const side = createSide();
       const node = side.attach();
@@ -52,7 +52,7 @@ describe('the time to live of stored messages', () => {
     }
   });
 
-  it('ends after exactly 7 days without their node', async () => {
+  it('is dropped after exactly 7 days', async () => {
     const side = createSide(new FineClock());
     const node = side.attach();
     side.attach('other');
@@ -67,7 +67,7 @@ describe('the time to live of stored messages', () => {
   });
 });
 
-describe('the 7 days of waiting for a removed node', () => {
+describe('the 7-day wait for a removed node', () => {
   /** Leaves a message, whose node is then removed for `goneMs` before the process is down for `downMs`. */
   async function leave(goneMs: number, downMs: number) {
     const store = new FailingStore();
@@ -85,14 +85,14 @@ describe('the 7 days of waiting for a removed node', () => {
     return { next, disk };
   }
 
-  it('pass while the process is down, but end at least an hour after its start', async () => {
+  it('ends 1 h after the start if the process was down for 8 days', async () => {
     const { next } = await leave(3_600_000, 8 * dayMs);
     assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
     await next.pass(3_601_000);
     assert.deepEqual([next.abandoned, next.outbox.isSettled], [['send'], true]);
   });
 
-  it('continue after a restart', async () => {
+  it('continues after a restart', async () => {
     const { next } = await leave(2 * dayMs, 3 * dayMs);
     await next.pass(2 * dayMs - 60_000);
     assert.deepEqual(next.abandoned, []);
@@ -100,7 +100,7 @@ describe('the 7 days of waiting for a removed node', () => {
     assert.deepEqual(next.abandoned, ['send']);
   });
 
-  it('begin again after the node has been back', async () => {
+  it('starts over if the node returns and is removed again', async () => {
     const { next } = await leave(2 * dayMs, 3 * dayMs);
     const back = next.attach();
     await next.pass(100);
@@ -113,7 +113,7 @@ describe('the 7 days of waiting for a removed node', () => {
   });
 });
 
-describe('the outcome of a message whose node was removed', () => {
+describe('the outcome for a removed node', () => {
   /** Removes a node while its message is in flight. */
   async function strand(turn: Turn): Promise<{ side: SendingSide; store: FailingStore }> {
     const store = new FailingStore();
@@ -131,7 +131,7 @@ describe('the outcome of a message whose node was removed', () => {
 
   const undecided = (side: SendingSide) => side.outbox.admin.entries('uncertain', { limit: 9 }).total;
 
-  it('waits for the node for 7 days, and is then dropped', async () => {
+  it('is dropped after 7 days', async () => {
     const { side, store } = await strand({});
     await side.pass(6.9 * dayMs);
     assert.deepEqual([store.disk.entries.size, side.abandoned], [1, []]);
@@ -143,7 +143,7 @@ describe('the outcome of a message whose node was removed', () => {
     assert.deepEqual(back.ends, []);
   });
 
-  it('is listed for 7 more days if it is unknown', async () => {
+  it('stays listed for another 7 days if it is unknown', async () => {
     const { side, store } = await strand({ error: createError('uncertain') });
     await side.pass(6.9 * dayMs);
     assert.equal(undecided(side), 0);

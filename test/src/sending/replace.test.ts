@@ -7,7 +7,7 @@ const order = { keep: forever, replaceKey };
 const hourMs = 3_600_000;
 
 describe('replacing a stored message', () => {
-  it('ends the older message with SMS_REPLACED and sends the newer one', async () => {
+  it('ends the older message with SMS_REPLACED', async () => {
     const { side, node } = beginOutage();
     await side.send(node, 'at nine', order, 1_000);
     await side.send(node, 'at ten', { ...order, messageId: 'm2' }, 1_000);
@@ -23,7 +23,7 @@ describe('replacing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('replaces a scheduled message by a message with a past time, sent now', async () => {
+  it('replaces a scheduled message with one that is due now', async () => {
     const { side, node } = beginSending();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
     await side.send(node, 'later', at(side.clock.now() + hourMs), 1_000);
@@ -31,7 +31,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_REPLACED', 'to 6421555123'], ['now']]);
   });
 
-  it('sends both messages if the older one has started to leave', async () => {
+  it('sends both messages if the older one is already in flight', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     await side.send(node, 'first', order);
@@ -42,7 +42,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second']);
   });
 
-  it('does not refuse a replacement because the queue is full', async () => {
+  it('accepts a replacement although the queue is full', async () => {
     const { side, node } = beginOutage({ queueLimit: 1 });
     await side.send(node, 'one', order, 1_000);
     sendText(node, 'two', order);
@@ -50,7 +50,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(node.ends.sort(), ['SMS_BUSY', 'SMS_REPLACED']);
   });
 
-  it('leaves the older message waiting if the newer one cannot be stored', async () => {
+  it('keeps the older message if the newer one cannot be stored', async () => {
     const { store, side, node } = beginOutage();
     await side.send(node, 'one', order, 1_000);
     store.failing.add('commit').add('open');
@@ -60,7 +60,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_STORE', 'to 6421555123'], ['one']]);
   });
 
-  it('works across a restart', async () => {
+  it('works after a restart', async () => {
     const { store, side, node } = beginOutage();
     await side.send(node, 'one', order, 1_000);
     const disk = copyDisk(store.disk);
@@ -74,7 +74,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['two']);
   });
 
-  it('reports an unknown earlier try as SMS_UNCERTAIN, not as replaced', async () => {
+  it('ends the older message with SMS_UNCERTAIN if it may have been sent', async () => {
     const { side, node } = beginOutage();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'one', { ...order, retryUncertain: true }, 1_000);
@@ -82,7 +82,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('ends waiting duplicates as replaced, and frees their deduplication key', async () => {
+  it('ends waiting duplicates with SMS_REPLACED', async () => {
     const { side, node } = beginOutage();
     const once = { ...order, once: 'a' };
     for (let count = 0; count < 3; count++) sendText(node, 'one', once);
@@ -103,7 +103,7 @@ describe('replacing a stored message', () => {
 });
 
 describe('withdrawing a stored message', () => {
-  it('ends the message with SMS_WITHDRAWN, also directly after its input', async () => {
+  it('ends the message with SMS_WITHDRAWN', async () => {
     const { side, node } = beginOutage();
     sendText(node, 'one', order);
     await Promise.all([node.node.withdraw(replaceKey), side.pass(1_000)]);
@@ -124,7 +124,7 @@ describe('withdrawing a stored message', () => {
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_WITHDRAWN', 'to 6421555123'], ['two']]);
   });
 
-  it('does nothing if no message waits, or if the message has begun to leave', async () => {
+  it('has no effect on a message in flight', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     await Promise.all([node.node.withdraw(replaceKey), side.pass(100)]);
@@ -137,7 +137,7 @@ describe('withdrawing a stored message', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
-  it('ends a message that has started to leave and waits again', async () => {
+  it('ends a message in flight if the service answers 503', async () => {
     const { side, node } = beginSending();
     const error = createError('serverError').with({ statusCode: 503 });
     const refuse = side.service.holdNext({ takes: false, error });

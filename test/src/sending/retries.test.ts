@@ -25,8 +25,8 @@ async function run(script: readonly Ending[], options: Partial<SendOptions> = {}
   return [...node.ends, side.service.tries];
 }
 
-describe('a plain message (retries, retryUncertain)', () => {
-  it('tries three times more with the same messageId if it was not sent', async () => {
+describe('a plain message', () => {
+  it('is tried up to 4 times with one messageId if `retries` is 3', async () => {
     const { side, node } = begin(['unreachable', 'unreachable', 'unreachable']);
     await side.send(node, 'hello', retried, 10_000);
     assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 4]);
@@ -34,7 +34,7 @@ describe('a plain message (retries, retryUncertain)', () => {
     assert.deepEqual(await run(Array(9).fill('unreachable')), ['SMS_UNREACHABLE', 4]);
   });
 
-  it('waits 0.2 s, then twice as long each time, at most 30 s', async () => {
+  it('waits 0.2 s before a retry, then twice as long, up to 30 s', async () => {
     const { side, node } = begin(Array(12).fill('unreachable'));
     await side.send(node, 'hello', { ...retried, retries: 11 }, 0);
     const waits: number[] = [];
@@ -50,19 +50,24 @@ describe('a plain message (retries, retryUncertain)', () => {
     assert.deepEqual(waits, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000]);
   });
 
-  for (const reason of ['badRequestBare', 'unauthorized', 'forbidden', 'redirect'] as const) {
-    it(`never tries again after ${reason}`, async () => {
+  for (const [answer, reason] of [
+    ['400', 'badRequestBare'],
+    ['401', 'unauthorized'],
+    ['403', 'forbidden'],
+    ['redirect', 'redirect'],
+  ] as const) {
+    it(`is not retried after a ${answer}`, async () => {
       assert.deepEqual(await run([reason], { retryUncertain: true }), [createError(reason).code, 1]);
     });
   }
 
-  it('tries again after an unknown outcome only with retryUncertain', async () => {
+  it('is retried after an unknown outcome only with retryUncertain', async () => {
     assert.deepEqual(await run(['uncertain']), ['SMS_UNCERTAIN', 1]);
     const ended = await run(['uncertain', 'unreachable', 'uncertain'], { retryUncertain: true });
     assert.deepEqual(ended, ['to 6421555123', 4]);
   });
 
-  it('treats unreadable answers and 5xx except 503 as unknown outcomes', async () => {
+  it('has an unknown outcome after a 500 or an oversized answer', async () => {
     for (const [error, tries] of [
       [createError('responseTooLarge'), 2],
       [createError('serverError').with({ statusCode: 500 }), 2],
@@ -73,7 +78,7 @@ describe('a plain message (retries, retryUncertain)', () => {
     }
   });
 
-  it('ends with its last certain outcome if its node closes between tries', async () => {
+  it('ends with SMS_CLOSED or SMS_UNCERTAIN if its node closes', async () => {
     for (const [script, end] of [
       [['unreachable'], 'SMS_CLOSED'],
       [['uncertain'], 'SMS_UNCERTAIN'],
@@ -86,7 +91,7 @@ describe('a plain message (retries, retryUncertain)', () => {
     }
   });
 
-  it('keeps to the pace when it tries again after an unknown outcome', async () => {
+  it('obeys perSecond when it is retried', async () => {
     const { side, node } = begin(['uncertain', 'uncertain', 'uncertain'], {
       concurrency: 8,
       queueLimit: 10,
@@ -101,7 +106,7 @@ describe('a plain message (retries, retryUncertain)', () => {
     assert.deepEqual([tries, node.ends.length], [[1, 2, 3, 4, 5], 2]);
   });
 
-  it('keeps its place in the queue when it is tried again', async () => {
+  it('keeps its place in the queue when it is retried', async () => {
     const { side, node } = begin(['uncertain'], { concurrency: 1, queueLimit: 2 });
     const answer = side.service.holdNext();
     sendText(node, 'again', { retries: 3, retryUncertain: true });

@@ -11,7 +11,7 @@ import {
   type Turn,
 } from './sending-side';
 
-describe('Retry-After for all stored messages of an account', () => {
+describe('Retry-After', () => {
   const keep = forever;
 
   const unavailable = (retryAfter?: string) => createError('serverError').with({ statusCode: 503, retryAfter });
@@ -35,7 +35,7 @@ describe('Retry-After for all stored messages of an account', () => {
     ['accepted', { takes: true }],
     ['refused', { error: createError('badRequest') }],
   ] as const) {
-    it(`applies although a message in flight is ${what}`, async () => {
+    it(`still applies if a message in flight is ${what}`, async () => {
       const { side, node } = await underWay([
         [50, { error: unavailable('4') }],
         [200, turn],
@@ -51,7 +51,7 @@ describe('Retry-After for all stored messages of an account', () => {
     });
   }
 
-  it('can be absent: an outage continues although a later answer accepts', async () => {
+  it('is optional: a 503 without Retry-After causes an outage', async () => {
     const { node } = await underWay([
       [50, { error: unavailable() }],
       [200, { takes: true }],
@@ -59,7 +59,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.state?.outage?.statusCode, 503);
   });
 
-  it('applies to a message although a user sends it immediately', async () => {
+  it('delays even a message that a user sends manually', async () => {
     const { side, node } = await underWay([[50, { error: unavailable('60') }]]);
     await side.send(node, 'other', { keep });
     assert.equal(await side.act('kept', 'send'), 'done');
@@ -69,7 +69,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.deepEqual(side.service.bodies, ['0', 'other']);
   });
 
-  it('applies to every message, and the latest of several values counts', async () => {
+  it('delays all stored messages until the latest requested time', async () => {
     const { side, node } = await underWay([
       [50, { error: unavailable() }],
       [100, { error: unavailable('60') }],
@@ -82,7 +82,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('causes one outage if the service accepts one message at a time', async () => {
+  it('causes one outage if the service accepts a message every 4 s', async () => {
     const { side, node } = beginSending();
     let freeAt = 0;
     const { client } = node;
@@ -103,7 +103,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('still applies after a redeploy, and the outage is reported once', async () => {
+  it('still applies after a redeploy', async () => {
     const { side, node } = await underWay([[0, { error: unavailable('60') }]]);
     await Promise.all([side.close(), side.pass(1_000)]);
     const back = side.attach();
@@ -117,7 +117,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(back.state?.outage, undefined);
   });
 
-  it('ends with a redeploy if the status was 401, which is reported again', async () => {
+  it('ends at a redeploy if it came with a 401', async () => {
     const error = createError('unauthorized').with({ retryAfter: '600' });
     const { side, node } = await underWay([[0, { error }]]);
     await Promise.all([side.close(), side.pass(1_000)]);
@@ -127,7 +127,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.deepEqual([side.service.tries, node.outages.length, back.outages.length], [2, 1, 1]);
   });
 
-  describe('over a restart', () => {
+  describe('after a restart', () => {
     /** Crashes a process 1 s after the service asked it to wait a minute, and starts the next process. */
     async function restart({ setMs = 0 } = {}) {
       const { side } = await underWay([
@@ -139,7 +139,7 @@ describe('Retry-After for all stored messages of an account', () => {
       return new SendingSide({ clock: side.clock, store: new FailingStore(disk) });
     }
 
-    it('applies to the next process, which reports the outage', async () => {
+    it('still delays the stored messages', async () => {
       const next = await restart();
       const node = next.attach();
       await next.pass(100);
@@ -153,10 +153,10 @@ describe('Retry-After for all stored messages of an account', () => {
     });
 
     for (const [how, byMs, atMost] of [
-      ['back by a year', -365 * 24 * 3_600_000, 60_000],
-      ['forward by a year', 365 * 24 * 3_600_000, 0],
+      ['back a year', -365 * 24 * 3_600_000, 60_000],
+      ['forward a year', 365 * 24 * 3_600_000, 0],
     ] as const) {
-      it(`no longer applies if the clock was set ${how}`, async () => {
+      it(`lasts at most 1 minute if the clock moves ${how}`, async () => {
         const next = await restart({ setMs: byMs });
         next.attach();
         await next.pass(atMost + 100);

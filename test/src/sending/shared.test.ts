@@ -21,7 +21,7 @@ class RealClock extends VirtualClock {
   }
 }
 
-describe('sending from several processes on one Redis', () => {
+describe('sending with a shared Redis', () => {
   const keep = forever;
   const bench = new RedisBench();
   const { closing } = bench;
@@ -44,25 +44,25 @@ describe('sending from several processes on one Redis', () => {
   }
 
   for (const [name, end] of [
-    ['replaced', 'SMS_REPLACED'],
-    ['withdrawn', 'SMS_WITHDRAWN'],
+    ['replaces', 'SMS_REPLACED'],
+    ['withdraws', 'SMS_WITHDRAWN'],
   ] as const) {
-    it(`ends a message with ${end} if it is ${name} at another instance`, async () => {
+    it(`ends a message with ${end} if another instance ${name} it`, async () => {
       service.otherwise = { unreachable: true };
       const [first, second] = [create(), create()];
       const [node, other] = [first.attach(), second.attach()];
       sendText(node, 'one', { keep, replaceKey: 'a' });
       await until(() => first.outbox.admin.state.kept === 1);
-      if (name === 'replaced') sendText(other, 'two', { keep, replaceKey: 'a' });
+      if (name === 'replaces') sendText(other, 'two', { keep, replaceKey: 'a' });
       else await other.node.withdraw('a');
       await until(() => node.ends.length === 1);
       service.otherwise = { takes: true };
-      if (name === 'replaced') await until(() => other.ends.length === 1);
-      assert.deepEqual([node.ends, service.bodies], [[end], name === 'replaced' ? ['two'] : []]);
+      if (name === 'replaces') await until(() => other.ends.length === 1);
+      assert.deepEqual([node.ends, service.bodies], [[end], name === 'replaces' ? ['two'] : []]);
     });
   }
 
-  it('sends the messages of a dead instance at exactly one instance', async () => {
+  it('sends each message of a dead instance exactly once', async () => {
     const dead = new FakeService();
     dead.otherwise = { unreachable: true };
     const { proxy, side: first } = await createBehindProxy({ service: dead });
@@ -81,7 +81,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual([nodes.flatMap(({ ends }) => ends).length, stranger.ends], [50, []]);
   });
 
-  it('sends a message once per key across instances', async () => {
+  it('sends one message per `once` key across instances', async () => {
     const sides = [create(), create(), create()];
     const nodes = sides.map((side) => side.attach());
     await Promise.all(sides.map(({ journal }) => journal.ready()));
@@ -93,7 +93,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it("ends a dead instance's reply request with a reply to another instance", async () => {
+  it('delivers a reply although the asking instance has died', async () => {
     const { proxy, side: first } = await createBehindProxy();
     const node = first.attach();
     sendText(node, 'well?', { to: ['6421555100', '6421555101'], waitMs: 2_000, messageId: 'm1', keep });
@@ -112,7 +112,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
-  it('sends 5 of 100 messages of three instances if a limit allows 5', async () => {
+  it('counts the messages of all instances towards one limit', async () => {
     const limits = { perHandset: 5, perHandsetMs: 3_600_000 };
     const nodes = [0, 1, 2].map(() => create({ limits }).attach());
     for (let n = 0; n < 100; n++) sendText(nodes[n % 3] as (typeof nodes)[number], `text ${n}`, n % 2 ? { keep } : {});

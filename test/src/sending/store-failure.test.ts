@@ -7,7 +7,7 @@ const minuteMs = 60_000;
 
 const outagesOf = ({ outages }: FakeNode) => outages.map(({ code, waiting }) => `${code} ${waiting}`);
 
-describe('a failure of the store while sending', () => {
+describe('a store failure during sending', () => {
   let store: FailingStore;
   let side: SendingSide;
 
@@ -24,7 +24,7 @@ describe('a failure of the store while sending', () => {
     await side.pass(10_000);
   };
 
-  it('is reported once by each node, and the recovery by one node', async () => {
+  it('is reported once by each sending node', async () => {
     fail();
     const nodes = [side.attach('a'), side.attach('b')];
     await side.pass(minuteMs);
@@ -38,7 +38,7 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual([nodes[0]?.recoveries, nodes[1]?.recoveries, late.recoveries], [['store'], [], []]);
   });
 
-  it('is reported by the first refused message if the store was never open', async () => {
+  it('raises no error until a message needs the store', async () => {
     Object.assign(store, { mayHold: false });
     fail();
     const node = side.attach();
@@ -63,7 +63,7 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual([leaving.recoveries, plain.recoveries], [['store'], []]);
   });
 
-  it('is not reported again after a redeploy, but the next failure is', async () => {
+  it('is not reported again after a redeploy', async () => {
     fail();
     const first = side.attach();
     await side.pass(minuteMs);

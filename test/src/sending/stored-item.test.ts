@@ -18,8 +18,8 @@ async function createItems(): Promise<Stored[]> {
   return [...store.disk.entries.values()].map((text) => JSON.parse(text) as Stored);
 }
 
-describe('a stored item of the outbox', () => {
-  it('is readable as it was written', async () => {
+describe('isReadableItem', () => {
+  it('accepts every kind of item that the outbox writes', async () => {
     const items = await createItems();
     assert.deepEqual(items.map(({ kind, state }) => [kind, state].filter(Boolean).join(' ')).sort(), [
       'message settled',
@@ -30,7 +30,7 @@ describe('a stored item of the outbox', () => {
     for (const item of items) assert.equal(isReadableItem(item), true, JSON.stringify(item));
   });
 
-  it('is unreadable without its required properties', async () => {
+  it('refuses an item without a required property', async () => {
     const needed: Record<string, readonly string[]> = {
       message: ['state', 'node', 'message', 'options', 'arrivedAt'],
       replyRequest: ['node', 'messageItemId', 'recipient', 'reference', 'waitMs'],
@@ -45,7 +45,7 @@ describe('a stored item of the outbox', () => {
     }
   });
 
-  it('stays unchanged if its kind is unknown', () => {
+  it('accepts an item of an unknown kind', () => {
     assert.equal(
       isReadableItem({ id: '1', part: 'outgoing', subscribers: [], attempts: 0, kind: 'other' } as Item),
       true,

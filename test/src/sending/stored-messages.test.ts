@@ -3,7 +3,7 @@ import { SmsError } from '../../../src/errors';
 import { createError } from '../some-error';
 import { beginOutage, beginSending, copyDisk, forever, type SendTextOptions, sendText } from './sending-side';
 
-describe('stored messages', () => {
+describe('a stored message', () => {
   const keep = forever;
 
   /** Leaves a stored message that waits because the service is unreachable. */
@@ -13,7 +13,7 @@ describe('stored messages', () => {
     return sending;
   }
 
-  it('are stored before they are sent, and dropped after their outcome', async () => {
+  it('is deleted from the store after its outcome', async () => {
     const { store, side, node } = beginSending();
     await side.send(node, 'hello', { keep });
     assert.deepEqual(node.ends, ['to 6421555123']);
@@ -22,7 +22,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('are refused, and not sent, if they cannot be stored', async () => {
+  it('is refused with SMS_STORE if it cannot be stored', async () => {
     const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit').add('open');
@@ -33,7 +33,7 @@ describe('stored messages', () => {
     assert.equal(side.service.tries, 0);
   });
 
-  it('are not sent if they were refused, even if the store wrote them', async () => {
+  it('is not sent after SMS_STORE even if the store did write it', async () => {
     const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit');
@@ -51,7 +51,7 @@ describe('stored messages', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('wait in an outage, report it once, and then leave in order', async () => {
+  it('waits during an outage, and is sent afterwards in order', async () => {
     const { side, node } = beginOutage({ concurrency: 1 });
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await side.send(node, 'urgent', { keep, priority: 5 }, 600_000);
@@ -80,7 +80,7 @@ describe('stored messages', () => {
     ['429', createError('tooManyRequests').with({ statusCode: 429 })],
     ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
   ] as const) {
-    it(`continue to wait after ${what}, although the request had left`, async () => {
+    it(`is sent later if the service answers ${what}`, async () => {
       const { side, node } = beginSending();
       side.service.script.push({ error });
       await side.send(node, 'hello', { keep }, 45_000);
@@ -90,7 +90,7 @@ describe('stored messages', () => {
     });
   }
 
-  it('end with the outcome SMS_FORBIDDEN after a 403', async () => {
+  it('ends with SMS_FORBIDDEN after a 403', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ error: createError('forbidden') });
     await side.send(node, 'hello', { keep });
@@ -98,7 +98,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('have their time to live in the error SMS_EXPIRED, also in seconds', async () => {
+  it('names its time to live in the error SMS_EXPIRED', async () => {
     for (const [minutes, time] of [
       [0.001, '1 s'],
       [1.1, '66 s'],
@@ -110,7 +110,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('expire after their time even if the clock is set by hours', async () => {
+  it('expires on time although the clock moves 10 h back or forward', async () => {
     for (const hours of [-10, 10]) {
       const { side, node } = await strand({ keep: { expireMs: 60_000 } }, 30_000);
       side.clock.set(hours * 3_600_000);
@@ -122,7 +122,7 @@ describe('stored messages', () => {
   });
 
   for (const queueLimit of [0, 1]) {
-    it(`are refused beyond concurrency plus queueLimit (${queueLimit})`, async () => {
+    it(`is refused if the queue is full (queueLimit ${queueLimit})`, async () => {
       const { side, node } = beginSending({ queueLimit, concurrency: 2 });
       await side.pass(10);
       for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
@@ -132,7 +132,7 @@ describe('stored messages', () => {
     });
   }
 
-  it('wait over a redeploy, and leave when their node is back', async () => {
+  it('waits until its node is deployed again', async () => {
     const { side, node } = await strand();
     await side.detach(node);
     await side.recover(300_000);
@@ -144,7 +144,7 @@ describe('stored messages', () => {
     assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
   });
 
-  it('deliver their outcome later if it arrives while the account closes', async () => {
+  it('delivers an outcome that arrived during a redeploy', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     await side.send(node, 'hello', { keep });
@@ -154,10 +154,10 @@ describe('stored messages', () => {
     assert.deepEqual([back.ends, side.outbox.isSettled], [['to 6421555123'], true]);
   });
 
-  describe('the large flow message of a stored message', () => {
+  describe('with a large flow message', () => {
     const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
-    it('is written once, and delivered with the outcome after a restart', async () => {
+    it('delivers the flow message with the outcome after a restart', async () => {
       const { store, side } = await strand({ keep, flowMessage });
       const disk = copyDisk(store.disk);
       assert.deepEqual(
@@ -175,7 +175,7 @@ describe('stored messages', () => {
       assert.deepEqual([disk.entries.size, disk.remembered.size], [0, 0]);
     });
 
-    it('is dropped with the reply request, or if the message is discarded', async () => {
+    it('deletes the flow message after its last use', async () => {
       const { side } = await strand({ keep, flowMessage, waitMs: 3_600_000 });
       side.service.otherwise = { takes: true };
       const { next, back } = side.crash();
@@ -191,8 +191,8 @@ describe('stored messages', () => {
     });
   });
 
-  describe('the outbox after a crash', () => {
-    it('sends messages by priority, and then by arrival', async () => {
+  describe('after a crash', () => {
+    it('is sent in order of priority, then arrival', async () => {
       const { side, node } = beginOutage({ concurrency: 1 });
       for (const body of ['reminder 1', 'reminder 2']) sendText(node, body, { keep });
       for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
@@ -202,7 +202,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2']);
     });
 
-    it('sends the messages of a node that no longer stores messages', async () => {
+    it('is sent although its node no longer stores messages', async () => {
       const { side } = await strand({ keep });
       side.service.otherwise = { takes: true };
       const next = side.restart();
@@ -211,7 +211,7 @@ describe('stored messages', () => {
       assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
-    it('expires a message whose time to live is over', async () => {
+    it('expires if its time to live ended during the downtime', async () => {
       const { side } = await strand({ keep: { expireMs: 60_000 } });
       const { next, back } = await side.crashFor(100_000);
       await next.recover(1_000);
@@ -230,23 +230,23 @@ describe('stored messages', () => {
       return { next, back, bodies: side.service.bodies };
     }
 
-    it('sends a message that was stored', async () => {
+    it('is sent if its send had not begun', async () => {
       const { back, bodies } = await crashAfter(1);
       assert.deepEqual([back.ends, bodies], [['to 6421555123'], ['hello']]);
     });
 
-    it('ends a message that was about to be sent with SMS_UNCERTAIN', async () => {
+    it('ends with SMS_UNCERTAIN if its send had begun', async () => {
       const { next, back, bodies } = await crashAfter(2);
       assert.deepEqual([back.ends, bodies, next.outbox.admin.state.uncertain], [['SMS_UNCERTAIN'], [], 1]);
     });
 
-    it('delivers an outcome again, marked as redelivered', async () => {
+    it('delivers its outcome again, marked as redelivered', async () => {
       const { back, bodies } = await crashAfter(3);
       assert.deepEqual([back.ends, bodies], [['to 6421555123 again'], ['hello']]);
     });
   });
 
-  it('do not repeat a delivered outcome after a failure of the store', async () => {
+  it('does not repeat its outcome after a failure of the store', async () => {
     const { store, side, node } = beginSending();
     const take = node.onOutcome.bind(node);
     node.onOutcome = (news) => {
@@ -265,7 +265,7 @@ describe('stored messages', () => {
     assert.equal(store.disk.entries.size, 0);
   });
 
-  it('raise SMS_UNCERTAIN if the outcome is unknown, and are listed for 7 days', async () => {
+  it('is listed for 7 days if its outcome is unknown', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { keep, messageId: 'mine' });
@@ -278,7 +278,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('are dropped from memory if another instance claims them', async () => {
+  it('is forgotten if another instance claims it', async () => {
     const { side, node } = await strand();
     const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
     side.outbox.forget(entry?.id ?? '');
@@ -287,7 +287,7 @@ describe('stored messages', () => {
     assert.deepEqual([node.ends, side.service.bodies], [[], []]);
   });
 
-  it('show why they wait, since when, and when the next attempt is due', async () => {
+  it('shows why it waits and when the next try is due', async () => {
     const { side, node } = beginSending();
     const failing = () => side.outbox.admin.state.failing;
     assert.equal(failing(), undefined);

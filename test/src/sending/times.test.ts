@@ -21,8 +21,8 @@ function start(options: SendingSideOptions = {}) {
   return { store, side, node };
 }
 
-describe('a message with a time', () => {
-  it('is stored, is listed with its time, and leaves then', async () => {
+describe('a scheduled message', () => {
+  it('is sent at its time', async () => {
     const { side, node, store } = start();
     await side.send(node, 'later', at(noon + 2 * hourMs));
     assert.equal(store.disk.entries.size, 1);
@@ -43,7 +43,7 @@ describe('a message with a time', () => {
     assert.equal(node.outcomes[0]?.isKept, true);
   });
 
-  it('leaves immediately if its time is past', async () => {
+  it('is sent immediately if its time has passed', async () => {
     const { side, node, store } = start();
     await side.send(node, 'now', at(noon));
     assert.deepEqual(node.ends, ['to 6421555123']);
@@ -51,7 +51,7 @@ describe('a message with a time', () => {
     assert.equal(node.outcomes[0]?.isKept, false);
   });
 
-  it('survives a restart, and leaves at the start if its time has passed', async () => {
+  it('is sent at the start if its time passed during downtime', async () => {
     const { side, node, store } = start();
     for (const hours of [1, 30]) sendText(node, `in ${hours} h`, at(noon + hours * hourMs, forever));
     await side.pass(100);
@@ -64,7 +64,7 @@ describe('a message with a time', () => {
     assert.equal(again.state?.nextAt, noon + 30 * hourMs);
   });
 
-  it('leaves within a minute after the clock is set past its time', async () => {
+  it('is sent within a minute if the clock moves past its time', async () => {
     const { side, node } = start();
     await side.send(node, 'in a month', at(noon + 30 * dayMs), minuteMs);
     side.clock.set(30 * dayMs);
@@ -72,7 +72,7 @@ describe('a message with a time', () => {
     assert.deepEqual(side.service.bodies, ['in a month']);
   });
 
-  it('does not expire before its time although the clock is set back', async () => {
+  it('does not expire early if the clock moves back', async () => {
     const { side, node } = start();
     await side.send(node, 'in 1 h', at(noon + hourMs, { expireMs: 10 * minuteMs }));
     side.clock.set(-hourMs);
@@ -82,7 +82,7 @@ describe('a message with a time', () => {
     assert.deepEqual([node.ends, side.service.bodies], [['to 6421555123'], ['in 1 h']]);
   });
 
-  it('does not count for the queue limit, and does not delay other messages', async () => {
+  it('does not count towards queueLimit', async () => {
     const { side, node } = start({ queueLimit: 1, concurrency: 1 });
     for (let count = 0; count < 20; count++) sendText(node, `later ${count}`, at(noon + hourMs));
     await side.pass(100);
@@ -94,7 +94,7 @@ describe('a message with a time', () => {
     assert.equal(side.service.taken.length, 22);
   });
 
-  it('is refused if 100,000 others are scheduled', async () => {
+  it('is refused if 100,000 messages are already scheduled', async () => {
     const { countsOf } = Messages.prototype;
     let messages: Messages | undefined;
     Messages.prototype.countsOf = function (node) {
@@ -112,7 +112,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_BUSY', 'to 6421555123']);
   });
 
-  it('expires if it cannot leave soon enough after its due time', async () => {
+  it('expires after its due time plus its time to live', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     await side.send(node, 'later', at(noon + 2 * hourMs, { expireMs: 10 * minuteMs }), 2 * hourMs + 9 * minuteMs);
@@ -121,7 +121,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('is not part of an outage before its time', async () => {
+  it('is not reported as waiting in an outage before its time', async () => {
     const { side, node } = start();
     const other = side.attach('other');
     side.service.otherwise = { unreachable: true };
@@ -154,7 +154,7 @@ describe('a message with a time', () => {
     assert.deepEqual(other.ends, []);
   });
 
-  it('leaves immediately if a user sends it, also after a restart', async () => {
+  it('can be sent early by a user', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     await side.send(node, 'later', at(noon + 20 * dayMs), 2 * hourMs);
@@ -169,7 +169,7 @@ describe('a message with a time', () => {
 });
 
 describe('quiet hours', () => {
-  it('delay stored messages and messages whose scheduled time has passed', async () => {
+  it('delay stored and scheduled messages', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: { expireMs: minuteMs } });
     await side.send(node, 'at', at(noon - hourMs, { expireMs: minuteMs }), hourMs - 1_000);
@@ -179,7 +179,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
-  it('refuse waiting plain messages when the quiet hours begin', async () => {
+  it('refuse waiting plain messages with SMS_QUIET', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)], concurrency: 1 });
     const answer = side.service.holdNext();
     await side.pass(hourMs - 1_000);
@@ -195,7 +195,7 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['first', 'kept', 'at']);
   });
 
-  it('hold back messages if they begin while the connection is being made', async () => {
+  it('stop messages that are still connecting to the service', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
     const connects = [side.service.holdConnection(), side.service.holdConnection()];
     await side.pass(hourMs - 1_000);
@@ -209,13 +209,13 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['kept']);
   });
 
-  it('do not apply to an essential message', async () => {
+  it('do not apply to `essential` messages', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     await side.send(node, 'alarm', { essential: true });
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('apply to waiting messages with the current settings', async () => {
+  it('apply to waiting messages as soon as the settings change', async () => {
     const quietHours = [quiet(11, 13)];
     const { side, node } = start({ quietHours });
     await side.send(node, 'kept', { keep: forever });
