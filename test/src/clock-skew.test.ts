@@ -20,7 +20,7 @@ describe('ClockSkew', () => {
     };
   }
 
-  it('does not correct times if the clock is set by less than a minute', async () => {
+  it('ignores a clock change of less than a minute', async () => {
     const { clock, times, note } = begin();
     const [before, now] = [note(clock.now() - 3 * dayMs), note()];
     await clock.advance(hourMs);
@@ -31,7 +31,7 @@ describe('ClockSkew', () => {
     }
   });
 
-  it('counts the elapsed time after the clock was set forward', async () => {
+  it('measures the true age of a value if the clock moves forward', async () => {
     const { clock, note, age } = begin();
     const first = note();
     await clock.advance(hourMs);
@@ -44,7 +44,7 @@ describe('ClockSkew', () => {
     assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
   });
 
-  it('counts the elapsed time of a value corrected between two clock changes', async () => {
+  it('measures the age of a value corrected between clock changes', async () => {
     for (const [firstMs, secondMs] of [
       [dayMs, 5 * dayMs],
       [3 * hourMs, 2 * 365 * dayMs],
@@ -60,7 +60,7 @@ describe('ClockSkew', () => {
     }
   });
 
-  it('does not correct times from before the process started', async () => {
+  it('does not correct a time from before the process started', async () => {
     const { clock, times, note } = begin();
     const before = note(clock.now() - minuteMs);
     await clock.advance(hourMs);
@@ -68,7 +68,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(before), before);
   });
 
-  it('counts the age of a future time from the last clock change', async () => {
+  it('measures the age of a future time from the last clock change', async () => {
     const { clock, note, age } = begin();
     const other = note(clock.now() + 1_000 * dayMs);
     const own = note();
@@ -80,7 +80,7 @@ describe('ClockSkew', () => {
     assert.equal(age(own), hourMs);
   });
 
-  it('corrects a stored time in the future after an hour', async () => {
+  it('corrects a future time only after an hour', async () => {
     const { clock, times, note } = begin();
     const startedAt = clock.now();
     const ahead = note(startedAt + 1_000 * dayMs);

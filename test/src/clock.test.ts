@@ -10,7 +10,7 @@ describe('systemClock', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('calls back after 60 days, although no timer of Node.js takes so long', () => {
+  it('calls back after 60 days although Node.js timers are shorter', () => {
     const calls: number[] = [];
     systemClock.after(sixtyDaysMs, () => calls.push(1));
     const called = delaysMs.map((delayMs) => {
@@ -50,7 +50,7 @@ describe('createSystemClock', () => {
   const create = () => createSystemClock(() => performance.now() + sleptMs);
   const hoursOf = (ms: number) => Math.round(ms / hourMs);
 
-  it('counts the time in which the computer was asleep', () => {
+  it('counts the time while the computer sleeps', () => {
     const clock = create();
     const begin = clock.elapsed();
     sleptMs = 8 * hourMs;
@@ -58,7 +58,7 @@ describe('createSystemClock', () => {
     assert.equal(hoursOf(clock.elapsed() - begin), 8);
   });
 
-  it('does not count a change of the wall clock', () => {
+  it('ignores changes of the wall clock', () => {
     const clock = create();
     const begin = clock.elapsed();
     for (const hours of [5, -7]) {

@@ -9,14 +9,14 @@ describe('SmsError', () => {
     cause,
   });
 
-  it('has the code and the filled-in message of its reason', () => {
+  it('has the code and the message of its reason', () => {
     assert.equal(error.code, 'SMS_UNREACHABLE');
     assert.match(error.message, /\(ECONNREFUSED\)/);
     assert.ok(isSmsError(error, 'SMS_BUSY', 'SMS_UNREACHABLE'));
     assert.ok(!isSmsError(error, 'SMS_BUSY'));
   });
 
-  it('becomes a plain object without its cause and absent facts', () => {
+  it('becomes JSON without its cause', () => {
     const facts = { field: 'once', messageId: 'm1', searched: ['feed'], waiting: 0 } as const;
     const full = new SmsError('onceTaken', { ...facts, errorCode: undefined, cause });
     const { code, message } = full;
@@ -24,7 +24,7 @@ describe('SmsError', () => {
     assert.deepEqual([code, full.waiting, Object.hasOwn(full, 'errorCode')], ['SMS_INPUT', 0, false]);
   });
 
-  it('keeps its facts if the message is translated or facts are added', () => {
+  it('keeps its facts when its message is translated', () => {
     const more = error.with({}, 'Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
     assert.deepEqual(more.toJSON(), {
       code: 'SMS_UNREACHABLE',
@@ -39,7 +39,7 @@ describe('SmsError', () => {
     assert.ok(!Object.hasOwn(error, 'messageId'));
   });
 
-  it('compiles only with exactly the parameters of its message', () => {
+  it('compiles only with the parameters of its message', () => {
     // @ts-expect-error a parameter is missing
     assert.ok(new SmsError('busy').message.includes('{{limit}}'));
     // @ts-expect-error the text has no parameter

@@ -110,7 +110,7 @@ describe('Journal', () => {
 
   const kept = () => [...store.disk.entries.keys()].sort();
 
-  describe('with a shared store whose connection is cut', () => {
+  describe('when a shared store disconnects', () => {
     let server: FailingServer;
 
     beforeEach(async () => {
@@ -125,7 +125,7 @@ describe('Journal', () => {
       assert.deepEqual([journal.isOpen, states], [true, ['SMS_STORE', undefined]]);
     });
 
-    it('lets a step that needs the store wait for up to 2 s', async () => {
+    it('lets a step wait up to 2 s for the store', async () => {
       server.failing.add('open');
       server.disconnect();
       const written = journal.run(keep('1', refuse));
@@ -136,7 +136,7 @@ describe('Journal', () => {
       assert.deepEqual([...server.disk.entries.keys()], ['1']);
     });
 
-    it('refuses a step after 2 s, and later steps immediately', async () => {
+    it('refuses a waiting step after 2 s', async () => {
       server.failing.add('open');
       server.disconnect();
       let isRefused = false;
@@ -152,8 +152,8 @@ describe('Journal', () => {
     });
   });
 
-  describe('a step', () => {
-    it('shares a commit with the other steps of its turn, and sees their values', async () => {
+  describe('when steps run', () => {
+    it('commits all steps of a turn together', async () => {
       await journal.ready();
       await Promise.all([journal.run(append('key')), journal.run(append('key')), journal.run(append('key'))]);
       await journal.run(append('key'));
@@ -161,7 +161,7 @@ describe('Journal', () => {
       assert.equal(store.commits, 2);
     });
 
-    it('rejects if its decision or an effect throws, but stops no other step', async () => {
+    it('continues with the other steps if one step throws', async () => {
       const fault = new RangeError('a fault');
       const fail = () => {
         throw fault;
@@ -193,7 +193,7 @@ describe('Journal', () => {
       ['256 steps', 1_000, 0, 256],
       ['about 1 MB', 20, 250_000, 5],
     ] as const) {
-      it(`shares commits of ${size}, with a turn of the event loop after each`, async () => {
+      it(`commits at most ${size} per turn of the event loop`, async () => {
         await journal.ready();
         const steps = Array.from({ length: count }, (_, index) => keep(String(index), { bytes }));
         const all = Promise.all(steps.map((one) => journal.run(one)));
@@ -209,7 +209,7 @@ describe('Journal', () => {
   });
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
-    it(`refuses, postpones or applies steps while the store fails to ${failing}`, async () => {
+    it(`obeys \`whileFailing\` of each step while the store fails to ${failing}`, async () => {
       if (failing !== 'open') await journal.ready();
       store.failing.add(failing);
       const did = new Set<string>();
@@ -247,7 +247,7 @@ describe('Journal', () => {
     });
   }
 
-  it('opens a failed store immediately if a step needs it', async () => {
+  it('reopens a failed store immediately when it is needed', async () => {
     store.failing.add('open');
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
@@ -256,7 +256,7 @@ describe('Journal', () => {
     assert.deepEqual([journal.mode, states, clock.timers], ['open', ['SMS_STORE', undefined], 0]);
   });
 
-  it('sees unwritten changes, and does not find dropped items again', async () => {
+  it('uses changes that the store has not written yet', async () => {
     await journal.run(keep('1'));
     await journal.run(keep('2'));
     notes.had.set('2', item('2'));
@@ -295,7 +295,7 @@ describe('Journal', () => {
     });
   }
 
-  it('keeps an item that was dropped and stored again while the store failed', async () => {
+  it('keeps an item dropped and stored again during a failure', async () => {
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(drop('1'));
@@ -305,7 +305,7 @@ describe('Journal', () => {
     assert.deepEqual(kept(), ['1']);
   });
 
-  it('sweeps when it opens and after many writes, even if a sweep fails', async () => {
+  it('sweeps when it opens and after many writes', async () => {
     await journal.ready();
     assert.equal(store.sweeps, 1);
     store.failing.add('sweep');
@@ -320,7 +320,7 @@ describe('Journal', () => {
     assert.deepEqual(states, ['SMS_STORE', undefined]);
   });
 
-  it('does not forget too early if the clock is set back during a sweep', async () => {
+  it('keeps values if the clock moves back during a sweep', async () => {
     await journal.ready();
     const sweep = store.sweep.bind(store);
     store.sweep = (...call) => {
@@ -341,7 +341,7 @@ describe('Journal', () => {
     }
   });
 
-  it('reopens an expired store silently, but only once until a write succeeds', async () => {
+  it('reopens an expired store once without reporting a failure', async () => {
     await journal.run(keep('1'));
     notes.had.set('1', item('1'));
     let lapses = 1;
@@ -356,7 +356,7 @@ describe('Journal', () => {
   });
 
   for (const isHeardFirst of [true, false]) {
-    it(`reopens a store once if it expires twice, ${isHeardFirst ? 'by an event' : 'by a failed commit'} first`, async () => {
+    it(`reopens an expired store once if ${isHeardFirst ? 'an event' : 'a failed commit'} reports it first`, async () => {
       await journal.run(keep('1'));
       const commit = store.commit.bind(store);
       store.commit = () => {
@@ -371,7 +371,7 @@ describe('Journal', () => {
     });
   }
 
-  it('does not treat a store as open if it failed while it was opening', async () => {
+  it('reports a failure that occurs while the store opens', async () => {
     const open = store.open.bind(store);
     store.open = (events?: StoreEvents) => {
       store.open = open;
@@ -384,8 +384,8 @@ describe('Journal', () => {
     assert.deepEqual([journal.mode, states], ['open', ['SMS_STORE', undefined]]);
   });
 
-  describe('items that the journal finds when it opens', () => {
-    it('are passed to the participant that knows them, if there is one', async () => {
+  describe('when it finds stored items', () => {
+    it('passes each item to the participant of its kind', async () => {
       await journal.run(
         step(({ keep: items }) => {
           items.set('1', item('1', 'outgoing')).set('2', item('2', 'inbox')).set('3', item('3', 'outgoing'));
@@ -401,7 +401,7 @@ describe('Journal', () => {
       assert.deepEqual(kept(), ['1', '2', '3']);
     });
 
-    it('reach their participant before any step runs', async () => {
+    it('passes on the items before any step runs', async () => {
       let finish = () => {};
       const order: string[] = [];
       const found = async () => {
@@ -419,7 +419,7 @@ describe('Journal', () => {
       assert.deepEqual(order, ['found', 'step']);
     });
 
-    it('come after saved answers, and unreadable answers are quarantined', async () => {
+    it('replays saved answers before waiting steps', async () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two']) disk.hold(text);
       store = new FailingStore(disk);
@@ -441,7 +441,7 @@ describe('Journal', () => {
       assert.equal(disk.pendingWrites.size, 0);
     });
 
-    it('are readable if their participant accepts them', async () => {
+    it('lets the participant decide if an item is readable', async () => {
       const participant: Participant = {
         receiveItems: () => {},
         wantedNames: () => ['incoming'],
@@ -458,7 +458,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('can also come later from a dead process, unless the store has failed', async () => {
+    it('passes on items that the store claims later', async () => {
       const found = [[], [item('2')]];
       store.open = async (events) => {
         store.events = events;
@@ -480,7 +480,7 @@ describe('Journal', () => {
     });
 
     for (const isReset of [true, false])
-      it(`lack items that ${isReset ? 'the store lost, but the journal stores them again' : 'another process claimed'}`, async () => {
+      it(`${isReset ? 'stores items again that the store lost' : 'forgets items that another process claimed'}`, async () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });
@@ -503,8 +503,8 @@ describe('Journal', () => {
       });
   });
 
-  describe('closing the journal', () => {
-    it('leaves the journal open if a caller needs the store in the meantime', async () => {
+  describe('when it closes', () => {
+    it('stays open if a caller still needs the store', async () => {
       await journal.ready();
       store.turns = 2;
       void journal.run(keep('1'));
@@ -515,7 +515,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.mode, store.isOpen], [['1', '2'], 'open', true]);
     });
 
-    it('stops retrying a failed store, and writes at the next opening', async () => {
+    it('stops retrying a failed store', async () => {
       store.failing.add('open');
       await journal.run(keep('1'));
       await journal.close();
@@ -526,7 +526,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.isWritten], [['1'], true]);
     });
 
-    it('closes a failed store at every moment after the failure', async () => {
+    it('closes a failed store at any moment after the failure', async () => {
       for (let moments = 0; moments < 30; moments++) {
         store = new FailingStore();
         create();
@@ -539,7 +539,7 @@ describe('Journal', () => {
       }
     });
 
-    it('is not undone by a late failure', async () => {
+    it('stays closed after a late failure of the store', async () => {
       await journal.ready();
       await journal.close();
       store.events?.onFailure?.(new Error('late'));
@@ -547,8 +547,8 @@ describe('Journal', () => {
     });
   });
 
-  describe('the ids of stored items', () => {
-    it('ascend, also after older items are found and the clock is changed', async () => {
+  describe('for new items', () => {
+    it('creates ascending ids although the clock moves back', async () => {
       const ids = [journal.nextId(), journal.nextId()];
       clock.set(-1_000_000);
       ids.push(journal.nextId());

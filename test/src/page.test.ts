@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { pageOf } from '../../src/page';
 
-describe('a page of a list', () => {
+describe('pageOf', () => {
   const keyOf = (item: string) => item;
 
-  it('has the items in order, and leads to the next page', () => {
+  it('returns a page of sorted items', () => {
     const items = ['d', 'a', 'c', 'b'];
     assert.deepEqual(pageOf(items, keyOf, { limit: 3 }), { items: ['a', 'b', 'c'], total: 4, next: 'c' });
     assert.deepEqual(pageOf(items, keyOf, { limit: 3, after: 'c' }), { items: ['d'], total: 4 });
@@ -12,7 +12,7 @@ describe('a page of a list', () => {
     assert.deepEqual(pageOf([], keyOf, { limit: 3 }), { items: [], total: 0 });
   });
 
-  it('counts only the items that match', () => {
+  it('counts only matching items', () => {
     const matches = (item: string) => item !== 'b';
     assert.deepEqual(pageOf(['c', 'b', 'a'], keyOf, { limit: 1, matches }), { items: ['a'], total: 2, next: 'a' });
   });

@@ -49,7 +49,7 @@ function valuesAfter(changesOfNumbers: readonly Omit<OptOutChange, 'via'>[]): (R
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(64_210_000_000 + index));
 
 describe('the list of opted-out numbers', () => {
-  it('lists the latest number first, with the time of its first opt-out', async () => {
+  it('begins with the most recent opt-out', async () => {
     const { clock, change, list } = createList();
     const at = clock.now();
     assert.equal(await change(['6421'], 'out'), 1);
@@ -65,7 +65,7 @@ describe('the list of opted-out numbers', () => {
     });
   });
 
-  it('removes numbers, and stores nothing for an empty list', async () => {
+  it('stores nothing after the last number is removed', async () => {
     const { change, list, values } = createList();
     await change(numbers(450), 'out');
     assert.equal(await change(numbers(450), 'in'), 450);
@@ -86,7 +86,7 @@ describe('the list of opted-out numbers', () => {
   });
 
   for (const search of ['', '6421']) {
-    it(`continues after numbers opted in between two pages${search ? ' of a search' : ''}`, async () => {
+    it(`skips no number if numbers opt in between two pages${search ? ' of a search' : ''}`, async () => {
       const { change, list } = createList();
       const added = numbers(1_000);
       await change(added, 'out');
@@ -114,7 +114,7 @@ describe('the list of opted-out numbers', () => {
     for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
 
-  it('stores whole ms, and removes a number stored with fractions of a ms', () => {
+  it('removes a number stored with a fractional time', () => {
     const [value] = valuesAfter([{ msisdns: ['6421000'], change: 'out', at: 1_764_410_000_000.25 }]);
     assert.equal(value?.value, '001764410000001-6421000-message');
     const stored = { at: 1, forMs: 1, value: '1764410000000.1234-6421000-message' };
@@ -125,7 +125,7 @@ describe('the list of opted-out numbers', () => {
     );
   });
 
-  it('stores a digest of a number that has opted in, for at least 30 days', () => {
+  it('keeps a digest of an opted-in number for at least 30 days', () => {
     const monthMs = 30 * 24 * 3_600_000;
     const values = valuesAfter([
       { msisdns: ['6421000', '6422000', '6423000'], change: 'out', at: 0 },
@@ -148,7 +148,7 @@ describe('the list of opted-out numbers', () => {
     ['an opt-in after an opt-out', ['out', 'in']],
     ['an opt-out after an opt-in', ['out', 'in', 'out']],
   ] as const) {
-    it(`merges ${order}, although the clock was set back`, () => {
+    it(`respects ${order} although the clock moved back`, () => {
       const msisdns = ['6421000'];
       const values = valuesAfter(wishes.map((change, index) => ({ msisdns, change, at: 10 - index })));
       const latest = values.at(-1) as Remembered;
@@ -181,7 +181,7 @@ describe('the list of opted-out numbers', () => {
     );
   });
 
-  it('reads and writes a key once for many numbers', () => {
+  it('reads a key only once for 10,000 numbers', () => {
     const msisdns = Array.from({ length: 10_000 }, (_, index) => `${64_210_000 + index}777`);
     const value = msisdns.map((msisdn) => `000000000000001-${msisdn}-person`).join('\n');
     for (const [change, before, after] of [

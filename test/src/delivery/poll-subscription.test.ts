@@ -17,8 +17,8 @@ describe('PollSubscription', () => {
   const attemptsOf = ({ sent }: RecordingNode) =>
     sent.map(({ record, redelivered, ackId }) => [record.body, redelivered, Number(ackId?.split('.')[1])]);
 
-  describe('with acknowledge auto', () => {
-    it('counts a message as delivered when it was sent', async () => {
+  describe('with acknowledge `auto`', () => {
+    it('removes a message from the store when it enters the flow', async () => {
       const node = attach({ acknowledge: 'auto' });
       await receive('1', '2', '3');
       assert.deepEqual(node.bodies, ['1', '2', '3']);
@@ -26,7 +26,7 @@ describe('PollSubscription', () => {
       assert.deepEqual([await storedParts(), node.subscription.unacknowledgedCount], [[], 0]);
     });
 
-    it('redelivers a message that a stopped flow missed, marked as redelivered', async () => {
+    it('redelivers a message that a stopped flow missed', async () => {
       const stopped = attach({ acknowledge: 'auto' });
       stopped.isFlowRunning = false;
       await receive('1');
@@ -38,7 +38,7 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('with acknowledge flow', () => {
+  describe('with acknowledge `flow`', () => {
     it('keeps a message until it is acknowledged', async () => {
       const node = await deliver();
       assert.deepEqual([await storedParts(), node.subscription.unacknowledgedCount], [['inbox'], 1]);
@@ -48,7 +48,7 @@ describe('PollSubscription', () => {
       assert.equal(node.sent.length, 1);
     });
 
-    it('redelivers after ackTimeout, marked as redelivered, with another ackId', async () => {
+    it('redelivers a message after ackTimeout', async () => {
       const node = await deliver();
       await pass(59_999);
       assert.equal(node.sent.length, 1);
@@ -78,7 +78,7 @@ describe('PollSubscription', () => {
       assert.equal(attempts, 2);
     });
 
-    it('redelivers a message after msg.error with a doubling delay', async () => {
+    it('doubles the delay after each failure of the flow', async () => {
       const node = await deliver();
       for (const [attempts, delayMs] of [
         [1, 250],
@@ -101,7 +101,7 @@ describe('PollSubscription', () => {
       assert.equal(node.sent.length, 2);
     });
 
-    it('counts a failure of a delivery once, even if it is reported three times', async () => {
+    it('counts repeated failures of one delivery only once', async () => {
       const node = await deliver();
       const ackId = node.lastAckId;
       node.fail();
@@ -131,7 +131,7 @@ describe('PollSubscription', () => {
       assert.equal(node.subscription.unacknowledgedCount, 0);
     });
 
-    it('accepts a late acknowledgement, but ignores a late failure', async () => {
+    it('accepts a late acknowledgement, but not a late failure', async () => {
       const node = await deliver();
       const early = node.lastAckId;
       await pass(60_000);
@@ -144,7 +144,7 @@ describe('PollSubscription', () => {
       assert.equal(node.sent.length, 2);
     });
 
-    it('accepts an acknowledgement before a redelivery', async () => {
+    it('cancels a redelivery if the message is acknowledged', async () => {
       const node = await deliver();
       node.fail();
       node.acknowledge();
@@ -162,7 +162,7 @@ describe('PollSubscription', () => {
       assert.equal(node.acknowledge(), false);
     });
 
-    it('sends at most 100 unacknowledged messages, and the rest later, in order', async () => {
+    it('has at most 100 unacknowledged messages in the flow', async () => {
       let roomChanges = 0;
       const node = attach({ onRoom: () => roomChanges++ });
       const ids = Array.from({ length: 250 }, (_, index) => String(index));
@@ -174,8 +174,8 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('after a redeploy with unacknowledged messages', () => {
-    it('redelivers the messages and continues to count their attempts', async () => {
+  describe('after a redeploy or restart', () => {
+    it('redelivers an unacknowledged message as its next attempt', async () => {
       const before = attach();
       await receive('1', '2');
       before.fail();
@@ -193,7 +193,7 @@ describe('PollSubscription', () => {
       ]);
     });
 
-    it('does not count an attempt for a message that waited', async () => {
+    it('counts no attempt for a message that did not enter the flow', async () => {
       let node = attach({ maxAttempts: 2 });
       const bodies = Array.from({ length: maxUnacknowledged + 1 }, (_, index) => `m${index}`);
       await receive(...bodies);
@@ -210,7 +210,7 @@ describe('PollSubscription', () => {
       assert.deepEqual(attemptsOf(node).at(-1), [last, true, 2]);
     });
 
-    it('stops redelivering a message after maxAttempts across restarts', async () => {
+    it('stops redelivering a message after maxAttempts restarts', async () => {
       const undelivered: unknown[] = [];
       let sent = 0;
       for (let process = 0; process < 7; process++) {
@@ -227,7 +227,7 @@ describe('PollSubscription', () => {
     });
 
     for (const how of ['redeploy', 'restart'] as const) {
-      it(`counts the attempts of each node across a ${how}`, async () => {
+      it(`counts the attempts of each node separately after a ${how}`, async () => {
         const failing = attach({ id: 'failing' });
         let slow = attach({ id: 'slow', ackTimeoutMs: 3_600_000 });
         await receive('1');
@@ -249,7 +249,7 @@ describe('PollSubscription', () => {
       });
     }
 
-    it('accepts an acknowledgement of a delivery from before the redeploy', async () => {
+    it('accepts an acknowledgement of an earlier delivery', async () => {
       const before = await deliver();
       before.detach();
       const next = attach();

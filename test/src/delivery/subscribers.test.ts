@@ -29,7 +29,7 @@ describe('Subscribers', () => {
     }
   }
 
-  it('delivers 30,000 entries in order, a few hundred per turn', async function () {
+  it('delivers 30,000 stored entries in order over many turns', async function () {
     this.timeout(120_000);
     fill(30_000);
     const node = subscribe();
@@ -42,7 +42,7 @@ describe('Subscribers', () => {
     assert.ok(bench.clock.turns >= 2 * (30_000 / 500), `${bench.clock.turns} turns`);
   });
 
-  it('delivers new entries after older entries', async () => {
+  it('delivers stored entries before new entries', async () => {
     fill(2_000);
     const node = subscribe();
     let accepted: Promise<unknown>[] | undefined;
@@ -54,7 +54,7 @@ describe('Subscribers', () => {
     assert.deepEqual(node.bodies, [...ids(2_000), 'x', 'y']);
   });
 
-  it('delivers thousands of new entries in order, 250 per turn', async () => {
+  it('delivers 2,000 new entries in order, 250 per turn', async () => {
     const node = subscribe();
     await bench.inbox.journal.ready();
     await bench.inbox.accept(polled(...ids(250).map((id) => `earlier ${id}`)));
@@ -76,7 +76,7 @@ describe('Subscribers', () => {
     assert.ok(bench.clock.turns - turns >= 8, `${bench.clock.turns - turns} turns`);
   });
 
-  it('reports which part of its batch each delivery contains', async () => {
+  it('marks each delivery with its position in the batch', async () => {
     const node = subscribe();
     await bench.inbox.journal.ready();
     await bench.inbox.accept(polled('alone'));
@@ -92,7 +92,7 @@ describe('Subscribers', () => {
     ]);
   });
 
-  describe('outgoing messages', () => {
+  describe('with outgoing messages', () => {
     /** Receives messages that the node requested. */
     function accept(count: number, firstId = 0) {
       const records = ids(count).map((id) => ({
@@ -118,7 +118,7 @@ describe('Subscribers', () => {
       return { subscription, sent, contexts };
     }
 
-    it('are sent once and in order, a few hundred per turn', async () => {
+    it('delivers 2,000 messages once and in order', async () => {
       const { sent, contexts } = attach(false);
       await bench.inbox.journal.ready();
       const { turns } = bench.clock;
@@ -131,7 +131,7 @@ describe('Subscribers', () => {
       assert.equal(sent.flat().length, 2_000);
     });
 
-    it('reach the node as one list of 10,000, although they are stored in parts', async () => {
+    it('delivers messages as one list, even if stored in parts', async () => {
       let maxStored = 0;
       bench.store.beforeCommit = ({ keep }) => {
         maxStored = Math.max(maxStored, keep.size);
@@ -147,7 +147,7 @@ describe('Subscribers', () => {
     });
 
     for (const isList of [false, true]) {
-      it(`are sent once if their node is redeployed halfway (${isList ? 'as one list' : 'one by one'})`, async () => {
+      it(`delivers ${isList ? 'a list' : 'single messages'} once if the node is redeployed halfway`, async () => {
         const before = attach(isList, () => before.sent.length < 3);
         await bench.inbox.journal.ready();
         const accepted = accept(2_000);
@@ -161,7 +161,7 @@ describe('Subscribers', () => {
     }
   });
 
-  it('delivers each entry once to a node redeployed during the delivery', async () => {
+  it('delivers each entry once if a node is redeployed halfway', async () => {
     fill(2_000);
     const [stays, leaves] = [subscribe('stays'), subscribe('leaves')];
     let returned: RecordingSubscriber | undefined;
@@ -178,7 +178,7 @@ describe('Subscribers', () => {
     assert.deepEqual(idsOfBoth(), ids(2_000));
   });
 
-  it('does not deliver an entry again when other entries are claimed', async () => {
+  it('does not redeliver an entry when other entries are claimed', async () => {
     const server = new FailingServer();
     bench.start({ store: server });
     const [stays, leaves] = [subscribe('stays'), subscribe('leaves')];
@@ -194,7 +194,7 @@ describe('Subscribers', () => {
     assert.deepEqual([stays.bodies, leaves.bodies, returned.bodies], [['1', '2'], ['1'], ['1', '2']]);
   });
 
-  it('reports the error of a node that throws, and delivers to the other nodes', async () => {
+  it('delivers to the other nodes if one node throws', async () => {
     const fault = new TypeError('a fault of the node');
     const [faulty, other] = [subscribe('faulty'), subscribe('other')];
     faulty.onReceive = () => {

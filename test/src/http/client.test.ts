@@ -50,10 +50,10 @@ describe('Client', () => {
   };
   const names = Object.keys(calls) as (keyof typeof calls)[];
 
-  describe('every endpoint (§4) with each authentication (§5) and method', () => {
+  describe('at each endpoint (§4)', () => {
     for (const type of ['bearer', 'basic', 'form'] as const) {
       for (const method of ['POST', 'GET'] as const) {
-        it(`works with ${type} and ${method}`, async () => {
+        it(`authenticates by ${type} in ${method} requests (§5)`, async () => {
           const simulator = await start({ basePath: '/some/path' });
           const { userId, password, apiKey } = simulator.credentials;
           const authentication = type === 'bearer' ? { type, apiKey } : { type, userId, password };
@@ -99,7 +99,7 @@ describe('Client', () => {
     });
   });
 
-  describe('send (§2.2)', () => {
+  describe('when sending (§2.2)', () => {
     it('merges repeated failures of a recipient', async () => {
       const simulator = await start();
       const failed = (msisdn: string, reason = '') => `<recipient msisdn="${msisdn}" isError="true"${reason}/>`;
@@ -117,7 +117,7 @@ describe('Client', () => {
       assert.equal(delivery.recipients.length, 4);
     });
 
-    it('rejects with the SmsError for the errorCode of a root error (§2.2)', async () => {
+    it('converts the errorCode of the root element to an SmsError', async () => {
       for (const [text, code, errorCode] of [
         ['401', 'SMS_UNAUTHORIZED', 401],
         ['403', 'SMS_FORBIDDEN', 403],
@@ -132,7 +132,7 @@ describe('Client', () => {
       }
     });
 
-    it('keeps the reason and the Retry-After of an error with XML', async () => {
+    it('reads reason and Retry-After of a 403 with an XML body', async () => {
       const xml = '<outbound-message-delivery isError="true" errorCode="403" errorMessage="Limit reached"/>';
       const { baseUrl } = await startAnswering(403, '', xml, { 'retry-after': '600' });
       const error = await failure(createClient(baseUrl).send(message));
@@ -141,20 +141,20 @@ describe('Client', () => {
     });
   });
 
-  describe('the error message of a 400 (§7.1, SMS_BAD_REQUEST)', () => {
+  describe('on status 400 (§7.1)', () => {
     for (const [title, reason, body, expected] of [
       ['the reason phrase', 'Parameter to is missing', '<h1>other</h1>', /^Parameter to is missing$/],
       [
-        'the heading if the reason phrase is Bad Request',
+        'the page heading if the reason phrase is "Bad Request"',
         'Bad Request',
         '<html><h1>From the &amp; page</h1></html>',
         /^From the & page$/,
       ],
-      ['the heading if the reason phrase is BAD REQUEST', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
-      ['the heading if there is no reason phrase', '', '<h1>Page</h1>', /^Page$/],
-      ['a default text if heading and reason phrase say nothing', 'Bad Request', 'nothing here', /gave no reason/],
+      ['the page heading if the reason phrase is "BAD REQUEST"', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
+      ['the page heading if there is no reason phrase', '', '<h1>Page</h1>', /^Page$/],
+      ['a default text if the answer has no reason', 'Bad Request', 'nothing here', /gave no reason/],
     ] as const) {
-      it(`is ${title}`, async () => {
+      it(`reports ${title}`, async () => {
         const { baseUrl } = await startAnswering(400, reason, body, html);
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
@@ -165,7 +165,7 @@ describe('Client', () => {
     }
   });
 
-  describe('any status except 200 (§7)', () => {
+  describe('on a status except 200 (§7)', () => {
     for (const [status, code, onSend, onRead, adviceOnSend, adviceOnRead] of [
       [201, 'SMS_SERVICE', 'statusUncertain', 'statusUnexpected', /might have been sent/],
       [304, 'SMS_SERVICE', 'redirect', 'redirect', /./],
@@ -178,7 +178,7 @@ describe('Client', () => {
       [500, 'SMS_SERVICE', 'serverErrorUncertain', 'serverError', /might have been sent/],
       [503, 'SMS_SERVICE', 'serverError', 'serverError', /^(?!.*might have been sent)/],
     ] as const) {
-      it(`${status} raises ${code} on every endpoint`, async () => {
+      it(`raises ${code} for ${status} at each endpoint`, async () => {
         const { baseUrl } = await startAnswering(status, '', '', { location: 'http://127.0.0.1:1/' });
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
@@ -190,7 +190,7 @@ describe('Client', () => {
       });
     }
 
-    it('is recognised even if the body is endless or incomplete', async () => {
+    it('reports the status of an endless or incomplete answer', async () => {
       for (const [status, kind] of [
         [400, 'endless'],
         [400, 'broken off'],
@@ -212,18 +212,18 @@ describe('Client', () => {
     });
   });
 
-  describe('an error that quotes the request does not contain a credential', () => {
+  describe('when an answer quotes credentials', () => {
     const quoted = 'Bad demo-api-key, https://flows.example.com/cb?token=S3cret%2Ftoken, other-token';
     const result = `isError="true" errorCode="${quoted}" errorMessage="${quoted}"`;
     const recipient = `<recipient msisdn="6421555123" ${result}/>`;
     for (const [where, status, reason, body] of [
-      ['in the status line', 400, quoted, ''],
-      ['in a heading', 400, '', `<h1>${quoted}</h1>`],
-      ['in a root error', 200, 'OK', `<outbound-message-delivery ${result}/>`],
-      ['in a root error of a failed send', 401, 'No', `<outbound-message-delivery ${result}/>`],
-      ['in the error of a recipient', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
+      ['the status line', 400, quoted, ''],
+      ['a heading', 400, '', `<h1>${quoted}</h1>`],
+      ['the root element', 200, 'OK', `<outbound-message-delivery ${result}/>`],
+      ['the root element of a 401', 401, 'No', `<outbound-message-delivery ${result}/>`],
+      ['the error of a recipient', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
     ] as const) {
-      it(where, async () => {
+      it(`removes the credentials from ${where}`, async () => {
         const { baseUrl } = await startAnswering(status, reason, body);
         const sending = createClient(baseUrl).send({
           ...message,
@@ -236,7 +236,7 @@ describe('Client', () => {
       });
     }
 
-    it('at the end of a heading that is cut off', async () => {
+    it('removes the credentials from the end of a cut-off heading', async () => {
       const start = 'x'.repeat(490);
       const { baseUrl } = await startAnswering(400, '', `<h1>${start} demo-api-key</h1>`, html);
       const error = await failure(createClient(baseUrl).send(message));
@@ -244,11 +244,11 @@ describe('Client', () => {
     });
   });
 
-  describe('a reason that the service gives', () => {
+  describe('with a reason of the service', () => {
     const forged = 'Blocked\r\n[info] all is well\u001b[2J\u009b1m\u2028a\u202eb\u2066c';
     const line = 'Blocked [info] all is well [2J 1m a b c';
 
-    it('becomes one line in message, and is unchanged in errorMessage', async () => {
+    it('removes line breaks from `message`, not from `errorMessage`', async () => {
       // Removes U+001B, because XML cannot contain it, not even as a reference.
       const inXml = forged.replace('\u001b', '');
       const attribute = [...inXml].map((character) => `&#${character.codePointAt(0)};`).join('');
@@ -265,7 +265,7 @@ describe('Client', () => {
       assert.equal((await failure(createClient(mute).send(message))).reason, 'badRequestBare');
     });
 
-    it('is cut off in message, and complete in errorMessage', async () => {
+    it('shortens a long `message`, but not `errorMessage`', async () => {
       const long = '😀'.repeat(501);
       const body = `<outbound-message-delivery isError="true" errorCode="x" errorMessage="${long}"/>`;
       const { baseUrl } = await startAnswering(400, '', body);
@@ -275,8 +275,8 @@ describe('Client', () => {
     });
   });
 
-  describe('an answer with status 200', () => {
-    it('raises SMS_RESPONSE if its body is missing or garbage', async () => {
+  describe('on status 200', () => {
+    it('raises SMS_RESPONSE for a missing or unreadable body', async () => {
       const simulator = await start();
       for (const fault of [{ garbage: true }, { empty: true }] as const) {
         for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)

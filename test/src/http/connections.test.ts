@@ -18,7 +18,7 @@ import { Caller, failure } from './exchange-caller';
 
 type Way = Omit<ConnectionsOptions, 'proxyRules'>;
 
-describe('connections', () => {
+describe('the connection pool', () => {
   const caller = new Caller();
   const { closing } = caller;
 
@@ -51,14 +51,14 @@ describe('connections', () => {
   const pair = createSelfSigned();
   const { cert: ca } = pair;
 
-  describe('send no byte before beforeLeaving resolves', () => {
+  describe('before `beforeLeaving` resolves', () => {
     for (const [name, secured, proxied] of [
-      ['by http', undefined, false],
-      ['by https', pair, false],
+      ['over http', undefined, false],
+      ['over https', pair, false],
       ['through the tunnel of a proxy', pair, true],
-      ['to a proxy that forwards', undefined, true],
+      ['to a forwarding proxy', undefined, true],
     ] as const) {
-      it(name, async () => {
+      it(`sends no byte ${name}`, async () => {
         const traffic = await startCounting(secured);
         const url = `http${secured ? 's' : ''}://127.0.0.1:${traffic.port}`;
         const proxy = proxied && { proxy: secured ? await startTunnelling() : { url } };
@@ -82,20 +82,20 @@ describe('connections', () => {
     }
   });
 
-  describe('do not call beforeLeaving when they fail', () => {
+  describe('when no connection opens', () => {
     const ways: Record<string, () => Promise<Way>> = {
-      'refused by http': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
-      'with a certificate that is not trusted, in a tunnel': async () => {
+      'a refused connection': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
+      'an untrusted certificate in a tunnel': async () => {
         const { port } = await startCounting(pair);
         return { baseUrl: `https://127.0.0.1:${port}`, proxy: await startTunnelling() };
       },
-      'to a proxy that does not exist': async () => ({
+      'a proxy that does not exist': async () => ({
         baseUrl: 'http://sms.test',
         proxy: { url: `http://127.0.0.1:${await findClosedPort()}` },
       }),
     };
     for (const [name, start] of Object.entries(ways)) {
-      it(name, async () => {
+      it(`does not call \`beforeLeaving\` for ${name}`, async () => {
         let isAsked = false;
         const beforeLeaving = () => {
           isAsked = true;
@@ -106,7 +106,7 @@ describe('connections', () => {
     }
   });
 
-  it('are replaced if the service has closed them', async () => {
+  it('replaces a connection that the service has closed', async () => {
     const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
     const { call } = open(service);
     for (let time = 0; time < 20; time++) {
@@ -118,7 +118,7 @@ describe('connections', () => {
     }
   });
 
-  it('are replaced if the service closes them before the first byte leaves', async () => {
+  it('replaces a connection that closes before the first byte leaves', async () => {
     let requests = 0;
     const service = await startRawService(closing, (_incoming, outgoing) => {
       requests++;
@@ -137,7 +137,7 @@ describe('connections', () => {
     assert.deepEqual([questions, requests], [1, 2]);
   });
 
-  it('are replaced at most twice for a request, which is then unsent', async () => {
+  it('replaces at most two connections for one request', async () => {
     const service = await startSocketService(closing, () => {});
     const closed = new Set<Socket>();
     const beforeLeaving = async () => {
@@ -151,7 +151,7 @@ describe('connections', () => {
     assert.deepEqual([error.code, closed.size], ['SMS_UNREACHABLE', 3]);
   });
 
-  it('are kept for 4 minutes, then replaced when their requests have finished', async () => {
+  it('starts no request on a connection older than 4 minutes', async () => {
     let release: (() => void) | undefined;
     const service = await startRawService(closing, (incoming, outgoing) => {
       if (incoming.url === '/slow') release = () => outgoing.end('slow');
@@ -180,7 +180,7 @@ describe('connections', () => {
     await until(() => formerSockets.every(({ closed }) => closed));
   });
 
-  it('first try the address family that worked last, and the other after 2.5 s', async () => {
+  it('first tries the address family that worked last', async () => {
     const service = await startRawService(closing, (_incoming, outgoing) => {
       outgoing.setHeader('Connection', 'close').end('ok');
     });
@@ -211,7 +211,7 @@ describe('connections', () => {
     ['is closed', 'POST', (socket: Socket) => socket.end()],
     ['is reset', 'GET', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    it(`send a ${method} once if the connection ${how} without an answer`, async () => {
+    it(`does not repeat a ${method} if the connection ${how}`, async () => {
       let requests = 0;
       const service = await startRawService(closing, (incoming, outgoing) => {
         requests++;
@@ -225,7 +225,7 @@ describe('connections', () => {
     });
   }
 
-  it('are closed when idle, even if the service keeps them open', async () => {
+  it('closes an idle connection that the service keeps open', async () => {
     const answer = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
     const service = await startSocketService(closing, (socket) => socket.once('data', () => socket.write(answer)));
     await open(service).call();
@@ -250,7 +250,7 @@ describe('connections', () => {
       return { ...service, visits };
     }
 
-    it('present a client certificate and the chosen server name', async () => {
+    it('presents the configured certificate and server name', async () => {
       const { baseUrl, visits } = await startAsking();
       assert.equal((await open({ baseUrl, tls }).call()).statusCode, 200);
       assert.equal((await open({ baseUrl, tls, proxy: await startTunnelling() }).call()).statusCode, 200);
@@ -266,7 +266,7 @@ describe('connections', () => {
       'a wrong passphrase': { cert: pair.cert, key: encrypted, passphrase: 'wrong' },
       'an invalid PFX': { pfx: 'none' },
     })) {
-      it(`fail for ${fault} with and without a proxy`, async () => {
+      it(`rejects ${fault} with and without a proxy`, async () => {
         const { baseUrl } = await startAsking();
         const proxy = await startProxyService(closing);
         const [without, through] = [
@@ -284,7 +284,7 @@ describe('connections', () => {
       });
     }
 
-    it('resume the TLS session of a closed connection', async () => {
+    it('resumes the TLS session of a closed connection', async () => {
       const service = await startAsking();
       const { call } = open({ baseUrl: service.baseUrl, tls });
       for (const isResumed of [false, true]) {

@@ -7,11 +7,11 @@ import { until } from '../../until';
 import { createSelfSigned, findClosedPort, startRawService, startSocketService } from '../raw-service';
 import { Caller, createTimeouts, failure } from './exchange-caller';
 
-describe('a request that fails or is stopped', () => {
+describe('a request', () => {
   const caller = new Caller();
   const { closing, call, failsOnBoth, startEcho } = caller;
 
-  describe('a request without a connection', () => {
+  describe('without a connection', () => {
     it('fails with SMS_UNREACHABLE if the host is unknown', () =>
       failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE'));
 
@@ -23,7 +23,7 @@ describe('a request that fails or is stopped', () => {
       await failsOnBoth(`https://127.0.0.1:${mute.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { clock });
     });
 
-    it('names the host, and states that a send was not sent', async () => {
+    it('names the host in its error', async () => {
       const host = `127.0.0.1:${await findClosedPort()}`;
       const baseUrl = `http://${host}`;
       const unreachable = `The service at ${host} could not be reached (ECONNREFUSED ${host}).`;
@@ -41,7 +41,7 @@ describe('a request that fails or is stopped', () => {
       }
     });
 
-    it('has separate reasons and remedies for TLS failures', async () => {
+    it('names a remedy for each kind of TLS failure', async () => {
       const pair = createSelfSigned();
       const expired = createSelfSigned('210101000000Z');
       const secure = await startEcho(pair);
@@ -71,18 +71,17 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('a send (SMS_UNCERTAIN) or a read (SMS_RESPONSE) that has left', () => {
+  describe('that has left', () => {
     const listeners: Record<string, RequestListener> = {
       'the connection is dropped without an answer': (incoming) => incoming.socket.destroy(),
       'the connection is reset': (incoming) => incoming.socket.resetAndDestroy(),
-      'only half of the answer comes': (incoming, outgoing) => {
+      'only half of the answer arrives': (incoming, outgoing) => {
         outgoing.writeHead(200, { 'content-length': '100' });
         outgoing.write('x'.repeat(50), () => incoming.socket.destroy());
       },
       'a chunked answer is cut off': (incoming, outgoing) =>
         void outgoing.write('<half/>', () => incoming.socket.end()),
-      'the answer is not HTTP, without quoting it': ({ socket }) =>
-        socket.end('the-text-3141592653 is no HTTP\r\n\r\n'),
+      'the answer is not HTTP': ({ socket }) => socket.end('the-text-3141592653 is no HTTP\r\n\r\n'),
     };
     for (const [title, listener] of Object.entries(listeners)) {
       it(`fails if ${title}`, async () => {
@@ -91,7 +90,7 @@ describe('a request that fails or is stopped', () => {
       });
     }
 
-    it('fails if no answer or only its beginning arrives in time', async () => {
+    it('fails if the complete answer does not arrive in time', async () => {
       const { clock, expire } = createTimeouts();
       const mute = await startRawService(closing, expire);
       await failsOnBoth(mute.baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock });
@@ -101,7 +100,7 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('a request whose timeout passes', () => {
+  describe('when its timeout passes', () => {
     it('succeeds if the answer arrived while the process was blocked', async () => {
       const { clock, expire } = createTimeouts();
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
@@ -118,7 +117,7 @@ describe('a request that fails or is stopped', () => {
       }
     });
 
-    it('sends nothing if the timeout passes before the request leaves', async () => {
+    it('sends nothing if no byte has left yet', async () => {
       const { clock, expire } = createTimeouts();
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
@@ -132,8 +131,8 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('a request that waits for beforeLeaving', () => {
-    it('sends nothing and fails with the error of beforeLeaving', async () => {
+  describe('that waits for `beforeLeaving`', () => {
+    it('sends nothing if `beforeLeaving` rejects', async () => {
       let bytes = 0;
       const { baseUrl, connections } = await startSocketService(closing, (socket) => {
         socket.on('data', (chunk) => {
@@ -146,7 +145,7 @@ describe('a request that fails or is stopped', () => {
       assert.equal(bytes, 0);
     });
 
-    it('ends with SMS_UNREACHABLE on a timeout and SMS_CLOSED on a stop', async () => {
+    it('is reported as not sent after a timeout or a stop', async () => {
       const { baseUrl } = await startSocketService(closing, () => {});
       const { clock, expire } = createTimeouts();
       const stop = new AbortController();
@@ -164,8 +163,8 @@ describe('a request that fails or is stopped', () => {
     });
   });
 
-  describe('a connection that breaks while beforeLeaving runs', () => {
-    it('leads to SMS_UNREACHABLE if the second connection fails', async () => {
+  describe('that loses its connection unsent', () => {
+    it('fails with SMS_UNREACHABLE if the second connection fails', async () => {
       const tries: { body: AsyncIterator<unknown>; handler: Dispatcher.DispatchHandler }[] = [];
       const connections: Pick<Dispatcher, 'dispatch'> = {
         dispatch({ body }, handler) {
@@ -192,7 +191,7 @@ describe('a request that fails or is stopped', () => {
   });
 
   describe('with an AbortSignal', () => {
-    it('ends with SMS_UNCERTAIN if it has left', async () => {
+    it('fails with SMS_UNCERTAIN if it is aborted after it has left', async () => {
       const controller = new AbortController();
       let gone: Promise<unknown> = Promise.resolve();
       const { baseUrl } = await startRawService(closing, (incoming) => {

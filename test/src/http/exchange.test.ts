@@ -7,7 +7,7 @@ describe('createExchange', () => {
   const caller = new Caller();
   const { closing, call, failsOnBoth, startEcho } = caller;
 
-  it('sends Basic credentials in UTF-8, and not in the query of a GET', async () => {
+  it('sends Basic credentials only in a header', async () => {
     const { baseUrl } = await startEcho();
     const { method, url, body, headers } = readEcho(await call(baseUrl, { authentication: basic, method: 'GET' }));
     assert.deepEqual([method, url, body], ['GET', '/x?a=1', '']);
@@ -15,7 +15,7 @@ describe('createExchange', () => {
     assert.equal(headers['accept-encoding'], 'identity');
   });
 
-  it('does not quote the message of a connection error without a code', async () => {
+  it('does not quote a connection error without a code', async () => {
     const pool = caller.open('http://127.0.0.1');
     pool.dispatch = (_options, handler) => {
       handler.onResponseError?.(undefined as never, new Error('whatever was read'));
@@ -25,8 +25,8 @@ describe('createExchange', () => {
     assert.equal(params.detail, 'connection failed');
   });
 
-  describe('an answer', () => {
-    it('is returned with any status, its reason phrase and content type', async () => {
+  describe('when an answer arrives', () => {
+    it('returns status, reason phrase, content type and body', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeHead(418, 'I am a teapot', { 'content-type': 'text/x' }).end('short and stout');
       });
@@ -35,7 +35,7 @@ describe('createExchange', () => {
       assert.equal(bytes.toString(), 'short and stout');
     });
 
-    it('has no body with 204, even if bytes follow', async () => {
+    it('returns no body for a 204, even if bytes follow', async () => {
       for (const rest of [
         'Content-Length: 5\r\n\r\nhello',
         'Content-Length: 5\r\n\r\n',
@@ -51,7 +51,7 @@ describe('createExchange', () => {
       }
     });
 
-    it('converts a date in Retry-After by the Date of the answer', async () => {
+    it('converts a date in Retry-After to seconds', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.setHeader('Date', 'Sun, 06 Nov 1994 08:49:37 GMT');
         outgoing.writeHead(503, { 'retry-after': 'Sun, 06 Nov 1994 08:51:37 GMT' }).end();
@@ -59,7 +59,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).retryAfter, '120');
     });
 
-    it('is the final answer if informational answers come first', async () => {
+    it('skips informational answers', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
         outgoing.end('real');
@@ -68,7 +68,7 @@ describe('createExchange', () => {
       assert.deepEqual([answer.statusCode, answer.bytes.toString()], [200, 'real']);
     });
 
-    it('is read up to 8 MiB, and raises SMS_RESPONSE beyond that', async () => {
+    it('raises SMS_RESPONSE for a body larger than 8 MiB', async () => {
       const chunk = Buffer.alloc(1024 * 1024, 'x');
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         for (let index = 0; index < 8; index++) outgoing.write(chunk);
@@ -80,7 +80,7 @@ describe('createExchange', () => {
       assert.match(error.message, /larger than 8 MiB.*might have been sent/);
     });
 
-    it('keeps the characters of a status line in UTF-8 or Latin-1', async () => {
+    it('reads a reason phrase in UTF-8 or Latin-1', async () => {
       for (const encoding of ['utf8', 'latin1'] as const) {
         const { baseUrl } = await startSocketService(closing, (socket) => {
           socket.on('data', () =>
@@ -92,14 +92,14 @@ describe('createExchange', () => {
       }
     });
 
-    it('can have headers of 60 KiB', async () => {
+    it('accepts headers of 60 KiB', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.setHeader('x-long', 'x'.repeat(60 * 1024)).end('ok');
       });
       assert.equal((await call(baseUrl)).bytes.toString(), 'ok');
     });
 
-    it('is complete at a normal close without a length, but fails on a reset', async () => {
+    it('accepts a close, but not a reset, as the end of the body', async () => {
       const { baseUrl, connections } = await startSocketService(closing, (socket) => {
         socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));
       });

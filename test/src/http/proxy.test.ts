@@ -21,7 +21,7 @@ const { getProxyForUrl } = require('@node-red/nodes/core/network/lib/proxyHelper
   getProxyForUrl(url: string, rules: ProxyRules & { env: object }): string;
 };
 
-describe('a proxy', () => {
+describe('a request through a proxy', () => {
   const caller = new Caller();
   const { closing, call, failsOnBoth, startEcho } = caller;
   const pair = createSelfSigned();
@@ -31,7 +31,7 @@ describe('a proxy', () => {
   /** Sends a request to a service through a proxy. No test reaches the service. */
   const callBehind = (url: string) => call('https://sms.test', { proxy: { url }, effect: 'send' });
 
-  it('forwards http and tunnels https, and hides its login from the service', async () => {
+  it('sends the login only to the proxy, for http and for https', async () => {
     const proxy = await startProxyService(closing);
     const [plain, secure] = [await startEcho(), await startEcho(pair)];
     const options = { proxy: { url: proxy.baseUrl, ...login }, tls };
@@ -45,20 +45,20 @@ describe('a proxy', () => {
     assert.deepEqual(proxy.authorizations, [authorization, authorization, authorization]);
   });
 
-  it('passes on the status text of a forwarded answer', async () => {
+  it('returns the reason phrase of a forwarded answer', async () => {
     const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
       outgoing.writeHead(400, 'No such number').end();
     });
     assert.equal((await call('http://sms.test', { proxy: { url: baseUrl } })).statusText, 'No such number');
   });
 
-  it('opens a tunnel if its answer has any 2xx status', async () => {
+  it('accepts any 2xx status as the start of a tunnel', async () => {
     const service = await startEcho(pair);
     const { baseUrl } = await startProxyService(closing, { status: 299 });
     assert.equal((await call(service.baseUrl, { proxy: { url: baseUrl }, tls })).statusCode, 200);
   });
 
-  it('raises SMS_UNREACHABLE with a remedy if it refuses the login', async () => {
+  it('names a remedy if the proxy refuses the login', async () => {
     const forwarding = await startRawService(closing, (incoming, outgoing) => {
       incoming.resume();
       outgoing.writeHead(407, { 'proxy-authenticate': 'Basic realm="the proxy"' }).end('Who are you?');
@@ -68,7 +68,7 @@ describe('a proxy', () => {
     assert.match(error.message, /^The proxy .* needs a user name and a password \(HTTP 407/);
   });
 
-  it('raises SMS_UNREACHABLE with its name if it cannot be reached', async () => {
+  it('names an unreachable proxy in the error', async () => {
     const proxy = { url: `http://127.0.0.1:${await findClosedPort()}` };
     const { baseUrl } = await startEcho();
     await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { proxy });
@@ -80,7 +80,7 @@ describe('a proxy', () => {
     ['closes the connection', (socket: Socket) => socket.end()],
     ['resets the connection', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    it(`gets one CONNECT and is named in the error if it ${how}`, async () => {
+    it(`sends CONNECT only once if the proxy ${how}`, async () => {
       let request = '';
       const onConnection = (socket: Socket) =>
         socket.once('data', (data) => {
@@ -100,7 +100,7 @@ describe('a proxy', () => {
     [403, /^(?!.*base URL).*does not allow this address/],
     [407, /^(?!.*base URL).*needs a user name/],
   ] as const) {
-    it(`is named with its status if it refuses a tunnel with ${status}`, async () => {
+    it(`reports status ${status} of a proxy that refuses a tunnel`, async () => {
       const proxy = await startSocketService(closing, (socket) => {
         socket.once('data', () => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\nno`));
       });
@@ -111,14 +111,14 @@ describe('a proxy', () => {
     });
   }
 
-  it('is reported as a server without TLS if it answers CONNECT with a page', async () => {
+  it('reports missing TLS if the proxy answers CONNECT with a page', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });
     assert.equal((await failure(callBehind(proxy.baseUrl))).reason, 'noTls');
   });
 
-  it('is not quoted in the error if its answer is not HTTP', async () => {
+  it('does not quote a proxy answer that is not HTTP', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', (data) => socket.end(`what is this: ${data}`));
     });
@@ -127,7 +127,7 @@ describe('a proxy', () => {
     assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /what is this|rawPacket/);
   });
 
-  it('fails after a timeout if it does not answer', async () => {
+  it('fails after a timeout if the proxy does not answer', async () => {
     const { clock, expire } = createTimeouts();
     const proxy = await startSocketService(closing, (socket) => socket.resume().once('data', expire));
     const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
@@ -144,13 +144,13 @@ describe('a proxy', () => {
     if (socket && !socket.closed) await once(socket, 'close');
   });
 
-  it('is named if its own certificate is not trusted', async () => {
+  it('names a proxy with an untrusted certificate in the error', async () => {
     const { baseUrl } = await startRawService(closing, () => {}, pair);
     const error = await failure(call('https://sms.test', { proxy: { url: baseUrl }, tls, effect: 'send' }));
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
   });
 
-  it('is refused without quoting its address if the address is invalid', async () => {
+  it('does not quote an invalid proxy address in the error', async () => {
     for (const url of ['proxy-secret', 'socks5://pat:proxy-secret@127.0.0.1', 'http://pat:proxy-secret@', '']) {
       const open = () => createConnections({ baseUrl: 'https://sms.example.com', proxy: { url } });
       assert.equal((await failure(Promise.resolve().then(open))).reason, 'proxyInvalid', url);
@@ -170,7 +170,7 @@ describe('a proxy', () => {
       });
     });
 
-    it('is the proxy that the nodes of Node-RED use', () => {
+    it('uses the same proxy as the nodes of Node-RED', () => {
       const proxies = fc.constantFrom('a.test', 'http://b.test:3128', 'https://c.test');
       const exceptions = fc.constantFrom(
         ...['*', 'SMS.Example.com', 'other.test,sms.example.com', 'example.com', '.example.com', '*.example.com'],
@@ -200,7 +200,7 @@ describe('a proxy', () => {
       );
     });
 
-    it('is never a SOCKS proxy, and NR_PROXY_MODE overrides settings.js', () => {
+    it('prefers NR_PROXY_MODE to the mode in settings.js', () => {
       process.env.all_proxy = 'socks5://a.test';
       assert.equal(findProxy('https://sms.test'), undefined);
       Object.assign(process.env, { http_proxy: 'b.test', NR_PROXY_MODE: 'legacy' });

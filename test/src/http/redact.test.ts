@@ -35,7 +35,7 @@ describe('createRedactor', () => {
     );
   });
 
-  it('replaces the token of Basic authentication, also with a short password', () => {
+  it('replaces the token of Basic authentication', () => {
     for (const login of ['üser?>:pässwörd?>~', 'demo:p4']) {
       const [userId = '', secret = ''] = login.split(':');
       const mask = createRedactor({ type: 'basic', userId, password: secret });
@@ -45,11 +45,11 @@ describe('createRedactor', () => {
     }
   });
 
-  it('replaces a password without the white space around it', () => {
+  it('replaces a password even without its outer white space', () => {
     assert.equal(redact(' geheimnis ', 'Bad geheimnis!'), `Bad ${mark}!`);
   });
 
-  it('replaces tokens, even if one token begins with another token', () => {
+  it('replaces a token that begins with another token', () => {
     const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short', 'it']);
     assert.equal(mask('tokens tokens-of-two short it'), `${mark} ${mark} ${mark} it`);
   });

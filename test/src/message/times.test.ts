@@ -39,8 +39,8 @@ function quiet(from: string, to: string, zone: string): QuietHours {
   return new QuietHours(settings);
 }
 
-describe('the clock changes of a time zone', () => {
-  it('skip some local times, which then mean the next time that exists', () => {
+describe('instantOf', () => {
+  it('returns the next existing time for a skipped local time', () => {
     for (const { zone, at, before, after } of changes.filter((change) => change.after > change.before)) {
       for (const late of [0, minuteMs, (after - before) / 2, after - before - minuteMs]) {
         assert.equal(instantOf(at + before + late, zone), at, zone);
@@ -51,7 +51,7 @@ describe('the clock changes of a time zone', () => {
     }
   });
 
-  it('repeat some local times, which then mean the first instant', () => {
+  it('returns the first instant of a repeated local time', () => {
     for (const { zone, at, before, after } of changes.filter((change) => change.after < change.before)) {
       for (const late of [0, minuteMs, before - after - minuteMs]) {
         assert.equal(instantOf(at + after + late, zone), at - (before - after) + late, zone);
@@ -61,16 +61,16 @@ describe('the clock changes of a time zone', () => {
   });
 });
 
-describe('quiet hours on the day of a clock change', () => {
+describe('QuietHours on a clock change', () => {
   const nz = 'Pacific/Auckland';
   for (const [title, zone, from, to, begin, end] of [
-    ['begin after a skipped start', nz, '02:30', '06:00', '09-26T14:00', '09-26T17:00'],
-    ['end after a skipped end', nz, '22:00', '02:30', '09-26T10:00', '09-26T14:00'],
-    ['begin at the first repeated start', nz, '02:30', '06:00', '04-04T13:30', '04-04T18:00'],
-    ['end at the last repeated end', nz, '22:00', '02:30', '04-04T09:00', '04-04T14:30'],
-    ['last from the first start to the last end', nz, '02:10', '02:50', '04-04T13:10', '04-04T14:50'],
-    ['end after a change by half an hour', 'Australia/Lord_Howe', '22:00', '01:45', '04-04T11:00', '04-04T15:15'],
-    ['begin after a skipped midnight', 'Asia/Beirut', '00:30', '06:00', '03-28T22:00', '03-29T03:00'],
+    ['begins at the change if the start is skipped', nz, '02:30', '06:00', '09-26T14:00', '09-26T17:00'],
+    ['ends at the change if the end is skipped', nz, '22:00', '02:30', '09-26T10:00', '09-26T14:00'],
+    ['begins at the first occurrence of a repeated start', nz, '02:30', '06:00', '04-04T13:30', '04-04T18:00'],
+    ['ends at the last occurrence of a repeated end', nz, '22:00', '02:30', '04-04T09:00', '04-04T14:30'],
+    ['lasts from the first start to the last end if both repeat', nz, '02:10', '02:50', '04-04T13:10', '04-04T14:50'],
+    ['handles a clock change of half an hour', 'Australia/Lord_Howe', '22:00', '01:45', '04-04T11:00', '04-04T15:15'],
+    ['begins at the change if midnight is skipped', 'Asia/Beirut', '00:30', '06:00', '03-28T22:00', '03-29T03:00'],
   ] as const) {
     it(title, () => {
       const hours = quiet(from, to, zone);
@@ -82,7 +82,7 @@ describe('quiet hours on the day of a clock change', () => {
     });
   }
 
-  it('do not occur if start and end are skipped', () => {
+  it('does not occur if start and end are both skipped', () => {
     const hours = quiet('02:10', '02:50', nz);
     const change = Date.parse('2026-09-26T14:00Z');
     for (const instant of [change - minuteMs, change, change + minuteMs]) assert.equal(hours.endOf(instant), undefined);
@@ -95,7 +95,7 @@ describe('parseAt', () => {
     return at === undefined ? undefined : new Date(at).toISOString();
   };
 
-  it('reads a Date, also of a function node, and milliseconds since 1970', () => {
+  it('reads a Date or milliseconds since 1970', () => {
     const at = now + hourMs;
     for (const value of [new Date(at), runInNewContext(`new Date(${at})`), at, String(at)])
       assert.equal(read(value), '2026-11-26T12:00:00.000Z');
@@ -142,14 +142,14 @@ describe('parseAt', () => {
     for (const value of [undefined, null, '', ' \n']) assert.equal(read(value), undefined);
   });
 
-  it('accepts 366 days ahead, and refuses more', () => {
+  it('refuses a time more than 366 days ahead', () => {
     assert.equal(parseAt(now + 366 * dayMs, 'UTC', now), now + 366 * dayMs);
     for (const value of [now + 366 * dayMs + 1, '2027-11-29', '9999-12-31T23:59:59Z', 8.64e15, Number.MAX_VALUE]) {
       assert.throws(() => read(value), { code: 'SMS_INPUT', field: 'at', reason: 'atTooFar' }, String(value));
     }
   });
 
-  it('refuses a number of seconds', () => {
+  it('refuses seconds since 1970', () => {
     for (const value of [now / 1_000, String(now / 1_000), 99_999_999_999, 0, -1]) {
       assert.throws(() => read(value), { code: 'SMS_INPUT', field: 'at', reason: 'atSeconds' });
     }
@@ -168,7 +168,7 @@ describe('parseAt', () => {
 });
 
 describe('parseTimeZone', () => {
-  it('accepts known names, and returns the machine zone for a blank value', () => {
+  it('accepts each known name or a blank value', () => {
     assert.equal(parseTimeZone(' Pacific/Auckland '), 'Pacific/Auckland');
     for (const zone of Intl.supportedValuesOf('timeZone')) assert.equal(parseTimeZone(zone), zone);
     for (const value of [undefined, null, '', ' ']) {
@@ -176,7 +176,7 @@ describe('parseTimeZone', () => {
     }
   });
 
-  it('refuses other names', () => {
+  it('refuses an unknown name', () => {
     for (const value of ['Pacific/Aukland', 'Auckland', '+13:00', '-05', 'Z', 'Local', 13, {}]) {
       assert.throws(() => parseTimeZone(value), { reason: 'timeZoneUnknown' }, String(value));
     }
@@ -184,13 +184,13 @@ describe('parseTimeZone', () => {
 });
 
 describe('parseQuietHours', () => {
-  it('reads two times, and returns undefined for two blank values', () => {
+  it('accepts two times or two blank values', () => {
     assert.deepEqual(parseQuietHours('21:30', '07:00', 'UTC'), { from: 1_290, to: 420, timeZone: 'UTC' });
     assert.deepEqual(parseQuietHours(' 00:00 ', '23:59', 'UTC'), { from: 0, to: 1_439, timeZone: 'UTC' });
     assert.equal(parseQuietHours('', undefined, 'UTC'), undefined);
   });
 
-  it('refuses a single time, equal times and other formats', () => {
+  it('refuses a single time, equal times or another format', () => {
     for (const [from, to, reason] of [
       ['21:00', '', 'quietHalf'],
       [undefined, '07:00', 'quietHalf'],
@@ -211,7 +211,7 @@ describe('nextAllowed', () => {
   const next = (time: string, ...hours: QuietHours[]) => new Date(nextAllowed(Date.parse(time), hours)).toISOString();
   const nights = quiet('21:00', '07:00', 'Pacific/Auckland');
 
-  it('returns the time itself, or the end of the quiet hours', () => {
+  it('postpones a time within quiet hours to their end', () => {
     assert.equal(next('2026-11-26T07:59:59.999Z', nights), '2026-11-26T07:59:59.999Z');
     assert.equal(next('2026-11-26T08:00Z', nights), '2026-11-26T18:00:00.000Z');
     assert.equal(next('2026-11-26T17:59:59.999Z', nights), '2026-11-26T18:00:00.000Z');
@@ -220,7 +220,7 @@ describe('nextAllowed', () => {
     assert.equal(next('2026-11-26T12:00Z'), '2026-11-26T12:00:00.000Z');
   });
 
-  it('returns the end of adjoining quiet hours', () => {
+  it('postpones a time to the end of adjoining quiet hours', () => {
     const evenings = quiet('18:00', '21:30', 'Pacific/Auckland');
     const mornings = quiet('07:00', '08:00', 'Pacific/Auckland');
     assert.equal(next('2026-11-26T06:00Z', evenings, nights, mornings), '2026-11-26T19:00:00.000Z');

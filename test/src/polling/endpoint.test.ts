@@ -84,7 +84,7 @@ describe('Endpoint', () => {
     endpoint.pauseOrResume();
   };
 
-  it('reports failures of store and service once each, and one recovery', async () => {
+  it('reports each failure of store and service once', async () => {
     serviceFailure = unreachable;
     watch();
     await clock.advance(10);
@@ -104,7 +104,7 @@ describe('Endpoint', () => {
     assert.equal(diary.read().filter((line) => line === 'recovered').length, 1);
   });
 
-  it('reports a failure of the service that began while the store failed', async () => {
+  it('reports a service failure that began during a store failure', async () => {
     failStore();
     watch();
     await clock.advance(10);
@@ -132,7 +132,7 @@ describe('Endpoint', () => {
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
   });
 
-  it('keeps its back-off after a 401 when the store recovers', async () => {
+  it('continues its back-off after a 401 when the store recovers', async () => {
     serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
     watch();
     await clock.advance(10);

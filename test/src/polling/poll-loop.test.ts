@@ -109,7 +109,7 @@ describe('PollLoop', () => {
   });
 
   describe('between two polls', () => {
-    it('waits the pause after a 204 (§8), unless it is nudged', async () => {
+    it('pauses after a 204 unless it is nudged (§8)', async () => {
       await bench.answer('empty');
       await bench.waits(30_000);
       await bench.answer('empty');
@@ -118,7 +118,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 3);
     });
 
-    it('does not spin with a pause of 0 if 204 comes immediately', async () => {
+    it('waits up to 250 ms after a quick 204 if the pause is 0', async () => {
       bench.pauseMs = 0;
       for (const delayMs of [20, 60, 140, 250, 250]) {
         await bench.answer('empty');
@@ -126,14 +126,14 @@ describe('PollLoop', () => {
       }
     });
 
-    it('polls immediately with a pause of 0 after a slow 204', async () => {
+    it('polls immediately after a slow 204 if the pause is 0', async () => {
       bench.pauseMs = 0;
       clock.stall(30_000);
       await bench.answer('empty');
       assert.equal(bench.polls, 2);
     });
 
-    it('backs off after errors from 1 s, doubling to at most 60 s, with jitter', async () => {
+    it('doubles its delay after each error, from 1 s to 60 s', async () => {
       for (const [random, delayMs] of [
         [0, 1_000],
         [0.8, 2_400],
@@ -151,7 +151,7 @@ describe('PollLoop', () => {
     });
 
     for (const reason of ['unauthorized', 'forbidden'] as const) {
-      it(`backs off after ${reason} from 30 s to at most 5 min`, async () => {
+      it(`doubles its delay from 30 s to 5 min on ${reason} errors`, async () => {
         for (const delayMs of [33_750, 67_500, 135_000, 270_000, 270_000]) {
           await bench.fail(reason);
           await bench.waits(delayMs);
@@ -159,7 +159,7 @@ describe('PollLoop', () => {
       });
     }
 
-    it('backs off from 1 s again after a good answer', async () => {
+    it('restarts its delay at 1 s after a good answer', async () => {
       for (let index = 0; index < 5; index++) {
         await bench.fail();
         await clock.advance(60_000);
@@ -169,7 +169,7 @@ describe('PollLoop', () => {
       await bench.waits(1_125);
     });
 
-    it('backs off from repeated duplicates until something new arrives', async () => {
+    it('backs off after duplicates until a new message arrives', async () => {
       await bench.answer('repeated');
       await bench.waits(1_125);
       await bench.answer('repeated');
@@ -185,7 +185,7 @@ describe('PollLoop', () => {
       [503, 'Thu, 01 Jan 1970 00:02:01 GMT', 120_000],
       [503, '86400', 3_600_000],
     ] as const) {
-      it(`obeys Retry-After ${retryAfter} of a ${statusCode}, up to one hour`, async () => {
+      it(`obeys "Retry-After: ${retryAfter}" of a ${statusCode}, up to 1 h`, async () => {
         await bench.fail('serverError', { statusCode, retryAfter });
         assert.equal(bench.loop.state.name, 'failing');
         bench.loop.nudge();
@@ -200,7 +200,7 @@ describe('PollLoop', () => {
       await bench.waits(1_125);
     });
 
-    it('never ends because of failures', async () => {
+    it('keeps polling after 500 failures', async () => {
       for (let index = 0; index < 500; index++) {
         await bench.fail(index % 3 === 0 ? 'unauthorized' : 'responseUnreadable');
         await clock.advance(300_000);
@@ -210,7 +210,7 @@ describe('PollLoop', () => {
   });
 
   describe('when its state changes', () => {
-    it('reports each state once, in order', async () => {
+    it('reports each state once', async () => {
       await bench.answer('new', 'new', 'empty');
       await clock.advance(30_000);
       await bench.fail();
@@ -222,7 +222,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
     });
 
-    it('is listening only after the request has left', async () => {
+    it('reports `listening` only after the request has left', async () => {
       bench = new Bench(clock);
       bench.isConnected = false;
       bench.loop.start();
@@ -237,7 +237,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
     });
 
-    it('reports a second error with the same code', async () => {
+    it('reports a new error reason even if the code is unchanged', async () => {
       await bench.fail('notFound');
       await clock.advance(2_000);
       await bench.fail('serverError');
@@ -250,8 +250,8 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('when it is paused and resumed', () => {
-    it('does not poll while it is paused, and polls when it is resumed', async () => {
+  describe('when paused and resumed', () => {
+    it('does not poll until it is resumed', async () => {
       bench.loop.pause({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
       await clock.advance(600_000);
@@ -263,7 +263,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('stays paused, with an unchanged reason, when the last poll ends', async () => {
+    it('keeps its pause and reason when the last poll ends', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();
@@ -274,7 +274,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('does not poll at the start if it was paused before', async () => {
+    it('does not poll after `start` if it was paused earlier', async () => {
       const error = createError('storeUnavailable');
       bench = new Bench(clock);
       bench.loop.pause({ name: 'failing', error });
@@ -287,15 +287,15 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 1);
     });
 
-    it('does not shorten the pause after a 204 if it was not paused', async () => {
+    it('ignores `resume` if it was not paused', async () => {
       await bench.answer('empty');
       bench.loop.resume();
       await bench.waits(30_000);
     });
   });
 
-  describe('when it is stopped and started', () => {
-    it('ends its pause at a stop, and polls immediately when it is started', async () => {
+  describe('when stopped and started', () => {
+    it('polls immediately if it was stopped during a pause', async () => {
       await bench.answer('empty');
       bench.loop.stop();
       await settle();
@@ -319,7 +319,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 1);
     });
 
-    it('continues if it is started at the moment when the last poll ends', async () => {
+    it('continues polling if it is started while the last poll ends', async () => {
       bench.loop.stop();
       bench.pending.shift()?.resolve('empty');
       for (let turn = 0; turn < 10; turn++) {
@@ -348,8 +348,8 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('while an answer waits to be delivered', () => {
-    it('polls again, until the maximum number of answers wait', async () => {
+  describe('while an answer is undelivered', () => {
+    it('stops polling at the maximum number of waiting answers', async () => {
       await bench.hold(3);
       assert.equal(bench.polls, 4);
       await bench.hold();
@@ -369,7 +369,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('backs off once for several duplicates', async () => {
+    it('backs off once after several duplicates', async () => {
       await bench.hold(4);
       await bench.handOver('repeated', 'repeated', 'repeated', 'repeated');
       assert.equal(bench.polls, 4);
@@ -381,14 +381,14 @@ describe('PollLoop', () => {
       await bench.waits(2_250);
     });
 
-    it('does not back off if something new follows a duplicate', async () => {
+    it('does not back off if a new message follows a duplicate', async () => {
       await bench.hold(2);
       await bench.handOver('repeated', 'new');
       await bench.hold();
       assert.equal(bench.pending.length, 1);
     });
 
-    it('is failing if an answer cannot be stored, and polls again', async () => {
+    it('reports `failing` if an answer cannot be stored', async () => {
       await bench.hold();
       bench.held.shift()?.reject(createError('storeUnavailable'));
       await settle();
@@ -398,7 +398,7 @@ describe('PollLoop', () => {
       await bench.waits(1_125);
     });
 
-    it('has the state of the latest poll, not of an earlier poll that ends late', async () => {
+    it('reports the state of the latest poll', async () => {
       await bench.hold();
       await bench.answer('empty');
       await bench.handOver('new');
@@ -418,7 +418,7 @@ describe('PollLoop', () => {
       await bench.answer('new', 'new', 'new');
     }
 
-    it('starts a further poll with each 200, up to parallelPolls', async () => {
+    it('starts one more poll after each 200, up to the limit', async () => {
       bench.parallelPolls = 4;
       for (const pending of [2, 3, 4, 4, 4]) {
         await bench.answer('new');
@@ -427,7 +427,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 4);
     });
 
-    it('ends each further poll at its first 204, and pauses the last poll', async () => {
+    it('ends each additional poll at its first 204', async () => {
       await startThree();
       for (const pending of [2, 1, 0]) {
         await bench.answer('empty');
@@ -437,10 +437,10 @@ describe('PollLoop', () => {
     });
 
     for (const [what, end, delayMs] of [
-      ['pauses', (poll: PendingPoll) => poll.resolve('empty'), 30_000],
-      ['backs off', (poll: PendingPoll) => poll.reject(createError('serverError')), 1_125],
+      ['pauses if all polls return a 204', (poll: PendingPoll) => poll.resolve('empty'), 30_000],
+      ['backs off if all polls fail', (poll: PendingPoll) => poll.reject(createError('serverError')), 1_125],
     ] as const) {
-      it(`${what} if the last polls end in one turn without a message`, async () => {
+      it(`${what} at the same time`, async () => {
         await startThree();
         for (const poll of bench.pending.splice(0)) end(poll);
         await settle();
@@ -456,7 +456,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('stops all polls', async () => {
+    it('makes no further poll after `stop`', async () => {
       await startThree();
       bench.loop.stop();
       const { polls } = bench;

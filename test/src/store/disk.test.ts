@@ -71,15 +71,15 @@ function testDiskStore(engine: Engine): void {
     assert.equal((await stat(path)).mode & 0o077, 0);
   });
 
-  it('reports whether it might have data, without loading a database', async () => {
+  it('checks for data without loading a database', async () => {
     const store = new DiskStore(location, []);
     assert.deepEqual([store.mayHold, existsSync(location)], [false, false]);
     await mkdir(location);
     assert.equal(store.mayHold, true);
   });
 
-  describe('saved poll answers', () => {
-    it('are found in order after crashes, until they are released', async () => {
+  describe('with saved poll answers', () => {
+    it('finds the answers in order after crashes', async () => {
       const { store } = await open();
       const [one] = ['one', 'two', 'three'].map((text) => store.saveAhead(text));
       one?.remove();
@@ -95,13 +95,13 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(textsOf((await open()).state), []);
     });
 
-    it('are found in order if they were saved before the store was opened', async () => {
+    it('finds answers that were saved before the store was open', async () => {
       for (const text of ['one', 'two', 'three']) createStore().saveAhead(text);
       assert.equal((await stat(location)).mode & 0o077, 0);
       assert.deepEqual(textsOf((await open()).state), ['one', 'two', 'three']);
     });
 
-    it('are not found again by the process that has them in memory', async () => {
+    it('does not return an answer to the process that saved it', async () => {
       const { store } = await open();
       const one = store.saveAhead('one');
       await store.close();
@@ -116,7 +116,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(textsOf((await open()).state), []);
     });
 
-    it('are ignored and deleted if a power cut left their file incomplete', async () => {
+    it('deletes an answer that a power cut left incomplete', async () => {
       const { store } = await open();
       const path = join(location, 'held-1');
       for (const bytes of ['', '\0'.repeat(100), '{"a', '{"a":"b"}']) {
@@ -126,7 +126,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('are quarantined if unreadable, and never overwrite another file', async () => {
+    it('quarantines an unreadable answer without overwriting a file', async () => {
       const { store } = await open();
       for (const text of ['one', 'two']) store.saveAhead(text);
       await store.close();
@@ -145,7 +145,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('quarantines an unreadable item, and reports it without its content', async () => {
+  it('quarantines an unreadable item', async () => {
     const items = ['1', '2', '3', '4'].map((id) => createItem(id));
     const { store } = await open();
     await store.commit(keepItems(...items));
@@ -172,7 +172,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual(texts, ['{"secret', undefined]);
   });
 
-  describe('a commit that fails but is in the log', () => {
+  describe('after a failed but logged commit', () => {
     /** Opens a store whose flushed commits fail, but are in the log when the database is opened again. */
     async function openFailing(): Promise<DiskStore> {
       const load = async () => async (path: string) => {
@@ -194,7 +194,7 @@ function testDiskStore(engine: Engine): void {
       return store;
     }
 
-    it('leaves nothing behind in the next process', async () => {
+    it('undoes the commit for the next process', async () => {
       const { store: before } = await open();
       await before.commit(keepItems(createItem('1')));
       await before.close();
@@ -207,7 +207,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual([state.items, await store.recall(['once:a'])], [[createItem('1')], [undefined]]);
     });
 
-    it('is written when the store recovers', async () => {
+    it('stores the commit if the next process repeats it', async () => {
       const failing = await openFailing();
       await assert.rejects(failing.commit(keepItems(createItem('1'))), { code: 'EIO' });
       await failing.close();
@@ -217,7 +217,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('clears the remaining data if a kill interrupted the clearing', async () => {
+  it('finishes clearing its data after a kill', async () => {
     const { store } = await open();
     const changes = keepItems(createItem('1'));
     changes.remember.set('a', createValue(1));
@@ -236,7 +236,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual((await next.open(events)).items, [createItem('2')]);
   });
 
-  it('reports how many bytes of a damaged log it has dropped', async () => {
+  it('reports the number of bytes dropped from a damaged log', async () => {
     const { store } = await open();
     for (let n = 10; n < 90; n++) await store.commit(keepItems(createItem(String(n), { body: 'x'.repeat(100) })));
     // Copies the files as a killed process leaves them.
@@ -258,7 +258,7 @@ function testDiskStore(engine: Engine): void {
     assert.ok((droppedBytes.damaged ?? 0) > 1_000, String(droppedBytes.damaged));
   });
 
-  it('names the folder in the error if a read finds damage', async () => {
+  it('names the folder in the error about damaged data', async () => {
     const damage = Object.assign(new Error('Database failed'), { code: 'LEVEL_CORRUPTION' });
     const load = async () => async (path: string) => ({
       ...(await openDatabase(path)),
@@ -271,7 +271,7 @@ function testDiskStore(engine: Engine): void {
   describe('after its open files were deleted', () => {
     const isGone = { code: 'SMS_STORE', message: /were deleted or moved while Node-RED ran/ };
 
-    it('refuses writes, and starts with an empty store', async () => {
+    it('refuses writes until it is reopened', async () => {
       const { store, state } = await open();
       assert.equal(state.isReset, false);
       await store.commit(keepItems(createItem('1')));
@@ -285,7 +285,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(await store.open(events), { items: [createItem('3')], pendingWrites: [], isReset: false });
     });
 
-    it('refuses writes if other files take their place', async () => {
+    it('refuses writes although a copy has replaced the files', async () => {
       const { store } = await open();
       await store.commit(keepItems(createItem('1')));
       await rename(location, `${location}-moved`);
@@ -295,7 +295,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('stores the corrected time of a value in a sweep', async () => {
+  it('stores a time that a sweep has corrected', async () => {
     const { store } = await open();
     const changes = createChanges();
     changes.remember.set('recent', createValue(5_000));

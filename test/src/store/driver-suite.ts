@@ -53,7 +53,7 @@ function createValue(value: string): Remembered {
  * @param isSwept false if the store itself drops outdated values
  */
 export function testDriver(createStore: () => Store, { isSwept }: { isSwept: boolean }): void {
-  describe('as every driver', () => testDriverWith(createStore, isSwept));
+  describe('as a store driver', () => testDriverWith(createStore, isSwept));
 }
 
 function testDriverWith(createStore: () => Store, isSwept: boolean): void {
@@ -88,7 +88,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     return (await store.open(events)).items;
   }
 
-  it('finds items in their last state after a reopening, and no dropped items', async () => {
+  it('finds each item in its last state after a reopening', async () => {
     await keep(createItem('1'), createItem('2'), createItem('3'));
     await keep(createItem('3', { attempts: 4 }));
     await commit((changes) => {
@@ -97,13 +97,13 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await reopen(), [createItem('2'), createItem('3', { attempts: 4 })]);
   });
 
-  it('finds more items than fit in a page, in order', async () => {
+  it('finds 2,300 items in order', async () => {
     const items = Array.from({ length: 2_300 }, (_, index) => createItem(String(10_000 + index)));
     await keep(...items);
     assert.deepEqual(await reopen(), items);
   });
 
-  it('stores every character and large items', async () => {
+  it('stores special characters and large items', async () => {
     const items = [
       createItem('1', { body: 'a\u0000"\\\n\u2028 ]] 😀 \ud800 ä' }),
       createItem('2', { body: '€𝄞\n'.repeat(100_000) }),
@@ -112,7 +112,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await reopen(), items);
   });
 
-  it('remembers values until they are forgotten, also after a reopening', async () => {
+  it('remembers values after a reopening', async () => {
     const [a, b] = [createValue('A'), createValue('B')];
     await remember('a', a);
     await remember('b', b);
@@ -122,7 +122,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await store.recall(['a', 'b']), [undefined, b]);
   });
 
-  it('counts messages, also after a reopening, and forgets empty counts', async () => {
+  it('continues a count after a reopening', async () => {
     await count('day', createCount(startMs, 2));
     await reopen();
     await count('day', createCount(startMs + 5, 1));
@@ -131,7 +131,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.equal(await valueUnder('day'), undefined);
   });
 
-  it('commits nothing if a limit of a count is reached', async () => {
+  it('commits nothing if a count would exceed its limit', async () => {
     await count('day', createCount(startMs, 2));
     const refused = commit((changes) => {
       keepItem(changes, createItem('1'));
@@ -145,7 +145,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await reopen(), []);
   });
 
-  it('counts for several steps of a commit, each within its limit', async () => {
+  it('checks the limit of each count in a commit', async () => {
     await count('day', createCount(startMs, 1));
     const within = (max: number) => createCount(startMs + 1, 1, [{ since: startMs - hourMs, max }]);
     await assert.rejects(count('day', within(2), within(2), within(1)), StoreConflict);
@@ -153,7 +153,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.equal(await valueUnder('day'), `server ${startMs}:1 ${startMs + 1}:2`);
   });
 
-  it('counts by the same rules as every other driver', async () => {
+  it('counts like every other driver', async () => {
     const change = fc.tuple(fc.integer({ min: 0, max: 2 * hourMs }), fc.integer({ min: -3, max: 9 }));
     const limit = fc.record({ since: fc.integer({ min: -hourMs, max: hourMs }), max: fc.integer({ min: 0, max: 99 }) });
     const step = fc.record({
@@ -209,7 +209,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(new Map([...values].sort()), new Map(keys.map((key): [string, string] => [key, key]).sort()));
   });
 
-  it('clears all items, and stores the value that records an import', async () => {
+  it('clears all items and records an import', async () => {
     const mark = createValue('mark');
     await keep(createItem('1'), createItem('2'));
     await store.clear('imported:x', mark);
@@ -220,7 +220,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   });
 
   if (isSwept)
-    it('drops outdated values within a few sweeps, and keeps everything else', async () => {
+    it('drops only outdated values when it is swept', async () => {
       const keys = Array.from({ length: 2_500 }, (_, index) => `id:${index}`);
       await commit((changes) => {
         keepItem(changes, createItem('1'));

@@ -24,7 +24,7 @@ function without(engine: Engine): Engine {
   return { ...engine, load: () => Promise.resolve(undefined) };
 }
 
-describe('the database of a folder', () => {
+describe('openDatabase', () => {
   let folder: string;
   let opened: string[];
   beforeEach(() => {
@@ -49,13 +49,13 @@ describe('the database of a folder', () => {
     return files;
   }
 
-  it('is LevelDB if it can be loaded, otherwise SQLite of Node.js', async () => {
+  it('uses SQLite of Node.js only if LevelDB cannot be loaded', async () => {
     await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
     await openBy(without(levelDb), createEngine(sqlite, opened));
     assert.deepEqual(opened, ['LevelDB', 'SQLite']);
   });
 
-  it('fails with the remedy if there is no engine, and stays empty', async () => {
+  it('names a remedy if no engine can be loaded', async () => {
     await assert.rejects(openBy(without(levelDb), without(sqlite)), {
       ...refusal('databaseMissing'),
       message: /no LevelDB, no SQLite\).*Node\.js 22\.13 or later/,
@@ -63,7 +63,7 @@ describe('the database of a folder', () => {
     assert.deepEqual(await readdir(folder), []);
   });
 
-  it('is refused and stays unchanged if it needs LevelDB, which does not load', async () => {
+  it('leaves a folder of LevelDB unchanged if LevelDB is missing', async () => {
     await fillBy(levelDb);
     const before = await contents();
     await assert.rejects(openBy(without(levelDb), createEngine(sqlite, opened)), refusal('databaseForeign'));
@@ -73,7 +73,7 @@ describe('the database of a folder', () => {
     assert.deepEqual(opened, ['LevelDB']);
   });
 
-  it('stays with SQLite although LevelDB can be loaded now', async () => {
+  it('keeps using SQLite although LevelDB can now be loaded', async () => {
     const files = ['store.sqlite'];
     assert.ok(sqlite.hasWritten(files) && !levelDb.hasWritten(files));
     await writeFile(join(folder, 'store.sqlite'), '');
@@ -83,10 +83,10 @@ describe('the database of a folder', () => {
   });
 
   for (const [what, damage] of [
-    ['damaged', (file: string) => writeFile(file, 'damaged '.repeat(1_000))],
-    ['incomplete', (file: string) => rm(file)],
+    ['a damaged', (file: string) => writeFile(file, 'damaged '.repeat(1_000))],
+    ['an incomplete', (file: string) => rm(file)],
   ] as const) {
-    it(`stays unchanged if it is ${what}, and the error has the remedy`, async () => {
+    it(`names the folder of ${what} database in the error`, async () => {
       await fillBy(levelDb);
       for (const name of await readdir(folder)) {
         if (name.startsWith('MANIFEST-')) await damage(join(folder, name));
@@ -96,7 +96,7 @@ describe('the database of a folder', () => {
     });
   }
 
-  it('recognises damage and locks by the errors of SQLite', async () => {
+  it('recognises damage and locks in the errors of SQLite', async () => {
     for (const [words, reason] of [
       ['file is not a database', 'storeDamaged'],
       ['database disk image is malformed', 'storeDamaged'],
@@ -107,7 +107,7 @@ describe('the database of a folder', () => {
     }
   });
 
-  it('reports another process that has it open, with the remedy', async () => {
+  it('reports that another process has the database open', async () => {
     const database = await openBy(levelDb);
     try {
       await assert.rejects(openBy(levelDb), refusal('storeLocked'));
@@ -116,7 +116,7 @@ describe('the database of a folder', () => {
     }
   });
 
-  it('is not LevelDB if its binary is missing or of another machine', async () => {
+  it('does not load LevelDB without a binary for this machine', async () => {
     const { platform, arch } = process;
     const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
     const script = `${requireFrom('src', 'store', 'leveldb.ts')}.levelDb.load()
@@ -129,7 +129,7 @@ describe('the database of a folder', () => {
   });
 
   if (hasSqlite) {
-    it('runs SQLite in its own thread, without the warning of Node.js', async () => {
+    it('runs SQLite in a separate thread', async () => {
       const script = `
       const { sqlite } = ${requireFrom('src', 'store', 'sqlite.ts')};
       const isLoaded = () => process.moduleLoadList.some((name) => / sqlite$/.test(name));
@@ -146,7 +146,7 @@ describe('the database of a folder', () => {
       assert.deepEqual(runScript(script), { stdout: '[["one"],false,true]', stderr: '' });
     });
 
-    it('reports the end of the thread of SQLite', async () => {
+    it('reports that the SQLite thread has ended', async () => {
       const script = `
       const threads = require('node:worker_threads');
       let thread;

@@ -51,7 +51,7 @@ describe('receiving with a Redis store', () => {
     return commands.splice(0).slice(0, -1);
   }
 
-  it('needs two round trips per poll answer, and a third in the background', async () => {
+  it('needs three round trips per poll answer', async () => {
     for (const id of ids) await accept(id);
     const alone = ids.flatMap(() => ['mget', 'evalsha', 'evalsha']);
     assert.deepEqual(await takeCommands(), alone);
@@ -60,7 +60,7 @@ describe('receiving with a Redis store', () => {
     assert.equal(node.received.length, 2 * ids.length + 1);
   });
 
-  it('needs one round trip for a known message', async () => {
+  it('needs one round trip for a repeated message', async () => {
     assert.deepEqual(await accept('first'), ['repeated']);
     assert.deepEqual(await takeCommands(), ['mget']);
   });

@@ -4,7 +4,7 @@ import { parseRedisUrl } from '../../../src/login';
 import { RedisStore } from '../../../src/store/redis';
 
 describe('parseRedisUrl', () => {
-  it('reads each part of a URL, and its defaults', () => {
+  it('reads each part of a URL', () => {
     for (const [url, expected] of [
       [' redis://localhost ', { host: 'localhost', port: 6379, db: 0 }],
       [
@@ -17,7 +17,7 @@ describe('parseRedisUrl', () => {
     }
   });
 
-  it('refuses options and database names, without quoting the URL', () => {
+  it('refuses options and database names without quoting the URL', () => {
     for (const rest of ['/abc', '/-1', '/0/', '/1e3', '?db=abc', '/0?keyPrefix=foo:', '?', '#1', '?host=10.0.0.1']) {
       assert.throws(
         () => parseRedisUrl(`redis://:s3cret@localhost${rest}`),
@@ -27,7 +27,7 @@ describe('parseRedisUrl', () => {
     }
   });
 
-  it('is used by a store before it connects', () => {
+  it('is called when a RedisStore is created', () => {
     assert.throws(() => new RedisStore({ url: 'redis://localhost/abc', key: 'k' }), { code: 'SMS_CONFIG' });
   });
 });

@@ -189,7 +189,7 @@ for (const program of programs) {
     const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
 
     describe('with remembered values', () => {
-      it('clears the items of one instance, and nothing that instances share', async () => {
+      it('clears only the items of its own instance', async () => {
         const [instance, other] = [await open(), await open()];
         await instance.keep(entry('1'));
         await other.keep(entry('2'));
@@ -199,7 +199,7 @@ for (const program of programs) {
         assert.deepEqual(await other.recall('a', 'imported:x'), ['A', 'x']);
       });
 
-      it('uses the time of the server if the machine has another time', async () => {
+      it('uses the clock of the server', async () => {
         const hourMs = 3_600_000;
         const instance = create({ clock: { ...systemClock, now: () => Date.now() + hourMs } });
         assert.equal(instance.store.now(), undefined);
@@ -208,7 +208,7 @@ for (const program of programs) {
         assert.equal(Math.round(differenceMs / hourMs), 0);
       });
 
-      it('knows when no more items of a dead instance can appear', async () => {
+      it('expects claims until the heartbeat of a dead instance expires', async () => {
         const instance = create(steady);
         // This instance wants no items. Otherwise, its heartbeat could claim the item before `instance` does.
         await open({ wants: [] });
@@ -224,7 +224,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1')]);
       });
 
-      it('refuses a commit if another instance changed a value it depends on', async () => {
+      it('refuses a commit that depends on an outdated value', async () => {
         const [one, other] = [await open(), await open()];
         await one.keep(entry('0'));
         await other.remember('a', 'A', undefined);
@@ -235,7 +235,7 @@ for (const program of programs) {
         assert.deepEqual(await other.recall('a', 'b'), ['mine', 'B']);
       });
 
-      it('lets the server expire each value in its time', async () => {
+      it('lets the server expire each value on time', async () => {
         const instance = await open();
         await instance.remember('a', 'A', undefined);
         const leftMs = await bench.server.client.pttl(`${prefix}seen:a`);
@@ -258,14 +258,14 @@ for (const program of programs) {
       });
     });
 
-    describe('a commit that fails halfway', () => {
+    describe('when a commit fails', () => {
       for (const [what, refuse] of [
-        ['its items were deleted', loseItems],
-        ['SET is no longer allowed', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
-        ['HSET is no longer allowed', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
-        ['the server has no memory', () => bench.server.client.config('SET', 'maxmemory', '1')],
+        ['the server has lost the stored items', loseItems],
+        ['the user may not call SET', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
+        ['the user may not call HSET', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
+        ['the server is out of memory', () => bench.server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
-        it(`leaves nothing behind and can be repeated if ${what}`, async () => {
+        it(`stores no part of the commit if ${what}`, async () => {
           const instance = await open({ url: await createUser('gateway'), ...steady });
           const commit = () =>
             instance.commit({ keep: [entry('1'), entry('2')], values: { a: 'A' } }, { a: undefined });
@@ -284,7 +284,7 @@ for (const program of programs) {
         });
       }
 
-      it('keeps the items that it should drop if the server refuses to drop them', async () => {
+      it('keeps an item that the server refuses to drop', async () => {
         const instance = await open({ url: await createUser('gateway'), ...steady });
         await instance.keep(entry('1'));
         await bench.server.client.call('ACL', ['SETUSER', 'gateway', '-hdel']);
@@ -295,7 +295,7 @@ for (const program of programs) {
       });
     });
 
-    it('reports items that the server has lost at the next opening that succeeds', async () => {
+    it('reports lost items even if the first reopening fails', async () => {
       const { instance, proxy } = await openBehindProxy();
       await instance.keep(entry('1'));
       await loseItems();
@@ -303,7 +303,7 @@ for (const program of programs) {
       assert.equal(await isReset(instance), true);
     });
 
-    describe('missing items of an instance that is back', () => {
+    describe('when its instance returns', () => {
       /** Creates an instance with items 1 and 2, and cuts its connection. */
       async function createCut() {
         const { instance, proxy } = await openBehindProxy();
@@ -325,11 +325,11 @@ for (const program of programs) {
       }
 
       for (const [when, deletedBefore, wants, deletedAfter] of [
-        ['and no instance tried to claim them', ['2'], undefined, []],
-        ['before an instance tried to claim them', ['1', '2'], everything, []],
-        ['after an instance found none to claim', [], [], ['2']],
+        ['and never claimed', ['2'], undefined, []],
+        ['before a claim', ['1', '2'], everything, []],
+        ['after a claim that found none', [], [], ['2']],
       ] as const) {
-        it(`are lost if they were deleted ${when}`, async () => {
+        it(`reports items as lost if they were deleted ${when}`, async () => {
           const { instance, proxy } = await createCut();
           await deleteItems(...deletedBefore);
           if (wants) await claim([...wants]);
@@ -343,7 +343,7 @@ for (const program of programs) {
         ['some', ['path /one']],
         ['all', ['path /one', 'path /other']],
       ] as const) {
-        it(`belong to other instances that have claimed ${what} of them`, async () => {
+        it(`reports no loss if another instance claimed ${what} items`, async () => {
           const { instance, proxy } = await createCut();
           await claim([...wants]);
           proxy.restore();
@@ -353,8 +353,8 @@ for (const program of programs) {
       }
     });
 
-    describe('several instances', () => {
-      it('claim the items of a dead instance once, with their attempts', async () => {
+    describe('with several instances', () => {
+      it('claims the items of a dead instance once', async () => {
         const items = [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })];
         await createDead(...items);
         const [one, other] = [await open(), await open()];
@@ -365,7 +365,7 @@ for (const program of programs) {
         assert.equal(await countItems(), 0);
       });
 
-      it('do not claim the items of a live instance', async () => {
+      it('does not claim the items of a live instance', async () => {
         const holder = await open();
         await holder.keep(entry('1'));
         const other = await open();
@@ -378,7 +378,7 @@ for (const program of programs) {
         assert.equal(await countItems(), 0);
       });
 
-      it('wait for each other to return after an outage of all instances', async () => {
+      it('does not claim items before the grace period has passed', async () => {
         await createDead(entry('1'));
         const patient = await open({ graceMs: 1e9 });
         const heir = await open();
@@ -386,7 +386,7 @@ for (const program of programs) {
         assert.deepEqual(patient.takenOver, []);
       });
 
-      it('claim only items for their own nodes', async () => {
+      it('claims only items for its own nodes', async () => {
         const called = (node: string, path: string): Partial<Entry<'incoming'>> => ({
           channel: 'callback',
           address: { node, path },
@@ -412,7 +412,7 @@ for (const program of programs) {
         }
       });
 
-      it('claim messages of missing nodes once, after the time for their return', async () => {
+      it('claims messages of a missing node only after a delay', async () => {
         const outgoing = (id: string, node: string) =>
           entry(id, { part: 'outgoing' as 'inbox', subscribers: [`node ${node}`] });
         await createDead(
@@ -432,7 +432,7 @@ for (const program of programs) {
         assert.deepEqual(claimedIds().sort(), ['1', '3']);
       });
 
-      it('keep their unclaimed items if they return after they looked dead', async () => {
+      it('keeps its unclaimed items after its heartbeat expired', async () => {
         const instance = await open({ heartbeatMs: 1e9 });
         await instance.keep(entry('1', { part: 'outgoing' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
@@ -443,7 +443,7 @@ for (const program of programs) {
         assert.deepEqual([await marks(), other.takenOver], [[], []]);
       });
 
-      it('find the items of their nodes among any number of other items', async () => {
+      it('finds the items of its nodes among 11,500 other items', async () => {
         const closedInstance = await open({ aliveMs: 1e9 });
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
         await closedInstance.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
@@ -457,7 +457,7 @@ for (const program of programs) {
         assert.deepEqual(idsOf(heir.takenOver), names);
       });
 
-      it('do not commit after their heartbeat has expired', async () => {
+      it('does not commit after its heartbeat has expired', async () => {
         const stalled = await open({ heartbeatMs: 1e9 });
         await stalled.keep(entry('1'));
         await forgetSigns();
@@ -472,7 +472,7 @@ for (const program of programs) {
         assert.equal(await countItems(), 2);
       });
 
-      it('do not claim after their heartbeat has expired', async () => {
+      it('does not claim after its heartbeat has expired', async () => {
         const closedInstance = await open();
         await closedInstance.keep(entry('1'));
         await closedInstance.store.close();
@@ -491,7 +491,7 @@ for (const program of programs) {
         assert.deepEqual(await create().open(), [entry('1')]);
       });
 
-      it('refuse a commit from before a reopening', async () => {
+      it('ignores a delayed commit that arrives after a reopening', async () => {
         const { instance, proxy } = await openBehindProxy();
         const { isHolding, release } = proxy.keepBack();
         const late = assert.rejects(instance.keep(entry('1')));
@@ -504,7 +504,7 @@ for (const program of programs) {
         assert.equal(await countItems(), 0);
       });
 
-      it('quarantine unreadable items, and report each once without its content', async () => {
+      it('quarantines unreadable items of a dead instance', async () => {
         await createDead(entry('1'), entry('2', { attempts: 100 }));
         for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","subscribers":"all","attempts":1}']) {
           const [name = ''] = await inboxes();
@@ -518,8 +518,8 @@ for (const program of programs) {
       });
     });
 
-    describe('the keys', () => {
-      it('have the prefix of the login and one cluster slot', async () => {
+    describe('with keys and rights', () => {
+      it('uses only keys with the prefix of the login', async () => {
         await bench.server.client.mset({ other: 'untouched', 'sms:other': 'untouched' });
         await createDead(entry('1'));
         const instance = await open();
@@ -533,7 +533,7 @@ for (const program of programs) {
         assert.deepEqual(await bench.server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
       });
 
-      it('expire, except items and the names of instances', async () => {
+      it('sets an expiry on all keys except items and instance names', async () => {
         const instance = await open();
         await instance.keep(entry('1'));
         await instance.remember('a', 'A', undefined);
@@ -547,7 +547,7 @@ for (const program of programs) {
         for (const name of await signs()) assert.ok((await bench.server.client.pttl(name)) <= timing.aliveMs);
       });
 
-      it('need only the rights in docs/deploying.md', async () => {
+      it('needs only the rights in docs/deploying.md', async () => {
         await bench.server.client.call('ACL', ['LOG', 'RESET']);
         await createDead(entry('1'));
         const instance = await open({ url: await createUser('gateway') });
@@ -563,7 +563,7 @@ for (const program of programs) {
         assert.deepEqual([instance.failures, await bench.server.client.call('ACL', ['LOG'])], [[], []]);
       });
 
-      it('cannot be opened by a user without one of these rights', async () => {
+      it('does not open if the user lacks a documented right', async () => {
         for (const right of [
           ...['+set', '+get', '+mget', '+del', '+eval', '+scan'],
           ...['+hset', '+hget', '+hmget', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
@@ -581,8 +581,8 @@ for (const program of programs) {
       });
     });
 
-    describe('the failures', () => {
-      it('report a lost connection once, and end with a reopening', async () => {
+    describe('when Redis fails', () => {
+      it('reports a lost connection once', async () => {
         const { instance, proxy } = await openBehindProxy();
         proxy.cut();
         await until(() => instance.failures.length > 0);
@@ -594,14 +594,14 @@ for (const program of programs) {
         assert.equal(instance.failures.length, 1);
       });
 
-      it('include a server that does not answer', async () => {
+      it('reports a server that does not answer', async () => {
         const { instance, proxy } = await openBehindProxy({ commandTimeoutMs: 2_000 });
         proxy.mute();
         await until(() => instance.failures.length > 0);
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
       });
 
-      it('leave claimed items to other instances if `open` timed out', async () => {
+      it('releases claimed items if `open` times out', async () => {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
         proxy.mute('local claimed');
@@ -616,7 +616,7 @@ for (const program of programs) {
         assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
-      it('are not reported after the store was closed', async () => {
+      it('does not report a lost connection after it was closed', async () => {
         const { instance, proxy } = await openBehindProxy();
         await instance.store.close();
         proxy.cut();
@@ -624,7 +624,7 @@ for (const program of programs) {
         assert.deepEqual(instance.failures, []);
       });
 
-      it('leave no open connection', async () => {
+      it('closes its connection if `open` fails', async () => {
         await bench.server.client.set(`${prefix}instances`, 'no set');
         const countClients = async () => String(await bench.server.client.client('LIST')).split('\n').length;
         const before = await countClients();
@@ -633,13 +633,13 @@ for (const program of programs) {
       });
     });
 
-    describe('the URL', () => {
+    describe('with a URL', () => {
       let guarded: RedisServer;
       beforeEach(async () => {
         guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
       });
 
-      it('chooses password and database number', async () => {
+      it('uses the password and database number of the URL', async () => {
         const instance = await open({ url: `${guarded.url}/3` });
         await instance.keep(entry('1'));
         assert.equal(await guarded.client.dbsize(), 0);
@@ -653,7 +653,7 @@ for (const program of programs) {
         ['a server that does not run', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
         ['a host that does not exist', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
       ] as const) {
-        it(`is not quoted in the error about ${what}`, async () => {
+        it(`does not quote the URL in the error about ${what}`, async () => {
           const instance = create({ url: url(guarded.port), commandTimeoutMs: 2_000 });
           await assert.rejects(instance.open(), (error: Error) => {
             assert.match(error.message, expected);
@@ -666,7 +666,7 @@ for (const program of programs) {
   });
 }
 
-describe('a server other than Redis', () => {
+describe('RedisStore on another kind of server', () => {
   const closing = useClosing();
 
   /** Opens a store on a server that answers with `answer`. Returns the error of the opening. */
@@ -689,17 +689,17 @@ describe('a server other than Redis', () => {
   }
 
   for (const [what, scheme, answer, expected] of [
-    ['is a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
-    ['does not speak TLS', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
+    ['a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
+    ['a server without TLS', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
-    it(`raises an error without quoting the answer if it ${what}`, async () => {
+    it(`does not quote the answer of ${what}`, async () => {
       const { message } = await openOn(scheme, () => answer);
       assert.match(message, RegExp(`^Redis: ${expected}`));
       assert.doesNotMatch(message, /[^ -~]|RESP|report/);
     });
   }
 
-  it('is reported without user and password, even if it quotes the commands', async () => {
+  it('hides a user and a password that the server quotes', async () => {
     for (const quote of [
       (sent: string) => `ERR bad input: ${sent}`,
       (sent: string) => `ERR [${encodeURIComponent(sent)}]`,
@@ -711,10 +711,10 @@ describe('a server other than Redis', () => {
   });
 });
 
-describe('rediss://', () => {
+describe('RedisStore with rediss://', () => {
   const closing = useClosing();
 
-  it('trusts only the certificates of NODE_EXTRA_CA_CERTS', async () => {
+  it('trusts a self-signed certificate in NODE_EXTRA_CA_CERTS', async () => {
     const plain = closing.add(await RedisServer.start(), (it) => it.stop());
     const [certificate, privateKey] = [join(plain.folder, 'cert.pem'), join(plain.folder, 'key.pem')];
     const options = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost';

@@ -3,8 +3,8 @@ import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } f
 
 const item: Item = { id: '1', part: 'outgoing', subscribers: [], attempts: 0 };
 
-describe('changes that a power cut can partly undo', () => {
-  it('are flushed unless all stored items can be undone', () => {
+describe('isFlushed', () => {
+  it('returns false if a power cut may undo every stored item', () => {
     const changes = createChanges();
     keepItem(changes, item, true);
     keepItem(changes, { ...item, attempts: 1 }, true);
@@ -14,7 +14,7 @@ describe('changes that a power cut can partly undo', () => {
     assert.equal(isFlushed(changes), true);
   });
 
-  it('are flushed if an earlier or later write of an item must not be undone', () => {
+  it('returns true if any write of an item must survive a power cut', () => {
     const changes = createChanges();
     keepItem(changes, item);
     keepItem(changes, { ...item, attempts: 1 }, true);
@@ -25,7 +25,7 @@ describe('changes that a power cut can partly undo', () => {
     assert.equal(isFlushed(otherChanges), true);
   });
 
-  it('are flushed if they drop items that must not come back', () => {
+  it('returns true for dropped items that must not come back', () => {
     const dropping = createChanges();
     dropItem(dropping, '1', 'outgoing');
     assert.equal(isFlushed(createChanges(dropping, createChanges())), false);

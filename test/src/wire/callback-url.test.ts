@@ -4,8 +4,8 @@ import { formatForm } from '../../../src/wire/form';
 
 const names = ['messageId', 'body', 'recipient.msisdn', 'recipient.displayname', 'status', 'messageid'];
 
-describe('callback URLs (§6)', () => {
-  it('are accepted unchanged for both fields', () => {
+describe('formatCallbackUrl (§6)', () => {
+  it('returns an http or https URL unchanged', () => {
     for (const url of [
       'https://flows.example.com/sms/callback?token=a%20b&x=1',
       'HTTPS://user@example.com/',
@@ -17,7 +17,7 @@ describe('callback URLs (§6)', () => {
     }
   });
 
-  it('can be mailto for replies only (§6)', () => {
+  it('accepts a mailto URL only for replies (§6)', () => {
     const url = 'mailto:ops@example.com?Subject=Re%3A%20x&Body=%0A';
     assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
     const refusal = { code: 'SMS_INPUT', reason: 'callbackUrl', field: 'callbackStatusUrl' };
@@ -25,12 +25,12 @@ describe('callback URLs (§6)', () => {
       assert.throws(() => formatCallbackUrl(mailto, 'callbackStatusUrl'), refusal);
   });
 
-  it('are undefined for a blank value', () => {
+  it('returns undefined for a blank value', () => {
     for (const blank of [undefined, null, '', ' \n']) assert.equal(formatCallbackUrl(blank, 'callbackUrl'), undefined);
   });
 
   for (const variable of names.map((name) => `{!${name}}`)) {
-    it(`keep ${variable} unchanged, also in the form (§6.2)`, () => {
+    it(`keeps the variable ${variable} unchanged (§6.2)`, () => {
       const url = `https://example.com/cb/${variable}?x=${variable}&y=1`;
       assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
       const mailto = formatCallbackUrl(
@@ -43,7 +43,7 @@ describe('callback URLs (§6)', () => {
     });
   }
 
-  it('encode a mailto object once (§6.3), in one line without blank parts', () => {
+  it('converts a mailto object to a one-line mailto URL (§6.3)', () => {
     for (const [mailto, url] of [
       [
         { mailto: 'ops@example.com', subject: 'Reply: é & "x"?', body: 'a b\nc\r\nd+e=f%' },
@@ -61,7 +61,7 @@ describe('callback URLs (§6)', () => {
     }
   });
 
-  it('encode a mailto object once more in the request (§6.3)', () => {
+  it('returns a mailto URL that a form encodes a second time (§6.3)', () => {
     const url = formatCallbackUrl({ mailto: 'ops@example.com', body: 'a b\n{!body} 100% é' }, 'callbackUrl') ?? '';
     const form = formatForm([['callbackUrl', url]]);
     assert.match(form, /Body%3Da%2520b%250A/);
@@ -81,7 +81,7 @@ describe('callback URLs (§6)', () => {
     'mailto:a@b.example?Subject=a b',
     ...[1, true, [], () => 1, Symbol('x'), 1n],
   ];
-  it('are refused if neither a URL of a known kind nor a mailto object', () => {
+  it('refuses an invalid URL and a value of another type', () => {
     for (const url of refused) {
       const params = { field: 'callbackUrl', schemes: 'http/https/mailto' };
       const refusal = { code: 'SMS_INPUT', reason: 'callbackUrl', field: 'callbackUrl', params };
@@ -89,7 +89,7 @@ describe('callback URLs (§6)', () => {
     }
   });
 
-  it('are refused if a mailto object has no address or no texts', () => {
+  it('refuses a mailto object with an invalid address or subject', () => {
     for (const value of [
       {},
       { mailto: 1 },

@@ -37,8 +37,8 @@ function manyReplies(recipients: number): Buffer {
   return Buffer.from(`<inbound-message>${replies}</inbound-message>`);
 }
 
-describe('a callback of a reply (§6.4)', () => {
-  it('accepts an empty body of XMLv3, but leaves out empty recipients', () => {
+describe('parseCallback with a reply (§6.4)', () => {
+  it('ignores recipients that lack both number and body', () => {
     const emptyRecipients = '<recipient/><recipient msisdn=" "/><recipient><body> </body></recipient>';
     for (const recipient of ['<recipient msisdn="1"><body/></recipient>', '<recipient msisdn="1"/>']) {
       const { records } = parse(`<inbound-message>${emptyRecipients}${recipient}${emptyRecipients}</inbound-message>`);
@@ -46,7 +46,7 @@ describe('a callback of a reply (§6.4)', () => {
     }
   });
 
-  it('creates a record for each recipient, with shared and own fields', () => {
+  it('creates one record for each recipient', () => {
     const { records } = parse(
       '<n:inbound-message xmlns:n="u" n:messageId="m" receivedDate="d"><n:operator>Blue</n:operator><n:recipient msisdn="1" country="NZ"><n:body>a</n:body><group><member/></group></n:recipient><recipient msisdn="2" displayName="B"><body>b</body></recipient></n:inbound-message>',
     );
@@ -57,7 +57,7 @@ describe('a callback of a reply (§6.4)', () => {
     ]);
   });
 
-  it('does not trim the body of a message, and keeps elements in it as text', () => {
+  it('returns a body with its white space and its markup', () => {
     for (const [xml, body] of [
       ['  plain \n', '  plain \n'],
       ['\n  <![CDATA[  one ]]><![CDATA[ two ]]>\n', '  one  two '],
@@ -76,7 +76,7 @@ describe('a callback of a reply (§6.4)', () => {
 });
 
 describe('polling, XMLv3 and FORMv1', () => {
-  it('return equal replies, except via and fields that a format lacks', () => {
+  it('a reply has equal fields in all three formats', () => {
     const polled = parseIncoming(Buffer.from(`${formReply}&messageDate=2026-11-01T10%3A00%3A00.000Z`));
     const [byXml] = parse(xmlReply).records;
     const [byForm] = parse(formReply, formType).records;
@@ -87,7 +87,7 @@ describe('polling, XMLv3 and FORMv1', () => {
     assert.deepEqual([messageDate, messageId, to], ['2026-11-01T10:00:00.000Z', 'in-1', '8000']);
   });
 
-  it('return equal statuses, except via and fields that a format lacks', () => {
+  it('a status has equal fields in all three formats', () => {
     const [polled] = parseStatuses(Buffer.from(formStatus));
     const [byXml] = parse(xmlStatus).records;
     const [byForm] = parse(formStatus, formType).records;
@@ -96,8 +96,8 @@ describe('polling, XMLv3 and FORMv1', () => {
   });
 });
 
-describe('a callback', () => {
-  it('is recognised by its body and not by its headers', () => {
+describe('parseCallback', () => {
+  it('recognises the format by the body, not by the headers', () => {
     for (const contentType of [undefined, '', 'text/plain', 'application/json', formType, 'application/xml']) {
       const kindOf = (body: string) =>
         parseCallback({ bytes: Buffer.from(body), ...(contentType === undefined ? {} : { contentType }) }).kind;
@@ -111,7 +111,7 @@ describe('a callback', () => {
     }
   });
 
-  it('is decoded as UTF-8 if possible, else by mark, header or declaration', () => {
+  it('decodes a body in UTF-8, UTF-16 or windows-1252', () => {
     const xml = (encoding: string) =>
       `<?xml version="1.0" encoding="${encoding}"?><inbound-message><recipient msisdn="1"><body>é€</body></recipient></inbound-message>`;
     const latin = (encoding: string) => Buffer.from(xml(encoding).replaceAll('€', '\x80'), 'latin1');
@@ -129,7 +129,7 @@ describe('a callback', () => {
     for (const request of requests) assert.equal(parseCallback(request).records[0]?.body, 'é€');
   });
 
-  it('can be a form that another body parser has read', () => {
+  it('accepts a form that a body parser has already read', () => {
     const form = {
       from: 64215551234,
       body: ['first', 'second'],
@@ -151,7 +151,7 @@ describe('a callback', () => {
       assert.deepEqual(parseCallback(request), parse(formStatus, formType));
   });
 
-  it('is read correctly from a form that another parser has decoded', () => {
+  it('decodes UTF-16 escapes that a body parser could not decode', () => {
     const incoming = (form: Record<string, string>) => {
       const { records } = parseCallback({ form });
       return records.map(({ from, body, messageId }: Record<string, unknown>) => [from, body, messageId]);
@@ -167,25 +167,25 @@ describe('a callback', () => {
     '<recipient msisdn="1"><body>x</body></recipient><recipient msisdn=""><body>secret</body></recipient>';
   const noCode = '<statusId>secret</statusId><messageId>m</messageId><from>1</from><statusCode> </statusCode>';
   const refused: [title: string, request: string | CallbackRequest, why: RegExp][] = [
-    ['no body', {}, /no body/],
+    ['a request without a body', {}, /no body/],
     ['an empty form', { form: {} }, /no body/],
     ['a list instead of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
     ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
-    ['a form, but not a reply or a status', 'secret=x', /neither a reply .* nor a status/],
+    ['a form that is neither a reply nor a status', 'secret=x', /neither a reply .* nor a status/],
     ['a reply without a sender', 'body=secret', /neither/],
     ['a reply with a blank sender', 'from=+&body=secret&messageId=1', /neither/],
     ['an XMLv3 reply without msisdn', `<inbound-message>${noMsisdn}</inbound-message>`, /msisdn/],
-    ['a second XMLv3 body without msisdn', `<inbound-message>${oneMsisdn}</inbound-message>`, /msisdn/],
+    ['a second XMLv3 recipient without msisdn', `<inbound-message>${oneMsisdn}</inbound-message>`, /msisdn/],
     ['an XMLv3 status without statusCode', `<status-update>${noCode}</status-update>`, /has no statusCode/],
-    ['XML that a body parser took as a form', { form: { '<?xml version': '"1.0"?><x y="secret"/>' } }, /text\/xml/],
+    ['XML that a body parser has read as a form', { form: { '<?xml version': '"1.0"?><x y="secret"/>' } }, /text\/xml/],
     ['XML that is cut off', xmlReply.slice(0, 150), /cut off/],
     ['a DTD', '<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>', /DTD/],
     ['XML of more than 2 MiB', xmlReply.replace('Anna', 'x'.repeat(2 ** 21)), /2 MiB/],
-    ['a reply without a recipient', '<inbound-message messageId="secret"/>', /recipient/],
-    ['more recipients than any callback has', { bytes: manyReplies(31) }, /too many recipients/],
+    ['an XMLv3 reply without a recipient', '<inbound-message messageId="secret"/>', /recipient/],
+    ['more than 30 recipients', { bytes: manyReplies(31) }, /too many recipients/],
   ];
   for (const [title, request, why] of refused) {
-    it(`is refused with a one-line reason: ${title}`, () => {
+    it(`refuses ${title}`, () => {
       assert.throws(
         () => parseCallback(typeof request === 'string' ? { bytes: Buffer.from(request) } : request),
         (error) =>

@@ -82,7 +82,7 @@ const entry = {
 const account = { balance: 12.5, type: 'prepaid', currency: 'NZD' };
 
 describe('parseFeed (§2.6)', () => {
-  it('reads entries and account details of ATOM', () => {
+  it('reads the entries and account details of an ATOM feed', () => {
     assert.deepEqual(parse(atom), {
       format: 'ATOM',
       title: 'Recent messages',
@@ -92,17 +92,17 @@ describe('parseFeed (§2.6)', () => {
     });
   });
 
-  it('reads equal entries and account details of RSS', () => {
+  it('reads the entries and account details of an RSS feed', () => {
     assert.deepEqual(parse(rss), { ...parse(atom), format: 'RSS' });
   });
 
-  it('reads a feed without entries, titles and account details', () => {
+  it('reads an empty feed and an empty entry', () => {
     assert.deepEqual(parse('<feed/>'), { format: 'ATOM', account: {}, entries: [] });
     assert.deepEqual(parse('<rss><channel/></rss>'), { format: 'RSS', account: {}, entries: [] });
     for (const empty of [parseAtomEntry(''), parseItem('')]) assert.deepEqual(empty, { categories: [], fields: {} });
   });
 
-  it('reads additional elements of an entry, of any shape, by local name', () => {
+  it('returns additional elements of an entry as fields', () => {
     assert.deepEqual(
       parseItem(
         '<x:a xmlns:x="u">1</x:a><b c="2" text="3">4</b><d><e>5</e><e>6</e><f><g/></f></d><a>7</a><h> <![CDATA[ 8 ]]> </h>',
@@ -130,31 +130,31 @@ describe('parseFeed (§2.6)', () => {
   });
 });
 
-describe('the account details of a feed (§2.6)', () => {
+describe('parseFeed (§2.6)', () => {
   const details = 'balance="12.50" type="prepaid" currency="NZD"';
   const elements = '<balance>12.50</balance><type>prepaid</type><currency>NZD</currency>';
   const places: [title: string, xml: string][] = [
     [
-      'elements with other names, of any namespace',
+      'elements such as `b:AccountBalance`',
       '<feed xmlns:b="v"><b:AccountBalance>12.50</b:AccountBalance><TYPE>prepaid</TYPE><accountcurrency>NZD</accountcurrency></feed>',
     ],
-    ['attributes of the feed', '<feed xmlns:b="v" b:balance="12.50" accountType="prepaid" Currency="NZD"/>'],
-    ['attributes of rss', `<rss ${details}><channel/></rss>`],
-    ['attributes of the channel', `<rss><channel ${details}/></rss>`],
-    ['attributes of an element', `<feed><details ${details}/></feed>`],
-    ['attributes of the balance', '<feed><balance type="prepaid" currency="NZD">12.50</balance></feed>'],
-    ['an element userAccount', `<feed><userAccount>${elements}</userAccount></feed>`],
+    ['attributes of `feed`', '<feed xmlns:b="v" b:balance="12.50" accountType="prepaid" Currency="NZD"/>'],
+    ['attributes of `rss`', `<rss ${details}><channel/></rss>`],
+    ['attributes of `channel`', `<rss><channel ${details}/></rss>`],
+    ['attributes of any element', `<feed><details ${details}/></feed>`],
+    ['attributes of `balance`', '<feed><balance type="prepaid" currency="NZD">12.50</balance></feed>'],
+    ['the children of `userAccount`', `<feed><userAccount>${elements}</userAccount></feed>`],
     [
-      'a nested element accountDetails',
+      'the children of a nested `accountDetails`',
       '<rss><channel><x:accountDetails xmlns:x="u"><x:balance currency="NZD">12.50</x:balance><x:accountType>prepaid</x:accountType></x:accountDetails></channel></rss>',
     ],
-    ['elements beside the channel', `<rss><channel/>${elements}</rss>`],
+    ['elements beside `channel`', `<rss><channel/>${elements}</rss>`],
   ];
   for (const [title, xml] of places) {
-    it(`are found as ${title}`, () => assert.deepEqual(parse(xml).account, account));
+    it(`reads account details from ${title}`, () => assert.deepEqual(parse(xml).account, account));
   }
 
-  it('are not taken from other parts of a feed', () => {
+  it('does not read account details from titles, links or entries', () => {
     const xml =
       '<feed type="feed-type"><title type="text">t</title><link type="text/html" href="x"/><generator type="g">x</generator><accounts>1</accounts><balance type="decimal">1</balance><accountType>prepaid</accountType></feed>';
     assert.deepEqual(parse(xml).account, { balance: 1, type: 'prepaid' });
@@ -162,7 +162,7 @@ describe('the account details of a feed (§2.6)', () => {
     assert.deepEqual(parse('<feed><entry><balance>1</balance><account type="x"/></entry></feed>').account, {});
   });
 
-  it('are first taken from an element with a name like account', () => {
+  it('prefers account details from elements named `account…`', () => {
     const dublinCore = '<dc:type xmlns:dc="http://purl.org/dc/elements/1.1/">Collection</dc:type>';
     for (const xml of [
       `<feed>${dublinCore}<account ${details}/></feed>`,
@@ -173,7 +173,7 @@ describe('the account details of a feed (§2.6)', () => {
     }
   });
 
-  it('have a balance that is a number if it reads as a number', () => {
+  it('returns a balance as a number if it is a plain decimal', () => {
     const balance = (text: string) => parse(`<feed><balance>${text}</balance></feed>`).account.balance;
     assert.deepEqual(['0', '-3.5', ' 1000 ', '+2', '.5', '7.'].map(balance), [0, -3.5, 1000, 2, 0.5, 7]);
     const others = ['1,000.00', 'NZD 5', '1e3', '0x10', 'Infinity'];
@@ -182,11 +182,11 @@ describe('the account details of a feed (§2.6)', () => {
   });
 });
 
-describe('a feed of a server other than the service', () => {
+describe('parseFeed with any ATOM or RSS feed', () => {
   const date = '2026-11-01T10:00:00Z';
   const iso = '2026-11-01T10:00:00.000Z';
 
-  it('has text, HTML and XHTML content of ATOM, unescaped once', () => {
+  it('unescapes the content of an ATOM entry once', () => {
     for (const [content, body] of [
       ['<content>  a &lt; b </content>', '  a < b '],
       ['<content type="html">&lt;p>a &amp;amp; b&lt;/p></content>', '<p>a &amp; b</p>'],
@@ -199,7 +199,7 @@ describe('a feed of a server other than the service', () => {
       assert.equal(parseAtomEntry(content)?.body, body);
   });
 
-  it('uses the summary or description as the body if the content is blank', () => {
+  it('uses the summary as the body if the content is blank', () => {
     for (const content of ['<content/>', '<content type="text"> \n</content>', '<content src="x"/>']) {
       assert.equal(parseAtomEntry(`${content}<summary>s</summary>`)?.body, 's');
     }
@@ -211,7 +211,7 @@ describe('a feed of a server other than the service', () => {
     assert.equal(parseItem('<description/>')?.body, '');
   });
 
-  it('has the author of the feed in entries without an author', () => {
+  it('uses the author of the feed if an entry has no author', () => {
     const authorsOf = (xml: string) => parse(xml).entries.map(({ author }) => author);
     const name = (text: string) => `<author><name>${text}</name></author>`;
     assert.deepEqual(authorsOf(`<feed>${name('Feed')}<entry>${name('Own')}</entry><entry/></feed>`), ['Own', 'Feed']);
@@ -220,13 +220,13 @@ describe('a feed of a server other than the service', () => {
     assert.deepEqual(authorsOf(`<rss><channel><item/>${item}${creator}</channel></rss>`), ['Feed', 'Own']);
   });
 
-  it('returns RSS text that contains elements as markup', () => {
+  it('returns elements inside RSS text as markup', () => {
     const item = parseItem('<title>A <i>b</i></title><description>Call <b>now</b> please</description>');
     assert.deepEqual([item?.title, item?.body], ['A <i>b</i>', 'Call <b>now</b> please']);
     assert.equal(parse('<rss><channel><title>A <i>b</i></title></channel></rss>').title, 'A <i>b</i>');
   });
 
-  it('can have any prefix and extensions in ATOM', () => {
+  it('distinguishes ATOM elements from equally named extensions', () => {
     const feed = parse(
       '<a:feed xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="u"><a:title>T</a:title><a:entry><m:title>media</m:title><m:content url="x"/><a:title>t</a:title><a:content>c</a:content><a:id>1</a:id></a:entry></a:feed>',
     );
@@ -235,14 +235,14 @@ describe('a feed of a server other than the service', () => {
     assert.equal(feed.title, 'T');
   });
 
-  it('has the alternate link of ATOM first, or else any link', () => {
+  it('prefers the alternate link of an ATOM entry', () => {
     const link = (links: string) => parseAtomEntry(links)?.link;
     assert.equal(link('<link rel="self" href="s"/><link rel="alternate" href="a"/><link href="b"/>'), 'a');
     assert.equal(link('<link rel="self" href="s"/>'), 's');
     assert.equal(link('<link/>'), undefined);
   });
 
-  it('has equal published and updated if an entry has only one date', () => {
+  it('uses the only date of an entry as `published` and `updated`', () => {
     const atomDates = (xml: string) => [parseAtomEntry(xml)?.published, parseAtomEntry(xml)?.updated];
     const rssDates = (xml: string) => [parseItem(xml)?.published, parseItem(xml)?.updated];
     assert.deepEqual(atomDates(`<updated>${date}</updated>`), [iso, iso]);
@@ -254,7 +254,7 @@ describe('a feed of a server other than the service', () => {
     assert.deepEqual(rssDates(`<dc:date xmlns:dc="u">${date}</dc:date>`), [iso, iso]);
   });
 
-  it('keeps unreadable dates among the additional fields of an entry', () => {
+  it('keeps an unreadable date as an additional field', () => {
     const dates = { published: iso, updated: iso, categories: [] };
     assert.deepEqual(parseAtomEntry('<published>today</published><updated>soon</updated>'), {
       categories: [],
@@ -266,7 +266,7 @@ describe('a feed of a server other than the service', () => {
     assert.deepEqual(feed, { format: 'ATOM', account: {}, entries: [] });
   });
 
-  it('has the name of an author after the address in RSS 2.0', () => {
+  it('returns the name instead of the address of an RSS author', () => {
     const author = (text: string) => parseItem(`<author>${text}</author>`)?.author;
     assert.equal(author(' bob.b+sms@mail.example.com( Bob (junior) ) '), 'Bob (junior)');
     for (const text of ['bob@example.com', 'Bob (office)', 'bob@example.com ( )', 'x bob@example.com (Bob)']) {
@@ -275,7 +275,7 @@ describe('a feed of a server other than the service', () => {
     assert.equal(parseAtomEntry('<author><name>a@b (c)</name></author>')?.author, 'a@b (c)');
   });
 
-  it('can have namespaces in RSS 2.0', () => {
+  it('reads RSS elements with namespaces', () => {
     const item = parseItem(`<title><![CDATA[A & B]]></title>
       <link>https://x.example/1</link>
       <atom:link xmlns:atom="a" rel="self" href="https://x.example/self"/>

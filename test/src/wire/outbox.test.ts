@@ -21,7 +21,7 @@ const record = {
 };
 
 describe('parseOutbox (§2.4)', () => {
-  it('reads all fields, or an empty list (§4.3)', () => {
+  it('reads all fields of each message (§4.3)', () => {
     assert.deepEqual(parse('[]'), []);
     assert.deepEqual(parse([record, { ...record, messageId: 'id-2' }]), [record, { ...record, messageId: 'id-2' }]);
   });
@@ -39,7 +39,7 @@ describe('parseOutbox (§2.4)', () => {
     assert.deepEqual([null, '', ' ', undefined].map(deleted), [undefined, undefined, undefined, undefined]);
   });
 
-  it('reads identifiers that are numbers as text with all digits', () => {
+  it('returns a numeric identifier as text with all digits', () => {
     const [long, short] = parse(
       '[{"messageId":12345678901234567890,"body":"\\"9999999999999999\\""},{"messageId":42,"n":1.5e3}]',
     );
@@ -60,13 +60,13 @@ describe('parseOutbox (§2.4)', () => {
     }
   });
 
-  it('accepts an entry with only one field as a message', () => {
+  it('accepts a message with only one field', () => {
     for (const [name, value] of Object.entries({ ...record, recipientsList: [{ to: '1' }] })) {
       assert.deepEqual(parse([{ [name]: value }]), [{ body: '', recipientsList: [], [name]: value }]);
     }
   });
 
-  it('leaves out entries without any field, and throws if no entry remains', () => {
+  it('leaves out empty entries if another entry remains', () => {
     const emptyEntries = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
     assert.deepEqual(parse([...emptyEntries, record]), [record]);
     for (const other of emptyEntries) {

@@ -43,7 +43,7 @@ const formats: Record<string, Format> = {
     optional: ['to', 'inReplyToId', 'error', 'statusDate'],
     sample: 'messageId=st-1&to=8000&from=6421&statusCode=RCV&error=none&messageId=st-2&from=6422&statusCode=SNT',
   },
-  'a message called back in XMLv3 (§6.4)': {
+  'a message in an XMLv3 callback (§6.4)': {
     read: (fields) => {
       const attributes = fields.map(([name, value]) => `${name}="${value}"`).join(' ');
       const xml = `<inbound-message ${attributes}><recipient ${attributes} msisdn="2"><body>3</body></recipient>`;
@@ -54,7 +54,7 @@ const formats: Record<string, Format> = {
     sample:
       '<inbound-message messageId="m"><recipient msisdn="1"><body> <![CDATA[x]]></body></recipient></inbound-message>',
   },
-  'a status called back in XMLv3 (§6.5)': {
+  'a status in an XMLv3 callback (§6.5)': {
     read: (fields) => {
       const elements = fields.map(([name, value]) => `<${name}>${value}</${name}>`).join('');
       const xml = `<status-update><statusId>1</statusId><from>2</from><statusCode>XYZ</statusCode>${elements}`;
@@ -83,7 +83,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(read(optional.map((field) => [field, ' '])), record);
     });
 
-    it('keeps additional parameters under their own names', () => {
+    it('keeps additional parameters under their names', () => {
       assert.deepEqual(
         read([
           ['network', 'Blue Net'],
@@ -93,7 +93,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       );
     });
 
-    it('has a whole errorCode as a number, and any other as received', () => {
+    it('contains an integer errorCode as a number', () => {
       for (const [text, errorCode] of [
         ['403', 403],
         [' -7 ', -7],
@@ -119,7 +119,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(parsed, record);
     });
 
-    it('is plain data, or the error is SMS_RESPONSE, for any bytes', () => {
+    it('is plain data or an SMS_RESPONSE error for any bytes', () => {
       const parse = (bytes: Uint8Array, type?: string) => {
         if (record === polledMessage) return parseIncoming(bytes, type);
         if (record === polledStatus) return parseStatuses(bytes, type);

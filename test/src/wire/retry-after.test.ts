@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { parseRetryAfter, resolveRetryAfter } from '../../../src/wire/retry-after';
 
-describe('Retry-After (RFC 9110)', () => {
+describe('the Retry-After parser (RFC 9110)', () => {
   const now = Date.UTC(1994, 10, 6, 8, 49, 0);
 
   it('reads a whole number of seconds', () => {
@@ -16,7 +16,7 @@ describe('Retry-After (RFC 9110)', () => {
     }
   });
 
-  it('reads a date in three formats', () => {
+  it('reads a date in each of the three HTTP formats', () => {
     for (const text of [
       'Sun, 06 Nov 1994 08:49:37 GMT',
       'Sunday, 06-Nov-94 08:49:37 GMT',
@@ -27,13 +27,13 @@ describe('Retry-After (RFC 9110)', () => {
     }
   });
 
-  it('returns 0 for values that are neither seconds nor an HTTP date', () => {
+  it('returns 0 for an invalid value', () => {
     const otherTexts = ['', '-5', '+3600', '3600;', '3600 (one hour)', '120.5', '1e3', '2h', '3600, 7200'];
     const dates = ['2094-11-06', '6 Nov 2094', 'Sun, 06 Nov 2094 08:49:37', 'Sun, 66 Nov 2094 08:49:37 GMT', 'in 2094'];
     for (const text of [...otherTexts, ...dates]) assert.equal(parseRetryAfter(text, now), 0, text);
   });
 
-  it('counts a date from the Date of the answer', () => {
+  it('converts a date to seconds after the Date of the answer', () => {
     const date = 'Tue, 17 Nov 2026 10:00:00 GMT';
     assert.equal(resolveRetryAfter('Tue, 17 Nov 2026 10:00:03 GMT', date), '3');
     assert.equal(resolveRetryAfter('Tue, 17 Nov 2026 09:00:00 GMT', date), '0');

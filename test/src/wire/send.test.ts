@@ -53,7 +53,7 @@ describe('parseSendResponse (§2.2)', () => {
     });
   });
 
-  it('reads isError true in any case, 1, or an errorCode alone as an error', () => {
+  it('recognises an error by isError or by errorCode alone', () => {
     for (const attributes of ['isError=" TRUE "', 'isError="1"', 'errorCode="401"', 'isError="" errorCode="401"']) {
       assert.equal(parseDelivery(attributes).isError, true, attributes);
       assert.equal(parseDelivery('', `<recipient msisdn="a" ${attributes}/>`).recipients[0]?.isError, true);
@@ -62,7 +62,7 @@ describe('parseSendResponse (§2.2)', () => {
       assert.equal(parseDelivery(attributes).isError, false, attributes);
   });
 
-  it('finds fields by local name, and ignores additional parts (§1)', () => {
+  it('ignores prefixes and additional elements (§1)', () => {
     const xml =
       '<x:outbound-message-delivery xmlns:x="u" added="1" isError="false" x:messageId="id-1"><note>n</note><x:recipient added="2" isError="false" msisdn="1234567"/><more><recipient msisdn="0"/></more></x:outbound-message-delivery>';
     assert.deepEqual(parse(xml), {
@@ -72,7 +72,7 @@ describe('parseSendResponse (§2.2)', () => {
     });
   });
 
-  it('throws SMS_RESPONSE without quoting an answer that it cannot read', () => {
+  it('does not quote an unreadable answer in its SMS_RESPONSE error', () => {
     const half = '<outbound-message-delivery messageId="id-1" isError="false"><recipient msisdn="642';
     for (const body of ['', '{"messageId":"id-1"}', '<delivery messageId="id-1"/>', half]) {
       assert.throws(
@@ -94,26 +94,26 @@ describe('parseSendResponse (§2.2)', () => {
 describe('parseErrorHeading (§7.1)', () => {
   const pages: [title: string, html: string, heading: string | undefined][] = [
     ['the first heading', '<html><body><h1>Bad number</h1><h1>Other</h1></body></html>', 'Bad number'],
-    ['a heading with attributes, in capitals', '<H1 class="a b" id=x>Bad\n  number</H1>', 'Bad number'],
+    ['the text of an H1 with attributes', '<H1 class="a b" id=x>Bad\n  number</H1>', 'Bad number'],
     [
-      'a heading with tags in it',
+      'the text of a heading without its inner tags',
       '<h1>HTTP Status <b>400</b><br/>Bad <a href="x">num</a>ber</h1>',
       'HTTP Status 400 Bad number',
     ],
-    ['entities, decoded once', '<h1>a &amp;lt; &#33;&#xa0;&#x1F600; &unknown;</h1>', 'a &lt; ! 😀 &unknown;'],
-    ['a bare < as text', '<h1>1 < 2</h1>', '1 < 2'],
-    ['nothing from before the heading', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
-    ['a heading that is not closed, up to the end of the body', '<h1>cut off</body>x', 'cut off'],
-    ['a heading that is cut off', '<h1>cut o', 'cut o'],
-    ['nothing for elements such as h10 and header', '<h10>no</h10><header>no</header>', undefined],
-    ['nothing for an empty heading', '<h1> &#160; </h1>', undefined],
-    ['nothing for an empty body', '', undefined],
+    ['entities as characters', '<h1>a &amp;lt; &#33;&#xa0;&#x1F600; &unknown;</h1>', 'a &lt; ! 😀 &unknown;'],
+    ['a < outside a tag as text', '<h1>1 < 2</h1>', '1 < 2'],
+    ['no text from before the heading', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
+    ['an unclosed heading up to the end of the body', '<h1>cut off</body>x', 'cut off'],
+    ['the beginning of a heading that is cut off', '<h1>cut o', 'cut o'],
+    ['undefined for the elements h10 and header', '<h10>no</h10><header>no</header>', undefined],
+    ['undefined for an empty heading', '<h1> &#160; </h1>', undefined],
+    ['undefined for an empty body', '', undefined],
   ];
   for (const [title, html, heading] of pages) {
     it(`returns ${title}`, () => assert.equal(parseErrorHeading(Buffer.from(html), 'text/html'), heading));
   }
 
-  it('decodes the page by its charset, and returns at most 500 characters', () => {
+  it('returns at most 500 decoded characters', () => {
     assert.equal(parseErrorHeading(Buffer.from('<h1>é</h1>', 'latin1'), 'text/html; charset=iso-8859-1'), 'é');
     assert.equal(parseErrorHeading(Buffer.from(`<h1>${'😀'.repeat(600)}</h1>`)), '😀'.repeat(500));
   });

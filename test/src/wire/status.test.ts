@@ -29,14 +29,14 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('keeps an unknown code without description and final', () => {
+  it('returns an unknown code without `description` and `final`', () => {
     for (const code of ['XYZ', 'rcv', '__proto__', 'constructor', 'toString']) {
       const [record] = parse(`messageId=1&statusCode=${code}`);
       assert.deepEqual(record, { messageId: '1', from: '', statusCode: code, via: 'poll' });
     }
   });
 
-  it('starts a record whenever the first field name is repeated', () => {
+  it('starts a record at each repetition of the first field', () => {
     const form = 'messageId=1&from=a&statusCode=SNT&messageId=2&from=b&statusCode=RCV&error=e&note=n';
     assert.deepEqual(valuesIn(form, ['messageId', 'from', 'statusCode', 'error', 'note']), [
       ['1', 'a', 'SNT', undefined, undefined],
@@ -44,7 +44,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('reads records that lack the first field name', () => {
+  it('accepts records that lack the first field', () => {
     const form = 'error=e&messageId=1&statusCode=ERR&messageId=2&statusCode=RCV&error=f&messageId=3&statusCode=EXP';
     assert.deepEqual(valuesIn(form, ['messageId', 'statusCode', 'error']), [
       ['1', 'ERR', 'e'],
@@ -53,7 +53,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('starts a record at a field of §2.5 that the current record already has', () => {
+  it('starts a record when a field of §2.5 repeats', () => {
     const form = 'to=5&from=a&messageId=1&note=m&note=n&from=b&messageId=2&error=x&to=7&from=c&messageId=3';
     assert.deepEqual(valuesIn(form, ['messageId', 'to', 'from', 'error']), [
       ['1', '5', 'a', undefined],
@@ -66,14 +66,14 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('builds record n from the n-th value of each block', () => {
+  it('reads values that are grouped by field name', () => {
     const blocks = 'messageId=1&messageId=2&statusCode=SNT&statusCode=RCV';
     for (const form of [blocks, `to=5&${blocks}`]) {
       assert.deepEqual(valuesIn(form, ['messageId', 'statusCode']).join(' '), '1,SNT 2,RCV');
     }
   });
 
-  it('makes no record without messageId and statusCode', () => {
+  it('ignores a record that lacks messageId and statusCode', () => {
     assert.equal(parse('messageId=1&statusCode=RCV&tag=a&tag=b').length, 1);
     assert.equal(parse('messageId=&statusCode=+&messageId=2&statusCode=RCV').length, 1);
   });

@@ -18,8 +18,8 @@ function shape({ name, attributes, children, text }: XmlElement): unknown {
   return { name, attributes: { ...attributes }, text, children: children.map(shape) };
 }
 
-describe('parseXml with readable XML', () => {
-  it('returns names without prefixes, attributes, children and text', () => {
+describe('parseXml with valid XML', () => {
+  it('returns attributes, children, text and unprefixed names', () => {
     const root = parseXml(
       '<?xml version="1.0"?>\n<p:a xmlns:p="u" xmlns="v" p:x="1" y=\'2\'>one<b/>two<c z="3">in</c></p:a>\n',
     );
@@ -41,7 +41,7 @@ describe('parseXml with readable XML', () => {
 
   /** The text of the root and its first attribute, by document. xmllint accepts all documents. */
   const accepted: [title: string, xml: string, text: string, attribute?: string][] = [
-    ['a declaration with quotes of both kinds', '<?xml version=\'1.0\' encoding="utf-8" ?>\n<a>x</a>\n', 'x'],
+    ['a declaration with single and double quotes', '<?xml version=\'1.0\' encoding="utf-8" ?>\n<a>x</a>\n', 'x'],
     ['a byte order mark', '\ufeff<?xml version="1.0"?><a>x</a>', 'x'],
     ['processing instructions', '<?xml-sheet href="x"?><a>x<?p ? > < & -- ]]> ?>y</a><?p it\'s <!DOCTYPE ?>', 'xy'],
     ['comments', '<!-- <!DOCTYPE a> ]]> & <a> <?p --><a>x<!----><!-- </a> " -->y</a><!-- > -->', 'xy'],
@@ -50,16 +50,21 @@ describe('parseXml with readable XML', () => {
       '<a>1<![CDATA[<&]] ]>]]]]><![CDATA[>--><!DOCTYPE x>&amp;<!-- <?p]]></a>',
       '1<&]] ]>]]>--><!DOCTYPE x>&amp;<!-- <?p',
     ],
-    ['unescaped marks', '<a b="]]> > \' / = -- ?>">]] > " \' = / ] ]]</a>', ']] > " \' = / ] ]]', "]]> > ' / = -- ?>"],
-    ['entities, decoded once', "<a b='\"&lt;&quot;&#65;&#x1F600;'>&amp;lt; &apos;&gt;&#xe9;</a>", "&lt; '>é", '"<"A😀'],
-    ['character references at the limits', '<a b="&#9;&#xD7FF;&#xE000;&#x10FFFF;"/>', '', '\t\ud7ff\ue000\u{10ffff}'],
-    ['unusual names', '<é·ü.-_1\u0300 à="1">x</é·ü.-_1\u0300>', 'x', '1'],
+    [
+      'bare > and quotes',
+      '<a b="]]> > \' / = -- ?>">]] > " \' = / ] ]]</a>',
+      ']] > " \' = / ] ]]',
+      "]]> > ' / = -- ?>",
+    ],
+    ['entities as characters', "<a b='\"&lt;&quot;&#65;&#x1F600;'>&amp;lt; &apos;&gt;&#xe9;</a>", "&lt; '>é", '"<"A😀'],
+    ['the first and last character codes', '<a b="&#9;&#xD7FF;&#xE000;&#x10FFFF;"/>', '', '\t\ud7ff\ue000\u{10ffff}'],
+    ['names with accents and digits', '<é·ü.-_1\u0300 à="1">x</é·ü.-_1\u0300>', 'x', '1'],
     ['white space in tags', '<_ a = \'1\'\n\t b\r=\n"2" >x</_ \n>', 'x', '1'],
-    ['line breaks, normalised', '<a b="&#10;&#13;6"> 1\n2\t3\r\n4\r5&#13; </a>', ' 1\n2\t3\n4\n5\r ', '\n\r6'],
-    ['long zeros', `<a b="&#${'0'.repeat(1_000)}65;">&#x${'0'.repeat(1_000_000)}42;</a>`, 'B', 'A'],
-    ['2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 7)}</a>`, 'x'.repeat(2 * 1024 * 1024 - 7)],
-    ['a value of a megabyte', `<a b="${'&amp;'.repeat(200_000)}"/>`, '', '&'.repeat(200_000)],
-    ['100 levels', `${'<a>'.repeat(100)}${'</a>'.repeat(100)}`, ''],
+    ['every line break as a line feed', '<a b="&#10;&#13;6"> 1\n2\t3\r\n4\r5&#13; </a>', ' 1\n2\t3\n4\n5\r ', '\n\r6'],
+    ['a code with a million zeros', `<a b="&#${'0'.repeat(1_000)}65;">&#x${'0'.repeat(1_000_000)}42;</a>`, 'B', 'A'],
+    ['a document of 2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 7)}</a>`, 'x'.repeat(2 * 1024 * 1024 - 7)],
+    ['an attribute of a megabyte', `<a b="${'&amp;'.repeat(200_000)}"/>`, '', '&'.repeat(200_000)],
+    ['100 nested levels', `${'<a>'.repeat(100)}${'</a>'.repeat(100)}`, ''],
   ];
   for (const [title, xml, text, attribute] of accepted) {
     it(`reads ${title}`, () => {
@@ -68,13 +73,13 @@ describe('parseXml with readable XML', () => {
     });
   }
 
-  it('returns CDATA separately if only white space surrounds it', () => {
+  it('returns CDATA separately if it is the only content', () => {
     assert.equal(parseXml('<a> <![CDATA[ <b> &amp; ]]]]><![CDATA[> ]]> </a>').cdata, ' <b> &amp; ]]> ');
     assert.equal(parseXml('<a>x<![CDATA[y]]></a>').cdata, undefined);
     assert.equal(parseXml('<a><![CDATA[]]></a>').cdata, '');
   });
 
-  it('writes the markup inside an element as HTML', () => {
+  it('returns the content of an element as HTML', () => {
     const root = parseXml('<a xmlns:h="u"><h:p class="&quot;x&quot;">1 &lt; 2<h:br/>é</h:p><![CDATA[&]]><i/></a>');
     assert.equal(root.inner(), '<p class="&quot;x&quot;">1 &lt; 2<br>é</p>&amp;<i></i>');
   });
@@ -104,23 +109,23 @@ describe('parseXml with readable XML', () => {
   });
 });
 
-describe('parseXml with invalid or excessive input', () => {
+describe('parseXml with invalid or huge XML', () => {
   const refused: [title: string, xml: string, detail?: RegExp][] = [
     ['a DTD', '<!DOCTYPE a><a/>', /DTD/],
     ['a DTD after a comment', '<!-- --><?x?><!DOCTYPE a SYSTEM "http://evil.example/x"><a/>', /DTD/],
     ['an entity bomb', '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a>&c;</a>', /DTD/],
-    ['101 levels', `${'<a>'.repeat(101)}${'</a>'.repeat(101)}`, /deep/],
+    ['101 nested levels', `${'<a>'.repeat(101)}${'</a>'.repeat(101)}`, /deep/],
     ['1,001 attributes in one tag', `<a>x<b${' c=""'.repeat(1_001)}/></a>`, /1,000 attributes/],
     ['more than 2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 6)}</a>`, /2 MiB/],
-    ['a million levels', '<a>'.repeat(600_000)],
-    ['half a million names without a value', `<a${' b'.repeat(500_000)}/>`],
-    ['a million empty quotes', `<a${'""'.repeat(1_000_000)}/>`],
-    ['a million unclosed quotes', `<a b="${"'".repeat(1_000_000)}`],
-    ['a million beginnings of comments', `<a>${'<!--'.repeat(250_000)}</a>`],
+    ['600,000 nested levels', '<a>'.repeat(600_000)],
+    ['half a million attributes without a value', `<a${' b'.repeat(500_000)}/>`],
+    ['a tag with a million empty quotes', `<a${'""'.repeat(1_000_000)}/>`],
+    ['an unclosed value of a million quotes', `<a b="${"'".repeat(1_000_000)}`],
+    ['250,000 unclosed comments', `<a>${'<!--'.repeat(250_000)}</a>`],
   ];
   for (const [title, xml, detail] of refused) it(`refuses ${title}`, () => assertRefused(xml, detail));
 
-  it('refuses each document that xmllint refuses', () => {
+  it('refuses malformed documents, as xmllint does', () => {
     const documents = `|hello|{"a":1}|<?xml version="1.0"?>|<html><body><br></body></html>
       |<a b="1" b="2"/>|<a b="" c="" b=""/>|<a xmlns:p="u" p:b="1" p:b="2"/>|<|>|<a|<a>|</a>|<a></b>|<a><b></a></b>
       |<a></a></a>|<a/></a>|<a></a/>|<a></a b="">|<a/><b/>|<a></a><b></b>|x<a/>|<a></a>&amp;|&amp;<a/>
