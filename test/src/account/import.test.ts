@@ -356,9 +356,9 @@ describe('an account with a new store', () => {
     ['delivered, former store', 61_000, true, false],
     ['undelivered, new store', 0, false, false],
     ['delivered, new store', 61_000, false, false],
-    ['undelivered, new store, killed', 0, false, true],
+    ['undelivered, new store, kill', 0, false, true],
   ] as const) {
-    it(`matches replies from before the import (${when})`, async () => {
+    it(`matches earlier replies after the import (${when})`, async () => {
       const { simulator } = joining;
       const [redis, { changes: disk }] = [onServer('redis'), onDisk()];
       const first = deploy(redis);

@@ -81,7 +81,7 @@ describe('the poll for reply requests', () => {
     await next.node.close();
   });
 
-  it('raises one error if the store fails', async () => {
+  it('raises only one error if the store fails', async () => {
     const { stores, changes } = onDisk();
     const member = joining.enter({ clock, ...changes });
     const node = attachSender(member);

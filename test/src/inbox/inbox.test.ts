@@ -54,7 +54,7 @@ describe('Inbox', () => {
       assert.equal((await storedParts()).length, 0);
     });
 
-    it('stores the attempt before it delivers to a node added later', async () => {
+    it('stores an attempt before the delivery to a new node', async () => {
       bench.store.turns = 3;
       await receive('1', '2');
       const storedAttempts: number[][] = [];

@@ -122,7 +122,7 @@ describe('a message under limits', () => {
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
       });
 
-      it('does not count for a recipient that the service refused', async () => {
+      it('does not use up the limit of a refused recipient', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         service.script.push(
           { failed: [{ msisdn: a, errorCode: 403 }], takes: true },

@@ -105,7 +105,7 @@ describe('a limit (perHandset, perDay)', () => {
     ]);
   });
 
-  it('keeps its counts while only a shorter limit is set', () => {
+  it('keeps its counts while it is missing from the settings', () => {
     const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
     const { clock, store } = both;
     both.take(['a']);
@@ -172,7 +172,7 @@ describe('a limit (perHandset, perDay)', () => {
     });
   });
 
-  it('agrees with a simple list of messages in random scenarios', () => {
+  it('allows the same messages as a simple model (random scenarios)', () => {
     const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },

@@ -25,7 +25,7 @@ describe('a redeployed node', () => {
     const end = what === 'outcome' ? 'to 6421555123' : 'yes';
 
     for (const how of ['late', 'thrown'] as const) {
-      it(`receives the ${what} if the old node ${how === 'late' ? 'delivers nothing' : 'throws'}`, async () => {
+      it(`receives the ${what} that the old node ${how === 'late' ? 'did not deliver' : 'rejected'}`, async () => {
         const { side, fail } = await missDelivery();
         const next = side.attach();
         await side.pass(10);

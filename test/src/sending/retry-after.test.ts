@@ -35,7 +35,7 @@ describe('Retry-After', () => {
     ['accepted', { takes: true }],
     ['refused', { error: createError('badRequest') }],
   ] as const) {
-    it(`still applies if a message in flight is ${what}`, async () => {
+    it(`still applies if another message is ${what} afterwards`, async () => {
       const { side, node } = await underWay([
         [50, { error: unavailable('4') }],
         [200, turn],
@@ -82,7 +82,7 @@ describe('Retry-After', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('causes one outage if the service accepts a message every 4 s', async () => {
+  it('causes a single outage if the service accepts a message every 4 s', async () => {
     const { side, node } = beginSending();
     let freeAt = 0;
     const { client } = node;
