@@ -84,7 +84,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('is delivered by a callback from after the filter was added', async () => {
+  it('is delivered by a callback that came after the new filter', async () => {
     const called = attachCallback();
     const before = await pollAfterRemoval(isAny);
     const after = listen(isNew);
@@ -106,10 +106,10 @@ describe('a message excluded by a filter', () => {
   });
 
   for (const [what, addNode] of [
-    ['the filter was added', () => listen(isNew)],
-    ['the node was removed', () => attach({ channel: 'status' })],
+    ['the new filter', () => listen(isNew)],
+    ["the node's removal", () => attach({ channel: 'status' })],
   ] as const) {
-    it(`is delivered by a callback from before ${what}`, async () => {
+    it(`is delivered by a callback that came before ${what}`, async () => {
       const called = attachCallback();
       const before = listen(isAny);
       before.isFlowRunning = false;
@@ -127,7 +127,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('is delivered by a callback from before the outcome was known', async () => {
+  it('is delivered by a callback that came before the outcome', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await poll('held back');

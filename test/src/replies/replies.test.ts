@@ -261,7 +261,7 @@ describe('a reply request', () => {
       ['after the error', false, false],
       ['after the error (shared store)', false, true],
     ] as const) {
-      it(`ends with a reply from ${when}`, async () => {
+      it(`ends with a reply that came ${when}`, async () => {
         const { side, node, markSent, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();
@@ -283,7 +283,7 @@ describe('a reply request', () => {
       });
     }
 
-    it('ends with a reply from before a restart', async () => {
+    it('ends with a reply that came before a restart', async () => {
       const { side, markSent, fail } = await begin();
       await fail();
       await side.incoming(first, 'yes', { inReplyToId: 'q1' });
@@ -294,7 +294,7 @@ describe('a reply request', () => {
       assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
     });
 
-    it('ends with a final status from before markSent', async () => {
+    it('ends with a final status that came before markSent', async () => {
       const { side, node, markSent, fail } = await begin();
       await fail();
       await side.status(first, 'EXP', 'q1');

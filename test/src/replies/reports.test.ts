@@ -109,7 +109,7 @@ describe('a delivery report', () => {
   }
 
   describe('when statuses arrive', () => {
-    it('counts a status from before the outcome', async () => {
+    it('counts a status that came before the outcome', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
       await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -226,7 +226,7 @@ describe('a delivery report', () => {
     assert.equal(node.reports.length, 1);
   });
 
-  it('counts statuses from before markSent', async () => {
+  it('counts statuses that came before markSent', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });

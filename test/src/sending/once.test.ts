@@ -107,7 +107,7 @@ describe('the `once` option', () => {
   });
 
   describe('while duplicates wait', () => {
-    it('takes fewer than 8 steps per waiting duplicate', async () => {
+    it('runs fewer than 8 journal steps per waiting duplicate', async () => {
       const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
