@@ -68,7 +68,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(before), before);
   });
 
-  it('measures the age of a future time from the last clock change', async () => {
+  it('treats a future time as the time of the last clock change', async () => {
     const { clock, note, age } = begin();
     const other = note(clock.now() + 1_000 * dayMs);
     const own = note();

@@ -39,7 +39,7 @@ describe('SmsError', () => {
     assert.ok(!Object.hasOwn(error, 'messageId'));
   });
 
-  it('compiles only with the parameters of its message', () => {
+  it('does not compile without the parameters of its message', () => {
     // @ts-expect-error a parameter is missing
     assert.ok(new SmsError('busy').message.includes('{{limit}}'));
     // @ts-expect-error the text has no parameter

@@ -281,7 +281,7 @@ describe('Journal', () => {
     ['after a failure', () => clock.advance(5_000)],
     ['after a close', () => journal.open()],
   ] as const) {
-    it(`forgets items that a step drops while the store reopens ${how}`, async () => {
+    it(`drops an item while the store reopens ${how}`, async () => {
       await failAfterItem();
       if (how === 'after a close') await journal.close();
       store.failing.clear();
@@ -305,7 +305,7 @@ describe('Journal', () => {
     assert.deepEqual(kept(), ['1']);
   });
 
-  it('sweeps when it opens and after many writes', async () => {
+  it('sweeps the store when it opens and after many writes', async () => {
     await journal.ready();
     assert.equal(store.sweeps, 1);
     store.failing.add('sweep');

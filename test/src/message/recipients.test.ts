@@ -10,7 +10,7 @@ describe('parseRecipients (§2.1 `to`)', () => {
     ['items separated by commas, semicolons, tabs and newlines', 'a,b;c\td\r\ne , ;f', ['a', 'b', 'c', 'd', 'e', 'f']],
     ['an array of strings and numbers', ['64215551234', 64215551235], ['64215551234', '64215551235']],
     ['formatting characters in a number', '+64(21)555-12.3/4', ['64215551234']],
-    ['a spaced number in an array', ['+64 (21) 555-1234', '64\u00a021\t5551235'], ['64215551234', '64215551235']],
+    ['a number with spaces in an array', ['+64 (21) 555-1234', '64\u00a021\t5551235'], ['64215551234', '64215551235']],
     ['a number of 7 digits', '1234567', ['1234567']],
     ['a number of 15 digits', '123456789012345', ['123456789012345']],
     ['contacts and groups unchanged', 'Anna on-call_team Zoë 24/7-team', ['Anna', 'on-call_team', 'Zoë', '24/7-team']],

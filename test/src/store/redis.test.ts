@@ -188,7 +188,7 @@ for (const program of programs) {
 
     const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
 
-    describe('with remembered values', () => {
+    describe('with shared values', () => {
       it('clears only the items of its own instance', async () => {
         const [instance, other] = [await open(), await open()];
         await instance.keep(entry('1'));

@@ -61,7 +61,12 @@ describe('parseXml with valid XML', () => {
     ['names with accents and digits', '<é·ü.-_1\u0300 à="1">x</é·ü.-_1\u0300>', 'x', '1'],
     ['white space in tags', '<_ a = \'1\'\n\t b\r=\n"2" >x</_ \n>', 'x', '1'],
     ['every line break as a line feed', '<a b="&#10;&#13;6"> 1\n2\t3\r\n4\r5&#13; </a>', ' 1\n2\t3\n4\n5\r ', '\n\r6'],
-    ['a code with a million zeros', `<a b="&#${'0'.repeat(1_000)}65;">&#x${'0'.repeat(1_000_000)}42;</a>`, 'B', 'A'],
+    [
+      'a character code with a million zeros',
+      `<a b="&#${'0'.repeat(1_000)}65;">&#x${'0'.repeat(1_000_000)}42;</a>`,
+      'B',
+      'A',
+    ],
     ['a document of 2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 7)}</a>`, 'x'.repeat(2 * 1024 * 1024 - 7)],
     ['an attribute of a megabyte', `<a b="${'&amp;'.repeat(200_000)}"/>`, '', '&'.repeat(200_000)],
     ['100 nested levels', `${'<a>'.repeat(100)}${'</a>'.repeat(100)}`, ''],
