@@ -6,7 +6,7 @@ import { unfold } from './form-texts';
 
 const prefix = 'node-config-input';
 
-describe('the form of sms-account', () => {
+describe('the sms-account form', () => {
   useFormEditor();
 
   /** Deploys the account, a node of it, and `nodes`. Opens the form of the account with all its groups. */
@@ -17,7 +17,7 @@ describe('the form of sms-account', () => {
     return form;
   }
 
-  it('shows the fields and warnings that belong to the chosen options', async () => {
+  it('shows fields and warnings for the chosen options', async () => {
     const form = await openForm(node('sms-send', { y: 160 }), node('sms-in', { y: 220, d: true }));
     const field = (property: string): Locator => form.locator(`#${prefix}-${property}`);
     const warning = (name: string): Locator => form.locator(`#sms-account-${name}-warning`);
@@ -43,7 +43,7 @@ describe('the form of sms-account', () => {
     await editor.accepts('baseUrl', prefix);
   });
 
-  it("names deployed accounts with the form's login, and whose proxy applies", async () => {
+  it('names deployed accounts with the same login', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
     const key = { apiKey: '${SMS_TEST_KEY}' };
@@ -68,7 +68,7 @@ describe('the form of sms-account', () => {
     await hint.waitFor({ state: 'hidden' });
   });
 
-  it('shows and announces errors of wrong values, and corrects an address', async () => {
+  it('announces the error of a wrong value', async () => {
     const form = await openForm();
     const field = (property: string): Locator => form.locator(`#${prefix}-${property}`);
     for (const [property, value, reason] of [
@@ -90,7 +90,7 @@ describe('the form of sms-account', () => {
     await editor.accepts('baseUrl', prefix);
   });
 
-  it('shows units in singular or plural, and defaults of blank numbers', async () => {
+  it('shows the unit of a number in the singular or plural', async () => {
     const form = await openForm();
     const parallelPolls = form.locator(`#${prefix}-parallelPolls`);
     for (const [value, unit] of [
@@ -105,7 +105,7 @@ describe('the form of sms-account', () => {
     assert.equal(await form.locator(`#${prefix}-maxLength`).getAttribute('placeholder'), 'no limit');
   });
 
-  it('tests the connection with a saved, a wrong and an environment key', async () => {
+  it('tests the connection and shows the result', async () => {
     const form = await openForm();
     const result = form.locator('#sms-account-test-result');
     const test = async (words: RegExp, style: string): Promise<void> => {
@@ -130,7 +130,7 @@ describe('the form of sms-account', () => {
     assert.equal(editor.takeProblems().filter((problem) => problem.includes('sms-account/test')).length, 3);
   });
 
-  it('drops the result of a connection test if the tested values change', async () => {
+  it('clears the connection test result when a value changes', async () => {
     const form = await openForm();
     const result = form.locator('#sms-account-test-result');
     const button = form.locator('#sms-account-test');
@@ -156,7 +156,7 @@ describe('the form of sms-account', () => {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('sets the length limit for the body in sms-send', async () => {
+  it('sets the maximum body length in the sms-send form', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
@@ -167,7 +167,7 @@ describe('the form of sms-account', () => {
     await editor.accepts('body');
   });
 
-  it('tests the connection if the editor and the flows have separate roots', async () => {
+  it('tests the connection if editor and flows have separate HTTP roots', async () => {
     const separate = await startNodeRed({ settings: { httpAdminRoot: '/admin', httpNodeRoot: '/flows/' } });
     try {
       await editor.show(separate, [

@@ -134,7 +134,7 @@ describe('a form in the editor', () => {
     assert.doesNotMatch(JSON.stringify(await nodeRed.readFlows()), /demo-password/);
   });
 
-  it('belongs to an account that the sidebar shows', async () => {
+  it('the sidebar shows the account of a deployed node', async () => {
     await openEditor(account(), node('sms-in'));
     await editor.showSidebar('sms');
     await editor.page.locator('.sms-card[data-sms-account="account"]').waitFor();

@@ -23,14 +23,14 @@ function identify(nodes: FlowNode[]): string[] {
   return nodes.flatMap(({ id, type }) => (type === 'global-config' ? [] : `${id} ${type}`)).sort();
 }
 
-describe('The editor with the examples', () => {
+describe('the editor with example flows', () => {
   useFormEditor(() => {
     const userDir = createLinkedUserDir();
     linkNodePackages(userDir);
     return { userDir, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } };
   });
 
-  it('lists all examples in order, and imports, completes and deploys one', async () => {
+  it('imports and deploys an example from the menu', async () => {
     await nodeRed.deploy([{ id: 'start', type: 'tab', label: 'Start' }]);
     await editor.open(nodeRed);
     const [, name = ''] = names;
@@ -54,7 +54,7 @@ describe('The editor with the examples', () => {
     assert.doesNotMatch(await editor.textOnScreen(), unresolvedText);
   });
 
-  it('fits the nodes of each example and of npm start into the workspace', async () => {
+  it('shows each example without overlapping nodes', async () => {
     const all = [
       ...names.flatMap((name) => readFlows('examples', `${name}.json`)),
       ...readFlows('scripts/demo-flow.json'),

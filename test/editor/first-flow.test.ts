@@ -5,7 +5,7 @@ import { editor, nodeRed, simulator, useFormEditor } from './form-editor';
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 
-describe('The first flow of the README', () => {
+describe('the first flow of the README', () => {
   useFormEditor(undefined, { deviceScaleFactor: 1.5 });
 
   before(async () => {
@@ -22,7 +22,7 @@ describe('The first flow of the README', () => {
     await page.mouse.up();
   }
 
-  it('sends a message and shows its result if a user follows each step', async () => {
+  it('sends a message if a user follows each step', async () => {
     const { page } = editor;
     const button = (form: Locator, name: string) => form.getByRole('button', { name, exact: true });
     const inject = await editor.drag('inject', 120, 100);

@@ -19,10 +19,10 @@ import {
 } from './form-editor';
 import { unfold } from './form-texts';
 
-describe('the forms of all nodes', () => {
+describe('a node form', () => {
   useFormEditor();
 
-  it('choose the account of a new node if exactly one account is usable', async () => {
+  it('preselects the account if exactly one account is usable', async () => {
     await openEditor(account(), account({ id: 'second', name: 'Second' }));
     assert.equal((await editor.node(await editor.drag('sms-in', 300, 100))).valid, false, 'two accounts');
     await openEditor({ id: 'other', type: 'tab', label: 'Other' }, account({ z: 'other' }));
@@ -36,7 +36,7 @@ describe('the forms of all nodes', () => {
     await editor.complains('account', /This account is disabled/);
   });
 
-  it('add an input for acknowledgement by the flow, and remove it', async () => {
+  it('adds an input to the node if the flow acknowledges messages', async () => {
     let form = await openNode(node('sms-in'));
     const port = editor.page.locator('[id="sms-in"] .red-ui-flow-port-input');
     assert.equal(await port.count(), 0);
@@ -54,7 +54,7 @@ describe('the forms of all nodes', () => {
     assert.equal((await editor.node('sms-in')).inputs, 0);
   });
 
-  it('explain the filter notAwaited of sms-in', async () => {
+  it('explains the filter `notAwaited` of sms-in', async () => {
     const form = await openNode(node('sms-in'));
     const hint = form.locator('#sms-in-notAwaited-hint');
     assert.equal(await hint.isVisible(), false);
@@ -66,7 +66,7 @@ describe('the forms of all nodes', () => {
     ['sms-outbox', 'interval'],
     ['sms-feed', 'input'],
   ] as const) {
-    it(`save the trigger of ${type} as an interval, or as 0 for its input`, async () => {
+    it(`saves a read on input as the interval 0 (${type})`, async () => {
       const form = await openNode(node(type, { interval: '' }));
       const trigger = form.locator('#sms-trigger');
       const interval = form.locator('#node-input-interval');
@@ -84,7 +84,7 @@ describe('the forms of all nodes', () => {
     });
   }
 
-  it('start a read by the button of a node only if the node is deployed', async () => {
+  it('the button of a node starts a read only after a deploy', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) => node(type, { interval: 0, y: 100 + 100 * index }));
     await openEditor(account(), ...reads);
     for (const { id } of reads) {
@@ -103,7 +103,7 @@ describe('the forms of all nodes', () => {
     assert.equal(simulator.requests.length, requests);
   });
 
-  it('show the callback URL, create a token and copy the URL', async () => {
+  it('shows and copies the callback URL with a new token', async () => {
     let form = await openNode(node('sms-callback-in'));
     const address = form.locator('#sms-callback-in-address');
     const copy = form.locator('#sms-callback-in-copy');
@@ -140,7 +140,7 @@ describe('the forms of all nodes', () => {
     assert.equal(JSON.stringify(await nodeRed.readFlows()).includes(created), false);
   });
 
-  it('refuse the path of another callback node, unless that node is disabled', async () => {
+  it('refuses the path of another enabled callback node', async () => {
     const hook = (id: string, path: string, changes: Record<string, unknown> = {}): FlowNode =>
       node('sms-callback-in', { id, path, y: 200, ...changes });
     await openEditor(
@@ -164,7 +164,7 @@ describe('the forms of all nodes', () => {
 
   // Tests only light colours with Node-RED 4, which has no dark theme.
   for (const theme of nodeRedGeneration < 5 ? (['light'] as const) : (['light', 'dark'] as const)) {
-    it(`are accessible in ${theme} colours`, async () => {
+    it(`is accessible in ${theme} colours`, async () => {
       await deployAll();
       await editor.open(nodeRed, { theme });
       for (const type of allTypes) {
@@ -184,7 +184,7 @@ describe('the forms of all nodes', () => {
     });
   }
 
-  it('fit into narrow windows, and let the Tab key reach every field in order', async () => {
+  it('is usable in a narrow window and by keyboard', async () => {
     await deployAll();
     await editor.open(nodeRed);
     // Hides the sidebar, because a narrow window has no room for a form beside it.
@@ -226,7 +226,7 @@ describe('the forms of all nodes', () => {
     }
   });
 
-  it('open the account by keyboard', async () => {
+  it('opens the account form by keyboard', async () => {
     await openNode(node('sms-send'));
     await editor.page.locator('#node-input-btn-account-edit').focus();
     await editor.page.keyboard.press('Enter');

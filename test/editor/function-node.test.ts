@@ -42,7 +42,7 @@ describe('a function node in the editor', () => {
     ],
   }));
 
-  it('suggests the fields of msg.sms', async () => {
+  it('suggests the fields of `msg.sms`', async () => {
     assert.deepEqual([convert, convertError].length + missing.length, 2);
     await editor.open(nodeRed);
     const { page } = editor;

@@ -34,10 +34,10 @@ const flows: FlowNode[] = [
   })),
 ];
 
-describe('The editor in each language', () => {
+describe('the editor', () => {
   useEditor(() => ({ flows }));
 
-  it("has the ten languages of Node-RED's own nodes", () => {
+  it('has the same ten languages as the nodes of Node-RED', () => {
     assert.deepEqual(languages, ['de', 'en-US', 'es-ES', 'fr', 'ja', 'ko', 'pt-BR', 'ru', 'zh-CN', 'zh-TW']);
   });
 

@@ -6,10 +6,10 @@ import { account, editor, node, openEditor, openNode, readNode, useFormEditor } 
 const hook = (id: string, changes: Record<string, unknown> = {}): FlowNode =>
   node('sms-callback-in', { id, name: id, path: `/${id}`, publicUrl: 'https://a.example', y: 200, ...changes });
 
-describe('sms-send and sms-ask in the editor', () => {
+describe('the sms-send form', () => {
   useFormEditor();
 
-  it('explain a wrong value of each kind of input, and mark the node', async () => {
+  it('explains a wrong value of each input type', async () => {
     const form = await openNode(node('sms-send'), hook('hook', { publicUrl: '' }));
     const to = editor.typed('to');
     await editor.chooseType('to', 'str');
@@ -49,7 +49,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.equal((await editor.node('sms-send')).valid, false);
   });
 
-  it('count characters and parts, and name the cause of UTF-16', async () => {
+  it('counts the characters and parts of the body', async () => {
     const form = await openNode(node('sms-send'));
     await editor.chooseType('body', 'str');
     const line = form.locator('#sms-measure');
@@ -72,7 +72,7 @@ describe('sms-send and sms-ask in the editor', () => {
     await counts('“Pump” – stopped'.padEnd(80, '.'), '80 / 134 · UTF-16 · 2 parts → 80 / 160 · GSM · 1 part');
   });
 
-  it('save a template with its line breaks, and count its fixed characters', async () => {
+  it('saves a template with its line breaks', async () => {
     const form = await openNode(node('sms-send'));
     await editor.chooseType('body', 'template');
     const template = 'Pump {{payload.pump}} is at\n{{{payload.temperature}}} °C';
@@ -86,7 +86,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.equal(await form.locator('#sms-body-text').inputValue(), template);
   });
 
-  it('keep a value and the property name when the type of a field changes', async () => {
+  it('keeps a value when the type of its field changes', async () => {
     const form = await openNode(node('sms-send', { keep: true }));
     const [to, expire] = [editor.typed('to'), editor.typed('expire')];
     for (const [type, value] of [
@@ -113,7 +113,7 @@ describe('sms-send and sms-ask in the editor', () => {
     await form.locator('#sms-body-text:focus').waitFor();
   });
 
-  it('keep numbers of a hand-written flow without types', async () => {
+  it('keeps numbers from a flow without field types', async () => {
     await openNode(node('sms-send', { keep: true, expire: 240, to: '6421555123' }));
     assert.equal(await editor.typed('expire').inputValue(), '240');
     await editor.cancel();
@@ -126,7 +126,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.deepEqual({ ...saved, ...expected }, saved);
   });
 
-  it('complete names of properties in msg.sms', async () => {
+  it('completes property names in `msg.sms`', async () => {
     await openNode(node('sms-send'));
     const [to, offered] = [editor.typed('to'), editor.page.locator('.red-ui-autoComplete-container:visible')];
     await to.fill('');
@@ -136,7 +136,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.equal(await to.inputValue(), 'sms.from');
   });
 
-  it('are suggested as the next node after a new sms-in', async () => {
+  it('the editor suggests sms-send after a new sms-in', async () => {
     await openEditor(account());
     const received = await editor.drag('sms-in', 200, 100);
     await editor.page.locator('.red-ui-flow-node-ghost').first().waitFor();
@@ -148,7 +148,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.equal((await editor.node(String(answer?.id))).valid, false, 'it has no body yet');
   });
 
-  it('add an output for reports, and warn if *Replace* needs *Keep*', async () => {
+  it('adds an output for delivery reports', async () => {
     const form = await openNode(node('sms-send'));
     const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
     assert.equal(await outputs.count(), 2);
@@ -171,7 +171,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.equal(await outputs.count(), 2);
   });
 
-  it('keep the answers of sms-ask, and label the output with them', async () => {
+  it('saves the answers of sms-ask', async () => {
     const form = await openNode(node('sms-ask'));
     const row = (index: number) => form.locator('.sms-answer').nth(index);
     for (const [index, value, words] of [
@@ -197,7 +197,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.equal((await editor.node('sms-ask')).valid, true);
   });
 
-  it('save an e-mail as the address for replies', async () => {
+  it('saves an e-mail as the address for replies', async () => {
     const form = await openNode(node('sms-send'));
     await form.locator('#sms-callback-hint').waitFor();
     await editor.chooseType('callbackUrl', 'mailto');
@@ -220,7 +220,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.deepEqual(JSON.parse(String(saved?.callbackUrl)), mail);
   });
 
-  it('offer only callback nodes that the runtime can reach', async () => {
+  it('offers only callback nodes that the runtime can reach', async () => {
     const send = (id: string, callbackNode: string, changes: Record<string, unknown> = {}): FlowNode =>
       node('sms-send', { id, callbackNode, callbackUrlType: 'node', ...changes });
     await openEditor(
@@ -258,7 +258,7 @@ describe('sms-send and sms-ask in the editor', () => {
     assert.deepEqual(await offered(), ['live (Flow)', 'inSubflow (Sub)']);
   });
 
-  it('refer to the copied callback node in a copied flow', async () => {
+  it('refers to the copied callback node in a copied flow', async () => {
     const form = await openNode(node('sms-send'), hook('hook'));
     for (const [url, reference] of [
       ['callbackUrl', 'callbackNode'],

@@ -18,10 +18,10 @@ import {
 } from './sidebar-editor';
 import { editor, nodeRed, tab } from './use-editor';
 
-describe('the lists of the sidebar tab SMS', () => {
+describe('the SMS sidebar (lists)', () => {
   useSidebar();
 
-  it('lists unhandled messages, and delivers them again', async () => {
+  it('delivers an unhandled message again', async () => {
     await open([account(), ...sending(), receiving()]);
     receive('One <b>bold</b>\nmove');
     await shelf('unhandled', 1).click();
@@ -36,7 +36,7 @@ describe('the lists of the sidebar tab SMS', () => {
     await entry.waitFor();
   });
 
-  it('asks before an irreversible action, and reports if the entry is gone', async () => {
+  it('asks for confirmation before an irreversible action', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
@@ -68,7 +68,7 @@ describe('the lists of the sidebar tab SMS', () => {
     await says(card().locator('dl').last(), /Sent1/);
   });
 
-  it('marks messages as sent, one or all', async () => {
+  it('marks one message or all messages as sent', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 3);
     await Promise.all([press(), press(), press()]);
@@ -88,7 +88,7 @@ describe('the lists of the sidebar tab SMS', () => {
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
 
-  it('pages through and searches 202 messages, and discards them by keyboard', async () => {
+  it('pages, searches and discards 202 stored messages', async () => {
     const [button, send] = sending();
     const numbers = Array.from({ length: 202 }, (_, index) => ({ payload: `Pump ${1001 + index}` }));
     const pressOnce = { ...button, payload: JSON.stringify(numbers), payloadType: 'json', wires: [['split']] };
@@ -135,7 +135,7 @@ describe('the lists of the sidebar tab SMS', () => {
     await shelf('kept', 199).waitFor();
   });
 
-  it('lists messages that wait for a flow, and open reply requests', async () => {
+  it('lists undelivered messages and open reply requests', async () => {
     const patient = { ...receiving(), ackTimeout: '3600' };
     const asking = {
       ...sending()[1],
@@ -164,7 +164,7 @@ describe('the lists of the sidebar tab SMS', () => {
     await says(card(), 'No open reply requests.');
   });
 
-  it('searches, adds, removes, imports and exports opted-out numbers', async () => {
+  it('edits, imports and exports the opt-out list', async () => {
     await open([account({ optOut: true }), ...sending()]);
     const warning = card().getByText('No sms in node uses this account. The account polls incoming messages anyway');
     await warning.waitFor();
@@ -211,7 +211,7 @@ describe('the lists of the sidebar tab SMS', () => {
     await says(shelf('optOuts', 3), 'Opt-out is off in this account: messages are sent to these numbers.');
   });
 
-  it('explains why a message that is being sent cannot be sent now', async () => {
+  it('refuses *Send now* for a message that is being sent', async () => {
     simulator.fault('send', { hang: true }, 1);
     await open([account(), ...sending()]);
     await press();

@@ -32,10 +32,10 @@ const filled = [
   ['optOuts', 1],
 ] as const;
 
-describe('the sidebar tab SMS', () => {
+describe('the SMS sidebar', () => {
   useSidebar();
 
-  it('explains missing accounts, undeployed accounts and missing polls', async () => {
+  it('explains missing, undeployed and idle accounts', async () => {
     await open([]);
     await says(content(), 'There is no SMS account yet.');
     if (nodeRedGeneration >= 5) await says(editor.page.locator('.red-ui-sidebar-banner-label'), /^SMS$/);
@@ -58,7 +58,7 @@ describe('the sidebar tab SMS', () => {
     await says(second, /Incoming messages: /);
   });
 
-  it('names the nodes that count as one account, and whose proxy applies', async () => {
+  it('names account nodes that have one login', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     const inSubflow = [
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },
@@ -100,7 +100,7 @@ describe('the sidebar tab SMS', () => {
     assert.deepEqual(sent, { action: 'forget' });
   });
 
-  it('updates messages, waiting messages and failures of an account', async () => {
+  it('updates the counts and failures of an account', async () => {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
     // The times contain only non-breaking spaces.
@@ -123,7 +123,7 @@ describe('the sidebar tab SMS', () => {
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
-  it('requests one report for all accounts, and shows a failing account first', async () => {
+  it('requests one report for all accounts', async () => {
     const accounts = Array.from({ length: 50 }, (_, index) =>
       account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
     );
@@ -142,7 +142,7 @@ describe('the sidebar tab SMS', () => {
     );
   });
 
-  it('updates after an account is renamed or removed, and opens its form', async () => {
+  it('updates after an account is renamed or removed', async () => {
     await open([account(), account({ id: 'other', name: 'Other', credentials: { apiKey: 'other' } }), receiving()]);
     await says(card('other'), 'Nothing is polled');
     await card().getByRole('button', { name: 'Edit Main' }).click();
@@ -208,7 +208,7 @@ describe('the sidebar tab SMS', () => {
     });
   }
 
-  it('shows problems first, and hides counts of zero', async () => {
+  it('shows problems first', async () => {
     await openFilled();
     await editor.showSidebar('sms');
     for (const [state, count] of filled) await shelf(state, count).waitFor();

@@ -25,10 +25,10 @@ import {
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 
-describe("the simulator's page with conversations", () => {
+describe('the simulator page', () => {
   useSimulatorPage();
 
-  it('shows when a flow fetched a message, its answer and the status', async () => {
+  it('shows a conversation between a handset and a flow', async () => {
     await open();
     await phone(first).getByRole('button', { name: 'Write START' }).click();
     await phone(first).locator('.bubble.typed').getByText('START').waitFor();
@@ -57,7 +57,7 @@ describe("the simulator's page with conversations", () => {
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'half a sentence');
   });
 
-  it('adds a named handset by keyboard, and refuses an invalid number', async () => {
+  it('adds a named handset by keyboard', async () => {
     await open();
     await page.getByText('Add a handset').focus();
     await page.keyboard.press('Enter');
@@ -82,7 +82,7 @@ describe("the simulator's page with conversations", () => {
     assert.deepEqual([body, displayName], ['first line\nsecond line', 'Anna']);
   });
 
-  it('renames a handset, refuses a used name, and removes the handset', async () => {
+  it('renames and removes a handset', async () => {
     await open();
     simulator.addContact('Anna', first);
     receive(second, 'hello');
@@ -122,7 +122,7 @@ describe("the simulator's page with conversations", () => {
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
   });
 
-  it('shows that the connection is lost, and catches up afterwards', async () => {
+  it('shows missed messages after a lost connection', async () => {
     await open();
     await simulator.setOnline(false);
     await page.getByText('Not connected').waitFor();
@@ -138,7 +138,7 @@ describe("the simulator's page with conversations", () => {
     problems.length = 0;
   });
 
-  it('finds handsets by name and message, and opens them by keyboard', async () => {
+  it('finds handsets by name and message', async () => {
     simulator.addContact('Änna', '6421555049');
     for (let index = 0; index < 500; index += 1) receive(`64215550${index % 50}`.padEnd(10, '0'), `text ${index}`);
     await open();
@@ -168,7 +168,7 @@ describe("the simulator's page with conversations", () => {
     await phone((await shown.nth(1).getAttribute('data-msisdn')) ?? '').waitFor();
   });
 
-  it('replies to a chosen message, and shows messageId and parts', async () => {
+  it('replies to a chosen message', async () => {
     await open();
     await send({ to: first, body: 'Shall I come?', messageId: 'question-1' });
     await send({ to: first, body: 'x'.repeat(200), messageId: 'question-2' });
@@ -210,7 +210,7 @@ describe("the simulator's page with conversations", () => {
     await row(second).waitFor();
   });
 
-  it('shows right-to-left messages, and markup as plain characters', async () => {
+  it('shows right-to-left text and escapes HTML in messages', async () => {
     receive(first, 'مرحبا');
     await open();
     const text = phone(first).locator('.bubble-text');
@@ -221,7 +221,7 @@ describe("the simulator's page with conversations", () => {
     await text.getByText(markup, { exact: true }).waitFor();
   });
 
-  it('announces messages, and shows the keyboard focus on every control', async () => {
+  it('is usable with a screen reader and by keyboard', async () => {
     await open({}, '#service');
     await write(first, 'hear me');
     await page

@@ -17,7 +17,7 @@ import {
   write,
 } from './simulator-page';
 
-describe("the simulator's page with the service and the log", () => {
+describe('the simulator page (service and log)', () => {
   useSimulatorPage();
 
   /** Starts or ends an outage, which moves the page to another port. */
@@ -34,7 +34,7 @@ describe("the simulator's page with the service and the log", () => {
   const untilOrganisation = (isSet: (organisation: Record<string, string>) => boolean): Promise<void> =>
     until(async () => isSet((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.organisation));
 
-  it('sets the result of the next message and of a handset', async () => {
+  it('sets the result of the next message or of one handset', async () => {
     await open({}, '#service');
     const next = page.getByLabel('The next message that a flow sends is');
     await next.selectOption('refused: number blocked');
@@ -49,7 +49,7 @@ describe("the simulator's page with the service and the log", () => {
     await phone(first).locator('.bubble', { hasText: 'far away' }).getByText('unreachable').waitFor();
   });
 
-  it('sets balance and daily limit, and shows the cost of messages', async () => {
+  it('sets the balance and the daily limit', async () => {
     await open({}, '#service');
     const balance = page.getByLabel('Balance');
     await balance.fill('1');
@@ -64,7 +64,7 @@ describe("the simulator's page with the service and the log", () => {
     await page.getByText('Enter the balance as a number of 0 or more').waitFor();
   });
 
-  it('switches callbacks on and off, and logs them', async () => {
+  it('switches callbacks on and off', async () => {
     const receiver = await CallbackReceiver.start();
     try {
       await open({}, '#service');
@@ -94,7 +94,7 @@ describe("the simulator's page with the service and the log", () => {
     }
   });
 
-  it('logs each request with masked credentials, and filters the log', async () => {
+  it('masks credentials in the log', async () => {
     await open();
     const authorization = 'Bearer do-not-show';
     await send({ to: first, body: 'look inside', userId: 'demo', password: 'demo-password' }, { authorization });
@@ -116,7 +116,7 @@ describe("the simulator's page with the service and the log", () => {
     await page.getByText('No such entries yet').waitFor();
   });
 
-  it('makes an endpoint fail several times, and shows faults set by programs', async () => {
+  it('makes an endpoint fail several times', async () => {
     await open({}, '#service');
     const fault = page.locator('.faults li[data-endpoint="send"]');
     await fault.getByLabel('Kind of fault').selectOption('503 unavailable');
@@ -136,7 +136,7 @@ describe("the simulator's page with the service and the log", () => {
     assert.equal(await fault.getByRole('switch').isChecked(), false);
   });
 
-  it('starts an outage that refuses every connection, and ends the outage', async () => {
+  it('starts and ends an outage', async () => {
     await open({}, '#service');
     const service = simulator.baseUrl;
     await setOutage(true);
@@ -169,7 +169,7 @@ describe("the simulator's page with the service and the log", () => {
     );
   });
 
-  it('copies the credentials', async () => {
+  it('copies credentials to the clipboard', async () => {
     await open({ permissions: ['clipboard-read', 'clipboard-write'] }, '#service');
     for (const [name, value] of [
       ['Base URL', simulator.baseUrl],
@@ -184,7 +184,7 @@ describe("the simulator's page with the service and the log", () => {
     }
   });
 
-  it('edits the address book, and refuses unknown members', async () => {
+  it('edits the address book', async () => {
     await open({}, '#addresses');
     const contact = page.locator('#contact-form');
     await contact.getByLabel('Name').fill('Anna');
@@ -207,7 +207,7 @@ describe("the simulator's page with the service and the log", () => {
     await page.locator('#groups li').waitFor({ state: 'detached' });
   });
 
-  it('clears the log, moves the clock, and resets everything if confirmed', async () => {
+  it('clears the log, moves the clock and resets the simulator', async () => {
     await open();
     await send({ to: first, body: 'soon gone' });
     await page.locator('.log-entry').waitFor();

@@ -106,10 +106,10 @@ async function serve(...nodes: AccountNode[]) {
   };
 }
 
-describe('the admin routes of accounts', () => {
+describe('the admin API', () => {
   const sim = useService();
 
-  it('answer the state with ISO 8601 times and a plain error', async () => {
+  it('returns the state of an account with times in ISO 8601', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body, headers } = await ask('a/state');
     assert.equal(status, 200);
@@ -139,7 +139,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(headers.get('cache-control'), 'no-store');
   });
 
-  it('answer exactly the properties in docs/reference/admin.md', async () => {
+  it('returns exactly the properties in docs/reference/admin.md', async () => {
     const ask = await serve(createNode('a', 'login'));
     const page = readFileSync(join(__dirname, '..', '..', 'docs', 'reference', 'admin.md'), 'utf8');
     const [, shown = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -153,7 +153,7 @@ describe('the admin routes of accounts', () => {
     assert.deepEqual([...(told ?? [])].sort(), [...(documented ?? [])].sort());
   });
 
-  it('answer 404 for an unknown node or an unusable account', async () => {
+  it('answers 404 for an unknown node or a misconfigured account', async () => {
     const broken = { ...createNode('broken', ''), membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken);
     for (const id of ['b', 'broken', '__proto__', '%00']) {
@@ -163,7 +163,7 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('export metrics once per account, under its first node', async () => {
+  it('exports metrics once for two nodes with one login', async () => {
     const ask = await serve(createNode('a', 'login'), createNode('b', 'login'), createNode('c', 'other'));
     const { text, headers } = await ask('metrics');
     assert.equal(headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
@@ -174,7 +174,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(text.includes('private'), false);
   });
 
-  it('answer entries in pages of at most 200, with their total', async () => {
+  it('returns entries in pages of at most 200', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { entries, total }: EntriesReport = (await ask('a/entries?state=kept')).body;
     assert.deepEqual([entries.length, total], [200, 300]);
@@ -191,7 +191,7 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('list each account once for the sidebar, with the counts of today', async () => {
+  it('lists two account nodes with one login as one account', async () => {
     const broken = { ...createNode('broken', ''), name: '', membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'), createNode('c', 'other'));
     const { status, body, headers } = await ask('overview');
@@ -214,7 +214,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
-  it('answer the entries that wait, with a bounded page and search', async () => {
+  it('limits the page size and search text of waiting entries', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { body } = await ask(`a/waiting?list=awaitingReply&limit=1000&after=x&search=${'y'.repeat(300)}`);
     const query = ['awaitingReply', { limit: 200, after: 'x', search: 'y'.repeat(200) }];
@@ -234,7 +234,7 @@ describe('the admin routes of accounts', () => {
     assert.equal((await ask('a/waiting')).status, 400);
   });
 
-  it('answer 400 for an unknown state or action', async () => {
+  it('answers 400 for an unknown state or action', async () => {
     const ask = await serve(createNode('a', 'login'));
     for (const query of ['', '?state=', '?state=all', '?state=kept&state=unhandled']) {
       assert.equal((await ask(`a/entries${query}`)).status, 400, query);
@@ -244,7 +244,7 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('perform an action, or answer 404, 409 or 503', async () => {
+  it('answers an action on an entry with 200, 404, 409 or 503', async () => {
     const ask = await serve(createNode('a', 'login'));
     const decide = async (entry: string, action: string) => (await ask(`a/entries/${entry}`, { action })).status;
     assert.equal(await decide('k1', 'send'), 200);
@@ -254,7 +254,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(await decide('broken', 'send'), 503);
   });
 
-  it('apply one action to all entries of a state', async () => {
+  it('applies an action to every entry in a state', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body } = await ask('a/entries', { state: 'kept', action: 'send' });
     assert.deepEqual([status, body], [200, { done: 299, left: 1 }]);
@@ -264,7 +264,7 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('answer 503 while the store is being opened', async () => {
+  it('answers 503 until the store is open', async () => {
     let isRead = false;
     const starting = { ...createNode('starting', 'login'), hasStarted: false } as AccountNode;
     const ask = await serve(
@@ -286,7 +286,7 @@ describe('the admin routes of accounts', () => {
     assert.equal((await ask('opening/entries?state=kept')).status, 200);
   });
 
-  it('accept only JSON, which protects against requests of other sites', async () => {
+  it('answers 415 to a POST request that is not JSON', async () => {
     await RunningFlow.start([account(sim)]);
     const paths = ['entries/none', 'entries', 'optouts', 'former'].map((path) => `account/${path}`);
     for (const path of ['test', 'same', ...paths]) {
@@ -299,7 +299,7 @@ describe('the admin routes of accounts', () => {
     assert.deepEqual(sim.requests, []);
   });
 
-  it('need sms-account.read for the state, and sms-account.write otherwise', async () => {
+  it('answers 401 to a user without the permission for a route', async () => {
     const flows = [account(sim), { id: 'tab', type: 'tab', label: 'Test' }];
     for (const [permissions, mayRead, mayWrite] of [
       [['flows.write', 'inject.write'], false, false],
@@ -327,7 +327,7 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('name the node whose proxy applies to a login', async () => {
+  it('names the account node that determines the proxy', async () => {
     const proxy = (id: string) => ({ id, type: 'http proxy', url: `http://127.0.0.1:1/${id}`, noproxy: ['127.0.0.1'] });
     const flow = await RunningFlow.start(
       [proxy('p1'), account(sim, { name: 'First' }), account(sim, { id: 'second', name: 'Second', proxy: 'p1' })],
@@ -342,7 +342,7 @@ describe('the admin routes of accounts', () => {
     assert.deepEqual(overview.accounts[0]?.state?.connection, second.connection);
   });
 
-  it('continue to work over a redeploy', async () => {
+  it('keeps working after the account is redeployed', async () => {
     const oneAttempt = { acknowledge: 'flow', inputs: 1, ackTimeout: '0.05', maxAttempts: '1' };
     const flow = await RunningFlow.start(nodeWithSink(sim, 'in', oneAttempt, { name: 'Main' }));
     sim.receive({ from: '64215551234', to: '642100000001', body: 'hello' });
@@ -367,7 +367,7 @@ describe('the admin routes of accounts', () => {
     return accounts.map(({ ids }) => ids);
   };
 
-  it('answer the states of all account nodes by id', async () => {
+  it('returns the states of all account nodes by node ID', async () => {
     const broken = { id: 'broken', type: 'sms-account', baseUrl: 'nonsense', credentials: { apiKey: 'key' } };
     const flow = await RunningFlow.start([account(sim), account(sim, { id: 'copy' }), broken]);
     const states = await flow.readRoute('state');
@@ -377,7 +377,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(states.broken.error.code, 'SMS_CONFIG');
   });
 
-  it('list a redeployed node in its former place, and a re-added node last', async () => {
+  it('keeps the position of a redeployed account node in the list', async () => {
     const second = account(sim, { id: 'second' });
     const flow = await RunningFlow.start([account(sim, { id: 'first' }), second]);
     await flow.deploy([account(sim, { id: 'first', name: 'Renamed' }), second], 'nodes');
@@ -387,7 +387,7 @@ describe('the admin routes of accounts', () => {
     assert.deepEqual(await readAccounts(flow), [['second', 'first']]);
   });
 
-  it('work after the package was removed and installed again', async () => {
+  it('works after the package is removed and installed again', async () => {
     const flow = await RunningFlow.start([account(sim)]);
     const { nodes } = flow.red;
     const registerType = (type: string, ...rest: [never, never]) => nodes.registerType(`${type}-again`, ...rest);

@@ -3,7 +3,7 @@ import type { NodeAPI } from 'node-red';
 import { ChangeNotifier } from '../../nodes/runtime/account-node';
 import { VirtualClock } from '../virtual-clock';
 
-describe('the event that the server sends to editors about accounts', () => {
+describe('ChangeNotifier', () => {
   let clock: VirtualClock;
   let news: ChangeNotifier;
   let told: unknown[][];
@@ -15,7 +15,7 @@ describe('the event that the server sends to editors about accounts', () => {
     news = new ChangeNotifier({ comms }, clock);
   });
 
-  it('has no data, is sent once per second at most, and after the last change', async () => {
+  it('sends at most one event per second to editors', async () => {
     for (let ms = 0; ms < 10_000; ms++) {
       news.notify();
       await clock.advance(1);

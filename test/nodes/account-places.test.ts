@@ -39,7 +39,7 @@ describe('AccountPlaces', () => {
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);
 
-  it('returns the former logins and stores of a node until each is forgotten', () => {
+  it('returns each former store of a node until `forgetFormer` is called', () => {
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(a)), []);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(b)), [onDisk(a)]);
     const places = new AccountPlaces();
@@ -53,7 +53,7 @@ describe('AccountPlaces', () => {
     assert.equal(statSync(file).mode & 0o777, 0o600);
   });
 
-  it('keeps the id of an import while the import waits', () => {
+  it('returns an unfinished import with the same ID after a restart', () => {
     enter(new AccountPlaces(), 'node', onDisk(a));
     const [before] = new AccountPlaces().enter('node', onDisk(b), file);
     assert.match(before ?? '', / import [0-9a-f-]{36}$/);
@@ -61,7 +61,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted(), { node: [before, onDisk(b)] });
   });
 
-  it('keeps a store that the node uses again if the import of the store ends', () => {
+  it('does not forget a store that the node has returned to', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);
@@ -70,7 +70,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(enter(places, 'node', onDisk(c)), [onDisk(b), onDisk(a)]);
   });
 
-  it('remembers stores in the process if it cannot write the file', () => {
+  it('remembers stores in memory if it cannot write its file', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file instead of the folder');
     for (const at of [undefined, file]) {
       const places = new AccountPlaces();
@@ -79,7 +79,7 @@ describe('AccountPlaces', () => {
     }
   });
 
-  it('does not overwrite a file that it temporarily cannot read', () => {
+  it('does not overwrite its file after a temporary read error', () => {
     const noted = { node: [onDisk(a)], other: [onDisk(a), onDisk(b)] };
     writeNoted(noted);
     const places = new AccountPlaces();
@@ -91,7 +91,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted().other, noted.other);
   });
 
-  it('ignores invalid entries of the file', () => {
+  it('ignores invalid entries in its file', () => {
     enter(new AccountPlaces(), 'node', onDisk(a));
     const invalid = ['"../x"', '["../../x"]', `["${a} ../../x"]`, `["${a} redis x"]`].map((node) => `{"node":${node}}`);
     for (const text of ['', '{', '[]', 'null', ...invalid, '{"__proto__":["x"]}']) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { encodePath, normalisePath, parsePath } from '../../nodes/runtime/callback-path';
 
 describe('a callback path', () => {
-  it('has one leading slash for any number of slashes', () => {
+  it('gets exactly one leading slash', () => {
     for (const path of ['sms/callback', '/sms/callback', ' //sms/callback ']) {
       assert.equal(parsePath(path), '/sms/callback');
     }
@@ -10,13 +10,13 @@ describe('a callback path', () => {
     assert.equal(parsePath('/'), '/');
   });
 
-  it('ignores case, escapes and trailing slashes', () => {
+  it('equals a path that differs only in case, escapes or final slashes', () => {
     for (const path of ['/Sms%20CB', '/sms cb', '/sms cb///']) assert.equal(normalisePath(path), '/sms%20cb');
     for (const path of ['/', '//', '']) assert.equal(normalisePath(path), '/');
     assert.notEqual(normalisePath('/a%2F'), normalisePath('/a'));
   });
 
-  it('is compared in linear time', () => {
+  it('is normalised in linear time', () => {
     const slashes = '/'.repeat(300_000);
     assert.equal(normalisePath(`${slashes}x`), `${slashes}x`);
     assert.equal(normalisePath(slashes), '/');

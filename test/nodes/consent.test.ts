@@ -13,7 +13,7 @@ const receiver = smsNode('in', { wires: [['received']] });
 
 const route = '/sms-account/account/optouts';
 
-describe('an account with opt-out and prefixes', () => {
+describe('an account with consent rules', () => {
   const sim = useService();
 
   /** Returns an account with `settings` and an `sms-send` with the properties `send`. */
@@ -35,7 +35,7 @@ describe('an account with opt-out and prefixes', () => {
     return (await flow.messages('received', before + 1)).at(-1);
   }
 
-  it('adds the sender of an opt-out word to the list, and delivers the message', async () => {
+  it('opts out a number that sends STOP', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     const message = await say(flow, ' Stop! ');
     assert.deepEqual([message?.payload, message?.topic, message?.sms?.optOut], [' Stop! ', one, 'out']);
@@ -49,7 +49,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('applies its list of opted-out numbers only while optOut is on', async () => {
+  it('ignores its opt-out list while `optOut` is off', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP');
     await flow.deploy(nodes({ optOut: false }, receiver));
@@ -61,7 +61,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('sends opted-out recipients to output 2, and the message to the others', async () => {
+  it('passes opted-out recipients to output 2 and sends to the rest', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '+64, 61' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, [one, two, '16421123456']);
@@ -78,7 +78,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('raises the reason it checks first if it refuses all, and counts none', async () => {
+  it('reports a forbidden prefix first if it refuses every recipient', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);
@@ -90,7 +90,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('allows essential messages, except to numbers outside the prefixes', async () => {
+  it('applies prefixes but not opt-outs to essential messages', async () => {
     const alarm = sender({ id: 'alarm', essential: true });
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64' }, receiver, alarm));
     await say(flow, 'STOP');
@@ -100,7 +100,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
   });
 
-  it('neither sends nor stores a message to numbers outside the prefixes', async () => {
+  it('refuses a message to a number outside its prefixes', async () => {
     const flow = await RunningFlow.start(nodes({ prefixes: '61', send: { keep: true } }));
     await send(flow, one);
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
@@ -108,7 +108,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'number not allowed' });
   });
 
-  it('checks a stored message again when the message leaves', async () => {
+  it('checks opt-outs again when it sends a stored message', async () => {
     sim.fault('send', { status: 503 });
     const flow = await RunningFlow.start(nodes({ optOut: true, send: { keep: true } }, receiver));
     flow.send('send', { topic: [one, two], payload: 'news' });
@@ -123,7 +123,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual(sim.messages.at(-1)?.recipients.map(({ msisdn }) => msisdn) ?? [], [two]);
   });
 
-  it('keeps the list of opted-out numbers on disk over a restart', async () => {
+  it('keeps its opt-out list on disk across a restart', async () => {
     const userDir = createUserDir();
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'disk' }, receiver), { settings: { userDir } });
     await say(flow, 'STOP');
@@ -133,7 +133,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('lists opted-out numbers in its admin route, and accepts changes', async () => {
+  it('lists and changes opted-out numbers through the admin API', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP', two);
     const change = (body: object) => helper.request().post(route).send(body);
@@ -180,7 +180,7 @@ describe('an account with opt-out and prefixes', () => {
   });
 
   for (const store of ['memory', 'disk']) {
-    it(`shows and changes the opt-out list in a ${store} store that no node uses`, async () => {
+    it(`opens an unused ${store} store to change the opt-out list`, async () => {
       const userDir = createUserDir();
       const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
       for (const msisdns of [[one], [two], [three]]) {
@@ -191,7 +191,7 @@ describe('an account with opt-out and prefixes', () => {
     });
   }
 
-  it('counts each skipped recipient by its reason', async () => {
+  it('counts refused recipients by reason', async () => {
     const flow = await RunningFlow.start(
       nodes({ optOut: true, prefixes: '6421555', perHandset: '1', send: { keep: true } }, receiver),
     );
@@ -205,7 +205,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual([counts.notAllowed, counts.optedOut, counts.limited, counts.sent], [2, 1, 1, 1]);
   });
 
-  it('marks an opt-out in the reply that sms-ask passes on', async () => {
+  it('marks an opt-out in a reply to sms-ask', async () => {
     const ask = smsNode('ask', { wires: [['reply'], []] });
     const flow = await RunningFlow.start([...nodes({ optOut: true }, ask, receiver), sink('reply')]);
     flow.send('ask', { topic: one, payload: 'Come?' });
@@ -215,7 +215,7 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual([reply?.payload, reply?.sms?.optOut], ['STOP', 'out']);
   });
 
-  it('polls while optOut is on and a node sends, and stores unhandled messages', async () => {
+  it('polls for opt-outs although no node receives messages', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }));
     write('STOP');
     write('hello', two);
@@ -229,10 +229,10 @@ describe('an account with opt-out and prefixes', () => {
     assert.deepEqual((await flow.readRoute('account/state')).polls, []);
   });
 
-  describe('with several account nodes of one login', () => {
+  describe('in several nodes', () => {
     const second = (settings: Record<string, unknown>) => account(sim, { id: 'second', ...settings });
 
-    it('applies opt-out to all nodes if one enables it, with the words of all', async () => {
+    it('applies the opt-out words of each node to all nodes', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sender({ account: 'second' })),
         second({ optOut: true, optOutWords: 'weg', optInWords: 'zurück' }),
@@ -246,7 +246,7 @@ describe('an account with opt-out and prefixes', () => {
       assert.equal((await say(flow, 'zurück', one))?.sms?.optOut, 'in');
     });
 
-    it('allows each message only the prefixes of the account of its sender', async () => {
+    it('applies the prefixes of a node only to messages of that node', async () => {
       const flow = await RunningFlow.start([...nodes({ prefixes: '61' }, sender({ account: 'second' })), second({})]);
       await send(flow, one, 'hello', 'other');
       await send(flow, one);

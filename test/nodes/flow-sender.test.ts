@@ -47,7 +47,7 @@ describe('a node during a deploy', () => {
     ['on a tab', onTab],
     ['in a subflow', inSubflow],
   ] as const) {
-    it(`loses no message if its next node is being replaced, ${where}`, async () => {
+    it(`loses no message while the next node restarts (${where})`, async () => {
       const nodes = (name: string) => [
         account(sim),
         ...receiver,
@@ -70,7 +70,7 @@ describe('a node during a deploy', () => {
     });
   }
 
-  it('sends a message immediately if its next nodes stay', async () => {
+  it('sends a message immediately if the next node is unchanged', async () => {
     const nodes = (name: string) => [account(sim), smsNode('in'), sink('got'), slowNode(name)];
     const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
     await deploySlowly(flow, nodes('b'), async () => {
@@ -79,7 +79,7 @@ describe('a node during a deploy', () => {
     });
   });
 
-  it('keeps an error until its Catch node is replaced', async () => {
+  it('holds an error until the Catch node has restarted', async () => {
     const nodes = (name: string) => [
       account(sim),
       smsNode('in'),
@@ -114,7 +114,7 @@ describe('a node during a deploy', () => {
   });
 });
 
-describe('the FlowSender of a node', () => {
+describe('FlowSender', () => {
   /** The parts of Node-RED that the sender uses: active nodes by id, and their received messages. */
   class Stage {
     readonly events = new EventEmitter();
@@ -157,7 +157,7 @@ describe('the FlowSender of a node', () => {
     }
   }
 
-  it('sends a message again if it was sent while nodes stopped', async () => {
+  it('resends a message that a stopping node lost', async () => {
     const stage = new Stage();
     let sent: Promise<boolean> | undefined;
     stage.events.once('flows:stopping', () => {
@@ -169,14 +169,14 @@ describe('the FlowSender of a node', () => {
     assert.deepEqual(stage.received, [1]);
   });
 
-  it('does not wait for a next node that does not exist', async () => {
+  it('does not wait for a node that does not exist', async () => {
     const stage = new Stage('gone');
     stage.stop('other');
     assert.equal(await stage.send(1), true);
     assert.deepEqual(stage.received, [1]);
   });
 
-  it('reports no delivery if its node and the next node stop, in any order', async () => {
+  it('returns false if its node and the next node stop', async () => {
     for (const ids of [
       ['a', 'node'],
       ['node', 'a'],
@@ -191,7 +191,7 @@ describe('the FlowSender of a node', () => {
     }
   });
 
-  it('sends several messages in order, and keeps undelivered messages', async () => {
+  it('keeps undelivered messages, and later sends them in order', async () => {
     const stage = new Stage();
     let isStopped = false;
     const left = [1, 2, 3].map((payload) => () => {
@@ -206,7 +206,7 @@ describe('the FlowSender of a node', () => {
     assert.deepEqual(stage.received, [1, 2, 3]);
   });
 
-  it('ends a wait when the node is closed', async () => {
+  it('stops waiting when its node closes', async () => {
     const stage = new Stage();
     stage.stop('a');
     const waiting = stage.send(1);
@@ -218,7 +218,7 @@ describe('the FlowSender of a node', () => {
     assert.deepEqual(stage.received, []);
   });
 
-  it('keeps the order of waiting messages and a message that follows them', async () => {
+  it('keeps the order of messages that wait for a deploy', async () => {
     const stage = new Stage();
     stage.stop('a');
     const sent = [stage.send(1)];
@@ -231,7 +231,7 @@ describe('the FlowSender of a node', () => {
     assert.deepEqual(stage.received, [1, 2, 3]);
   });
 
-  it('continues if the flows stop and do not start again', async () => {
+  it('waits at most 10 s for stopped flows to start again', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       const stage = new Stage();

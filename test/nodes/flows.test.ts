@@ -9,10 +9,10 @@ import { account, RunningFlow, sink, startService, stopEverything } from './runn
 
 const types = ['sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 
-describe('the start of the flows', () => {
+describe('Flows', () => {
   afterEach(stopEverything);
 
-  it('is awaited by 30 nodes of every kind without a process warning', async () => {
+  it('lets 30 nodes of each type wait without a process warning', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -33,7 +33,7 @@ describe('the start of the flows', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('starts waiting nodes in order, except cancelled ones', async () => {
+  it('calls its listeners in order, except cancelled listeners', async () => {
     const flow = await RunningFlow.start([]);
     const calls: string[] = [];
     const wait = (name: string, then = () => {}) =>
@@ -54,10 +54,10 @@ describe('the start of the flows', () => {
   });
 });
 
-describe('a node that waits for the start of the flows', () => {
+describe('startWithFlows', () => {
   afterEach(() => mock.timers.reset());
 
-  it('starts once, when the flows start or after a time limit', () => {
+  it('calls its function once, even if the flows start after the timeout', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     for (const isTimeUp of [false, true]) {
       const events = new EventEmitter();

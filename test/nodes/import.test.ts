@@ -9,7 +9,7 @@ import { bodiesOf, handset, RunningFlow, sendNode, sink, smsNode, stopLater, use
 
 const [disk, memory, redis] = ['disk', 'memory', 'redis'] as const;
 
-describe('an account node whose login or store changes', () => {
+describe('an account with a new store or login', () => {
   const sim = useService();
   let userDir: string;
   let redisUrl: string;
@@ -70,7 +70,7 @@ describe('an account node whose login or store changes', () => {
     [redis, disk],
     [memory, disk],
   ] as const) {
-    it(`imports from ${from} to ${to} by a deployment`, async () => {
+    it(`imports data from ${from} to ${to} during a deploy`, async () => {
       if ([from, to].some((store) => store === redis)) await startRedis();
       const running = await leave(nodes(from));
       await running.deploy(nodes(to));
@@ -81,7 +81,7 @@ describe('an account node whose login or store changes', () => {
     });
 
     if (from === memory) continue;
-    it(`imports from ${from} to ${to} after a restart`, async () => {
+    it(`imports data from ${from} to ${to} after a restart`, async () => {
       if ([from, to].some((store) => store === redis)) await startRedis();
       const before = await leave(nodes(from));
       await before.stop();
@@ -91,14 +91,14 @@ describe('an account node whose login or store changes', () => {
     });
   }
 
-  it('imports if the login and the store change together', async () => {
+  it('imports data if both login and store change', async () => {
     const running = await leave(nodes(disk));
     await running.deploy(nodes(memory, { authType: 'basic' }));
     await assertImported(running, 2);
     await until(() => JSON.stringify(notedPlaces()) === '{"account":[]}');
   });
 
-  it('imports from a Redis server although its URL has been removed', async () => {
+  it('imports data from Redis although the URL was removed', async () => {
     await startRedis();
     const running = await leave(nodes(redis));
     redisUrl = '';
@@ -106,7 +106,7 @@ describe('an account node whose login or store changes', () => {
     await assertImported(running, 2);
   });
 
-  it('recognises the Redis server if only the password in its URL changes', async () => {
+  it('imports data from Redis although the password in the URL changed', async () => {
     await startRedis();
     const before = await leave(nodes(redis));
     await before.stop();
@@ -115,7 +115,7 @@ describe('an account node whose login or store changes', () => {
     await assertImported(running, 1);
   });
 
-  it('shows that it is failing until its former Redis server is back', async () => {
+  it('shows a failed import until the former Redis server is back', async () => {
     const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
     const before = await leave(nodes(redis));
     await before.stop();
@@ -147,7 +147,7 @@ describe('an account node whose login or store changes', () => {
     await until(() => running.logged('account', 40).includes(imported));
   });
 
-  it('names the folder of a former store that is damaged', async () => {
+  it('logs the folder of a damaged former store', async () => {
     const before = await leave(nodes(disk));
     const [key] = Object.keys(notedPlaces());
     assert.equal(key, 'account');
@@ -179,7 +179,7 @@ describe('an account node whose login or store changes', () => {
     assert.deepEqual(notedPlaces(), { account: [notedPlaces().account?.[0]] });
   });
 
-  it('imports deduplication keys, which other instances on Redis keep', async () => {
+  it('copies deduplication keys from Redis without deleting them', async () => {
     const server = await startRedis();
     const once = (store: string) =>
       nodes(store).map((node) => (node.id === 'send' ? { ...node, once: 'a key', onceType: 'str' } : node));
@@ -195,7 +195,7 @@ describe('an account node whose login or store changes', () => {
     assert.equal(await keys(), 1);
   });
 
-  it('writes no file that lists former stores if the store was in memory', async () => {
+  it('does not record a former memory store in a file', async () => {
     const running = await start(nodes(memory));
     await running.deploy(nodes(memory, { authType: 'basic' }));
     assert.throws(notedPlaces, /ENOENT/);

@@ -4,7 +4,7 @@ import { account, bodiesOf, RunningFlow, sendNode, smsNode, useService } from '.
 
 const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
 
-describe('the limits of an account in a flow', () => {
+describe('an account with limits', () => {
   const sim = useService();
 
   const nodes = (limits: Record<string, unknown>, ...more: FlowNode[]) => [...sendNode(sim, {}, limits), ...more];
@@ -17,7 +17,7 @@ describe('the limits of an account in a flow', () => {
   const send = (flow: RunningFlow, to: string, payload: string, from = 'send') =>
     flow.give(from, { topic: to, payload });
 
-  it('raise SMS_LIMIT with the limit and its end, also in the badge', async () => {
+  it('raises SMS_LIMIT with the time at which the limit ends', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '2', perHandsetMinutes: '90' }));
     const startedAt = Date.now();
     for (const text of ['a', 'b', 'c']) await send(flow, one, text);
@@ -40,7 +40,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal((await flow.messages('sent', 3)).at(-1)?.topic, two);
   });
 
-  it('send limited recipients to output 2, and the message to the others', async () => {
+  it('passes recipients over the limit to output 2', async () => {
     const flow = await RunningFlow.start(nodes({ perDay: '2' }));
     await send(flow, `${one} ${two} ${three}`, 'hello');
     const [sent] = await flow.messages('sent', 1);
@@ -62,7 +62,7 @@ describe('the limits of an account in a flow', () => {
     assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
-  it('do not apply to an unlimited node, whose messages count', async () => {
+  it('counts the messages of an unlimited node without limiting them', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sender({ id: 'alarm', unlimited: true })));
     await send(flow, one, 'alarm 1', 'alarm');
     await send(flow, one, 'alarm 2', 'alarm');
@@ -71,7 +71,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_LIMIT');
   });
 
-  it('continue to count across a redeploy, and across a restart on disk', async () => {
+  it('continues to count after a redeploy and a restart', async () => {
     const userDir = createUserDir();
     const before = await startOnDisk({ perHandset: '2' }, userDir);
     await send(before, one, 'a');
@@ -84,7 +84,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 2);
   });
 
-  it('apply together if several nodes have one login, and name the limit', async () => {
+  it('combines the limits of account nodes with one login', async () => {
     const second = (limits: Record<string, unknown>) => account(sim, { id: 'second', ...limits });
     const flow = await RunningFlow.start([
       ...nodes({ perHandset: '3', perHandsetMinutes: '600' }, sender({ account: 'second' })),
@@ -114,7 +114,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 3);
   });
 
-  it('keep the pace across a redeploy', async () => {
+  it('sends no faster than `perSecond` across a redeploy', async () => {
     const flow = await startOnDisk({ perSecond: '1' });
     const startedAt = Date.now();
     await send(flow, one, 'a');
@@ -124,7 +124,7 @@ describe('the limits of an account in a flow', () => {
     assert.ok((second?.at ?? 0) >= startedAt + 1_000 - 5, `left ${(second?.at ?? 0) - startedAt} ms after the first`);
   });
 
-  it('let the message of the highest priority leave next', async () => {
+  it('sends a waiting message with a higher priority first', async () => {
     const alarm = sender({ id: 'alarm', priority: 'urgency', priorityType: 'msg' });
     const flow = await RunningFlow.start(nodes({ perSecond: '20' }, alarm));
     for (let index = 0; index < 5; index++) flow.send('send', { topic: one, payload: `reminder ${index}` });

@@ -52,8 +52,8 @@ function measure(change: Partial<AccountState> = {}, more: Partial<MeasuredAccou
       .map(({ value }) => value);
 }
 
-describe('the metrics of accounts', () => {
-  it('export every count as a counter', () => {
+describe('formatMetrics', () => {
+  it('exports every count as a counter', () => {
     const read = measure();
     const counters = [...parseMetrics(formatMetrics([])).types].filter(([, type]) => type === 'counter');
     assert.equal(counters.length, Object.keys(idleState.counts).length);
@@ -61,7 +61,7 @@ describe('the metrics of accounts', () => {
     assert.deepEqual(new Set(values), new Set(Object.values(idleState.counts)));
   });
 
-  it('export 1 for the state of a poll and 0 for the others', () => {
+  it('exports 1 for the current state of a poll and 0 for other states', () => {
     const read = measure({
       polls: [
         { kind: 'incoming', state: 'listening', since: 1_700_000_000_500, lastAnswerAt: 1_700_000_001_000 },
@@ -76,7 +76,7 @@ describe('the metrics of accounts', () => {
     assert.deepEqual(read('poll_last_answer_timestamp_seconds'), [1_700_000_001]);
   });
 
-  it('export waiting items and the state of the store', () => {
+  it('exports the numbers of waiting messages and the store state', () => {
     const sends = { inFlight: 1, waiting: 2, kept: 4, scheduled: 0, uncertain: 5, awaitingReply: 6, awaitingReport: 8 };
     const read = measure({
       inbox: { undelivered: 100_000, oldestAt: 1_000, unhandled: 3 },
@@ -101,7 +101,7 @@ describe('the metrics of accounts', () => {
   });
 
   for (const file of ['monitoring.md', 'grafana-dashboard.json']) {
-    it(`include every metric of docs/${file}`, () => {
+    it(`includes every metric in docs/${file}`, () => {
       const { types } = parseMetrics(formatMetrics([]));
       const named =
         readFileSync(join(__dirname, '..', '..', 'docs', file), 'utf8').match(/node_red_sms_[a-z_]+/g) ?? [];
@@ -113,7 +113,7 @@ describe('the metrics of accounts', () => {
     });
   }
 
-  it('escape the name of an account', () => {
+  it('escapes the name of an account', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom('"', '\\', '\n', '{', '}', ',', '=', 'n', ' ', 'é', '#') }),

@@ -21,7 +21,7 @@ interface Log {
 const { log } = requireFromNodeRed('@node-red/util') as { log: Log };
 const { metric: isOn } = log;
 
-describe('metrics in the log of Node-RED', () => {
+describe('the metrics log of Node-RED', () => {
   const sim = useService();
   let metrics: Metric[];
   const handler = {
@@ -53,7 +53,7 @@ describe('metrics in the log of Node-RED', () => {
   const names = () => metrics.map(({ event, nodeid, msgid }) => [event, nodeid, msgid]);
   const findValue = (event: string) => metrics.find((metric) => metric.event === event)?.value;
 
-  it('have the duration of a send, from the input to the outcome', async () => {
+  it('contains the duration of a send', async () => {
     await run(await start(), 'send');
     assert.deepEqual(names(), [['node.sms-send.duration.millis', 'send', 'input of send']]);
     assert.ok(Number(findValue('node.sms-send.duration.millis')) > 0);
@@ -63,7 +63,7 @@ describe('metrics in the log of Node-RED', () => {
     ['feed', 'sms-feed', 2],
     ['outbox', 'sms-outbox', 1],
   ] as const) {
-    it(`have the duration and the number of messages of a read by ${type}`, async () => {
+    it(`contains the duration and size of a read by ${type}`, async () => {
       const flow = await start();
       await run(flow, 'send');
       metrics = [];
@@ -77,7 +77,7 @@ describe('metrics in the log of Node-RED', () => {
     });
   }
 
-  it('are absent if the settings do not ask for metrics', async () => {
+  it('contains nothing if metrics are off', async () => {
     log.metric = isOn;
     const flow = await start();
     for (const id of ['send', 'feed', 'outbox']) await run(flow, id);

@@ -33,8 +33,8 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
   return slices.flatMap((create) => create()[1]);
 }
 
-describe('the outputs of sms-send', () => {
-  it('copy the input for each failed recipient, except the recipient list', () => {
+describe('sending to 5,000 recipients', () => {
+  it('does not copy the recipient list for each failed recipient', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     const payload = { deep: 1 };
@@ -57,7 +57,7 @@ describe('the outputs of sms-send', () => {
     assert.equal(Math.floor(counts.copied / many / 100), 0, `${counts.copied} characters`);
   });
 
-  it('copy no recipient list if an answer is missing', () => {
+  it('does not copy the recipient list for each missing answer', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     for (const recipient of topic) {

@@ -47,7 +47,7 @@ async function outcome(flow: RunningFlow): Promise<Record<string, unknown> | und
 describe('sms-account', () => {
   const sim = useService();
 
-  it('tells the form which deployed nodes share its login', async () => {
+  it('tells its form which deployed nodes have the same login', async () => {
     setVariables({ SMS_TEST_URL: sim.baseUrl });
     await RunningFlow.start([
       account(sim),
@@ -67,8 +67,8 @@ describe('sms-account', () => {
     assert.deepEqual(sim.requests, []);
   });
 
-  describe('Test connection', () => {
-    it('shows the account by a feed request of size 1, with saved credentials', async () => {
+  describe('connection test', () => {
+    it('reads the account from the feed with saved credentials', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       sim.receive({ from: handset, to: '642100000001', body: 'unread' });
       for (const apiKey of [undefined, '__PWRD__']) {
@@ -81,7 +81,7 @@ describe('sms-account', () => {
       assert.equal(sim.incoming[0]?.read, false);
     });
 
-    it('uses the values in the form, saved or not', async () => {
+    it('uses unsaved values of the form', async () => {
       const other = await startService({ credentials: { userId: 'new', password: 'pass', apiKey: 'new-key' } });
       const flow = await RunningFlow.start([
         account(sim, { credentials: { apiKey: 'old', userId: 'u', password: 'p' } }),
@@ -104,7 +104,7 @@ describe('sms-account', () => {
       );
     });
 
-    it('sends a saved credential only to the saved scheme, host and port', async () => {
+    it('sends saved credentials only to the saved scheme, host and port', async () => {
       const other = await startService();
       const flow = await RunningFlow.start([
         account(sim, { credentials: { apiKey: 'key', userId: 'u', password: secret } }),
@@ -132,7 +132,7 @@ describe('sms-account', () => {
       assert.equal((await flow.testConnection(form(sim))).ok, true);
     });
 
-    it('does not use saved credentials of another node', async () => {
+    it('does not use the saved credentials of another node', async () => {
       const { apiKey } = sim.credentials;
       const other = { id: 'other', type: 'sms-callback-in', credentials: { apiKey, token: apiKey } };
       const flow = await RunningFlow.start([account(sim), other]);
@@ -141,7 +141,7 @@ describe('sms-account', () => {
       assert.deepEqual(sim.requests, []);
     });
 
-    describe('of an account in a subflow', () => {
+    describe('in a subflow', () => {
       /** Starts an account in a subflow with the variables `URL` and `KEY`, and another `KEY` in its instance. */
       function start(key: Record<string, unknown>): Promise<RunningFlow> {
         const KEY = sim.credentials.apiKey;
@@ -167,7 +167,7 @@ describe('sms-account', () => {
         ['cred', 'KEY'],
         ['cred', 'EVERYWHERE'],
       ] as const) {
-        it(`uses the variable ${name} if the subflow has KEY of type ${type}`, async () => {
+        it(`uses the variable ${name} (type of KEY: ${type})`, async () => {
           const flow = await start({ type, value: { str: sim.credentials.apiKey, env: 'EVERYWHERE', cred: '' }[type] });
           const answer = await flow.testConnection(form(sim, { baseUrl: variable('URL'), apiKey: variable(name) }));
           assert.equal(answer.ok, true, JSON.stringify(answer));
@@ -179,7 +179,7 @@ describe('sms-account', () => {
         ['json', '{'],
         ['jsonata', '"the-key"'],
       ] as const) {
-        it(`refuses an unusable ${type} variable of the subflow: ${JSON.stringify(value)}`, async () => {
+        it(`rejects a variable of type ${type} with the value ${JSON.stringify(value)}`, async () => {
           const flow = await start({ type, value });
           const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
           assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY of the subflow/);
@@ -188,13 +188,13 @@ describe('sms-account', () => {
       }
     });
 
-    it("uses the variables of the account's flow", async () => {
+    it("uses the environment variables of the account's flow", async () => {
       const env = [{ name: 'KEY', type: 'str', value: sim.credentials.apiKey }];
       const flow = await RunningFlow.start([{ id: 'tab', type: 'tab', label: '', env }, account(sim, { z: 'tab' })]);
       assert.equal((await flow.testConnection(form(sim, { apiKey: variable('KEY') }))).ok, true);
     });
 
-    it('shows the error with its status, and never a credential', async () => {
+    it('never shows a credential in an error', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       const wrong = { apiKey: secret, userId: 'someone', password: secret };
       const cases: [Record<string, unknown>, string, number | undefined][] = [
@@ -218,7 +218,7 @@ describe('sms-account', () => {
       assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
     });
 
-    it('raises SMS_CONFIG for values that no form sends, without a request', async () => {
+    it('raises SMS_CONFIG for malformed values', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       const strange = { id: { a: 1 }, baseUrl: {}, authType: [], timeout: {}, apiKey: { x: 1 }, tls: [1], proxy: {} };
       const { baseUrl } = sim;
@@ -238,23 +238,23 @@ describe('sms-account', () => {
     });
   });
 
-  describe('the error SMS_CONFIG', () => {
+  describe('(wrong settings)', () => {
     const bad: Record<string, Record<string, unknown>> = {
-      'no base URL': { baseUrl: '' },
-      'no API key': { credentials: {} },
-      'no password': { authType: 'form', credentials: { userId: 'demo' } },
-      'a store in the wrong case': { store: 'Redis' },
+      'a blank base URL': { baseUrl: '' },
+      'a missing API key': { credentials: {} },
+      'a missing password': { authType: 'form', credentials: { userId: 'demo' } },
+      'the store "Redis" instead of "redis"': { store: 'Redis' },
       'an unknown authentication': { authType: 'digest' },
-      'a method in the wrong case': { method: 'get' },
+      'the method "get" instead of "GET"': { method: 'get' },
       'a flag that is not a boolean': { dedupe: 'on' },
-      'a permission that is an object': { allowHttp: { on: true } },
+      'an `allowHttp` that is an object': { allowHttp: { on: true } },
       'a missing TLS configuration': { tls: 'gone' },
       'a proxy of another node type': { proxy: 'send' },
       'quiet hours without an end': { quietFrom: '21:00' },
       'a prefix with letters': { prefixes: '64 abc' },
     };
     for (const [what, properties] of Object.entries(bad)) {
-      it(`is logged once, and fails each message: ${what}`, async () => {
+      it(`raises SMS_CONFIG for ${what}`, async () => {
         const flow = await RunningFlow.start(sendNode(sim, {}, properties));
         flow.send('send', { topic: handset, payload: 'hello' });
         flow.send('send', { topic: handset, payload: 'hello' });
@@ -267,7 +267,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('is raised for a misspelt choice, and not for a blank one', async () => {
+    it('a node raises SMS_CONFIG for a misspelt option', async () => {
       const choices: [type: string, property: string, misspelt: string][] = [
         ['sms-in', 'filter', 'reply'],
         ['sms-in', 'acknowledge', 'Flow'],
@@ -302,7 +302,7 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is raised by sms-send for a flag that is not a boolean', async () => {
+    it('sms-send raises SMS_CONFIG for a flag that is not a boolean', async () => {
       const flags = ['yes', '', 'TRUE'];
       const sending = flags.map((keep) => ({ ...send(), id: `keep ${keep}`, keep }));
       const flow = await RunningFlow.start([account(sim), ...sending, sink('sent'), ...catcher()]);
@@ -313,7 +313,7 @@ describe('sms-account', () => {
       assert.match(String(error?.message), /Use one of these values: true, false\.$/);
     });
 
-    it('is raised by every node without an account', async () => {
+    it('every node raises SMS_CONFIG if it has no account', async () => {
       const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
       const flow = await RunningFlow.start([
         ...types.map((type) => ({ id: type, type, account: '', path: '/x', wires: [] })),
@@ -330,7 +330,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('is raised by a node whose account is another type, or is disabled', async () => {
+    it('sms-send raises SMS_CONFIG if its account is disabled', async () => {
       for (const nodes of [
         [account(sim, { d: true }), send()],
         [account(sim), send('sent')],
@@ -344,14 +344,14 @@ describe('sms-account', () => {
     });
   });
 
-  describe('with baseUrl and allowHttp', () => {
-    it('allows plain http to another host if allowHttp is set', async () => {
+  describe('(settings)', () => {
+    it('sends by plain http to another host if `allowHttp` is set', async () => {
       const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
       const flow = await RunningFlow.start(sendNode(sim, { retries: 0 }, properties));
       assert.equal((await outcome(flow))?.code, 'SMS_UNREACHABLE');
     });
 
-    it('replaces environment variables in properties, numbers and credentials', async () => {
+    it('resolves environment variables in settings and credentials', async () => {
       const { baseUrl, credentials } = sim;
       setVariables({ SMS_TEST_URL: baseUrl, SMS_TEST_KEY: credentials.apiKey, SMS_TEST_MAX: '3' });
       const properties = {
@@ -373,7 +373,7 @@ describe('sms-account', () => {
     ['Redis URL', { store: 'redis', credentials: { apiKey: secret, redisUrl: variable('SMS_TEST_ABSENT') } }],
     ['base URL', { baseUrl: variable('SMS_TEST_ABSENT') }],
   ] as const) {
-    it(`raises SMS_CONFIG if the variable of its ${what} is not set`, async () => {
+    it(`raises SMS_CONFIG if its ${what} is an unset environment variable`, async () => {
       const flow = await RunningFlow.start(sendNode(sim, {}, properties));
       const error = await outcome(flow);
       assert.equal(error?.code, 'SMS_CONFIG');
@@ -384,7 +384,7 @@ describe('sms-account', () => {
     });
   }
 
-  it('ignores an unset variable that its authentication does not use', async () => {
+  it('ignores an unset variable in a credential that it does not use', async () => {
     const credentials = {
       ...sim.credentials,
       userId: variable('SMS_TEST_ABSENT'),
@@ -395,7 +395,7 @@ describe('sms-account', () => {
     await flow.messages('sent', 1);
   });
 
-  describe('a flow variable that is not a string', () => {
+  describe('with a flow variable', () => {
     /** Creates an account, and a node that sends, in a flow with a variable `VALUE`. */
     const inFlow = (type: string, value: string, properties: Record<string, unknown>): FlowNode[] => [
       { id: 'tab', type: 'tab', label: '', env: [{ name: 'VALUE', type, value }] },
@@ -406,7 +406,7 @@ describe('sms-account', () => {
       ['num', '0'],
       ['bool', 'false'],
     ] as const) {
-      it(`is read as text: ${value}`, async () => {
+      it(`reads ${value} of type ${type} as text`, async () => {
         const service = await startService({ credentials: { ...sim.credentials, password: value } });
         const credentials = { ...sim.credentials, password: variable('VALUE') };
         const properties = { authType: 'form', baseUrl: service.baseUrl, credentials };
@@ -415,7 +415,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('raises SMS_CONFIG if it is an object, and does not show the object', async () => {
+    it('raises SMS_CONFIG if the variable is an object', async () => {
       const flow = await RunningFlow.start(
         inFlow('json', JSON.stringify({ hidden: secret }), { credentials: { apiKey: variable('VALUE') } }),
       );
@@ -445,7 +445,7 @@ describe('sms-account', () => {
       return { code: error?.code, badge };
     }
 
-    it('trusts only the certificates of the chosen tls-config', async () => {
+    it('trusts only the certificates in its tls-config', async () => {
       const { key, cert } = createSelfSigned();
       const service = await startService({ tls: { key, cert } });
       const cases: [Record<string, unknown>, string | undefined][] = [
@@ -471,17 +471,17 @@ describe('sms-account', () => {
     const client = createSelfSigned();
     const asPfx = { certType: 'pfx', credentials: { p12data: clientPfx, passphrase: 'secret' } };
     const inNodeRed5: [name: string, properties: Record<string, unknown>, code?: string][] = [
-      ['one as PFX', asPfx],
-      ['a PFX that another passphrase opens', { ...asPfx, credentials: { p12data: clientPfx } }, 'SMS_UNREACHABLE'],
-      ['one from environment variables, with whom to trust', { ...byEnvironment, verifyservercert: true }],
+      ['PFX', asPfx],
+      ['PFX without its passphrase', { ...asPfx, credentials: { p12data: clientPfx } }, 'SMS_UNREACHABLE'],
+      ['environment variables', { ...byEnvironment, verifyservercert: true }],
     ];
     const ways: typeof inNodeRed5 = [
-      ['none', {}, 'SMS_UNREACHABLE'],
-      ['one with its key', { credentials: { certdata: client.cert, keydata: client.key } }],
+      ['no certificate', {}, 'SMS_UNREACHABLE'],
+      ['certificate and key', { credentials: { certdata: client.cert, keydata: client.key } }],
       ...(nodeRedGeneration >= 5 ? inNodeRed5 : []),
     ];
     for (const [name, properties, code] of ways) {
-      it(`sends the certificate of the chosen tls-config: ${name}`, async () => {
+      it(`uses the client certificate of its tls-config: ${name}`, async () => {
         const { key, cert } = createSelfSigned();
         // Excludes TLS 1.3, where a client learns only after its request that the server refused its certificate.
         const asked = {
@@ -504,7 +504,7 @@ describe('sms-account', () => {
     const closing = new Closing();
     afterEach(() => closing.run());
 
-    it('sends through the chosen http proxy node, except to hosts in its noproxy', async () => {
+    it('sends through its http proxy node, except to `noproxy` hosts', async () => {
       const proxy = await startProxyService(closing);
       const credentials = { username: 'u', password: 'p' };
       const nodes = (noproxy: string[]) => [
@@ -522,7 +522,7 @@ describe('sms-account', () => {
     });
 
     for (const name of ['http_proxy', 'HTTP_PROXY']) {
-      it(`uses ${name} and no_proxy of the environment by default`, async () => {
+      it(`uses the environment variables ${name} and no_proxy by default`, async () => {
         const proxy = await startProxyService(closing);
         setVariables({ [name]: proxy.baseUrl });
         for (const no_proxy of ['', '127.0.0.1']) {
@@ -537,7 +537,7 @@ describe('sms-account', () => {
   });
 
   describe('with two nodes of one login', () => {
-    it('polls once for two account nodes, and delivers messages to both', async () => {
+    it('polls once for both nodes', async () => {
       const most = countMost(sim, 'incoming');
       const flow = await RunningFlow.start([
         account(sim),
@@ -552,7 +552,7 @@ describe('sms-account', () => {
       assert.equal(most(), 1);
     });
 
-    it('shares the concurrency of two account nodes', async () => {
+    it('applies one `concurrency` to both nodes', async () => {
       sim.fault('send', { delayMs: 30 });
       const most = countMost(sim, 'send');
       const flow = await RunningFlow.start([
@@ -568,9 +568,9 @@ describe('sms-account', () => {
     });
   });
 
-  describe('with parallelPolls and pause', () => {
+  describe('(polls)', () => {
     for (const parallelPolls of [1, 4]) {
-      it(`has at most ${parallelPolls} polls in flight with parallelPolls ${parallelPolls}`, async () => {
+      it(`runs no more polls at a time than \`parallelPolls\` (${parallelPolls})`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         const most = countMost(sim, 'incoming');
@@ -583,7 +583,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('waits for the pause after a 204, and shows it in the badge', async () => {
+    it('waits for `pause` after the service answers 204', async () => {
       const flow = await RunningFlow.start(nodeWithSink(sim, 'in', {}, { pause: '30' }));
       await flow.badge('in', { fill: 'green', shape: 'ring', text: 'waiting 30 s' });
       assert.deepEqual(

@@ -24,8 +24,8 @@ describe('sms-ask', () => {
   const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
   const reply = (body: string, from = handset, inReplyTo = idOf(0)) => sim.reply({ from, body, inReplyTo });
 
-  describe('output 1', () => {
-    it('sends a copy of the input with the value of the answer and the record', async () => {
+  describe('at output 1', () => {
+    it('sends a copy of the input with the answer', async () => {
       const flow = await start({ answers, remember: 'x', rememberType: 'str' });
       await ask(flow, { topic: [handset], extra: { n: 1 } });
       assert.match(idOf(0), uuid);
@@ -59,7 +59,7 @@ describe('sms-ask', () => {
       assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
     });
 
-    it('sends any reply with the ackId of the input if the node lists no answers', async () => {
+    it('sends any reply if the node lists no answers', async () => {
       const flow = await start();
       await ask(flow, { topic: `${handset} ${blocked}`, sms: { ackId: '1.1', body: 'x' } });
       reply('Maybe');
@@ -70,8 +70,8 @@ describe('sms-ask', () => {
     });
   });
 
-  describe('output 2', () => {
-    it('sends a copy for each recipient without an answer, with the reason', async () => {
+  describe('at output 2', () => {
+    it('sends a copy with the reason for each recipient without an answer', async () => {
       const flow = await start({ answers, wait: 0.02 }, [smsNode('status', { wires: [[]] })]);
       const third = '64215558888';
       await ask(flow, { topic: [handset, other, third, blocked] });
@@ -94,7 +94,7 @@ describe('sms-ask', () => {
       assert.deepEqual([flow.received('answer'), flow.received('caught')], [[], []]);
     });
 
-    it('sends a copy for each recipient if all recipients failed', async () => {
+    it('sends a copy even if every recipient failed', async () => {
       const flow = await start();
       await ask(flow, { topic: blocked });
       const [none] = await flow.messages('noAnswer', 1);
@@ -102,7 +102,7 @@ describe('sms-ask', () => {
     });
   });
 
-  it('raises one error and uses no output if the message fails as a whole', async () => {
+  it('raises an error instead of an output if the service refuses the message', async () => {
     const flow = await start({ answers });
     sim.fault('send', { status: 403 });
     await ask(flow);
@@ -113,7 +113,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('ends the input when the message is accepted, and sends no duplicate', async () => {
+  it('sends one message for two inputs with the same key', async () => {
     const flow = await start({ once: 'key', onceType: 'msg' });
     await ask(flow, { key: 'k' });
     await ask(flow, { key: 'k' });
@@ -124,7 +124,7 @@ describe('sms-ask', () => {
     assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
   });
 
-  it('asks again once after an unclear reply, with the options of the node', async () => {
+  it('sends the `again` message once after unclear replies', async () => {
     const again = { again: 'words', againType: 'msg', from: '642100000009', contentType: '' };
     const flow = await start({ answers, ...again });
     await ask(flow, { words: 'Bitte JA oder NEIN 🙂' });
@@ -140,7 +140,7 @@ describe('sms-ask', () => {
     assert.deepEqual([sim.messages.length, flow.completions.length], [2, 1]);
   });
 
-  it('refuses an input whose message for asking again is invalid', async () => {
+  it('refuses an input with an invalid `again` message', async () => {
     for (const again of ['x'.repeat(481), {}]) {
       const flow = await start({ answers, again: 'words', againType: 'msg' });
       await ask(flow, { words: again });
@@ -150,7 +150,7 @@ describe('sms-ask', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('refuses a wait out of range, and uses 60 minutes for a blank wait', async () => {
+  it('refuses a `wait` that is out of range', async () => {
     for (const wait of [0, -1, 'soon', 43_201]) {
       const flow = await start({ wait: 'wait', waitType: 'msg' });
       await ask(flow, { wait });
@@ -162,7 +162,7 @@ describe('sms-ask', () => {
     await flow.badge('ask', { fill: 'blue', shape: 'ring', text: 'awaiting 1 replies' });
   });
 
-  it('raises SMS_CONFIG for answers that cannot be used', async () => {
+  it('raises SMS_CONFIG for invalid `answers`', async () => {
     for (const wrong of ['yes', [{ value: 'YES', words: [] }], [...answers, { value: 'LATER', words: ['Yes!'] }]]) {
       const flow = await start({ answers: wrong });
       await ask(flow);
@@ -172,7 +172,7 @@ describe('sms-ask', () => {
     }
   });
 
-  it('marks the reply, so that sms-in with filter notAwaited ignores it', async () => {
+  it('hides its replies from an sms-in with the filter `notAwaited`', async () => {
     const receivers = [
       smsNode('in', { id: 'all', wires: [['all sink']] }),
       smsNode('in', { id: 'rest', filter: 'notAwaited', wires: [['rest sink']] }),
@@ -189,7 +189,7 @@ describe('sms-ask', () => {
     assert.deepEqual(flow.payloads('rest sink'), ['and more']);
   });
 
-  it('polls only while a reply request is open', async () => {
+  it('polls only while it waits for a reply', async () => {
     const flow = await start();
     assert.equal(sim.polling('incoming'), 0);
     await ask(flow);
@@ -199,7 +199,7 @@ describe('sms-ask', () => {
     await until(() => sim.polling('incoming') === 0);
   });
 
-  it('raises one error if replies cannot be polled, and logs the recovery', async () => {
+  it('raises one error while polls for replies fail', async () => {
     sim.fault('incoming', { status: 500 }, 2);
     const flow = await start();
     for (const topic of [handset, other]) flow.send('ask', { topic, payload: 'Come?' });
@@ -210,7 +210,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('sends the answer with the input itself after a redeploy (store disk)', async () => {
+  it('sends a large input with the answer after a redeploy', async () => {
     const userDir = createUserDir();
     const onDisk = (name: string) => nodes({}, { store: 'disk', name });
     const flow = await RunningFlow.start(onDisk('before'), { settings: { userDir } });

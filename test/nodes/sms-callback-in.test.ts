@@ -74,11 +74,11 @@ describe('sms-callback-in', () => {
     return { flow, url: `${await flow.serve()}/sms/callback` };
   }
 
-  describe('the token', () => {
+  describe('with a token', () => {
     const token = 'a secret+/=&ä';
     const withToken = { credentials: { token } };
 
-    it('is required: a request without it gets 401', async () => {
+    it('answers 401 to a request without the token', async () => {
       const { flow, url } = await start(withToken);
       for (const query of ['', '?token=', '?token=wrong', '?Token=x', `?t=${encodeURIComponent(token)}`]) {
         const { status, text } = await post(url + query, formReply());
@@ -97,7 +97,7 @@ describe('sms-callback-in', () => {
       ['blank', [{ type: 'str', value: ' ' }], /variable SMS_TEST_TOKEN is not set/],
       ['an object', [{ type: 'json', value: '{"hidden":"never-shown"}' }], /"token" is not text/i],
     ] as const) {
-      it(`raises SMS_CONFIG and answers 503 if its variable is ${what}`, async () => {
+      it(`answers 503 if the environment variable of the token is ${what}`, async () => {
         const token = variable('SMS_TEST_TOKEN');
         const tab = { id: 'tab', type: 'tab', label: '', env: env.map((one) => ({ name: 'SMS_TEST_TOKEN', ...one })) };
         const properties = { credentials: { token }, publicUrl: 'https://flows.example.com' };
@@ -117,7 +117,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  it('adds the decoded query parameters as msg.sms.query, without the token', async () => {
+  it('adds the query parameters as `msg.sms.query`, without the token', async () => {
     const { flow, url } = await start({ credentials: { token: 't' } });
     await post(
       `${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`,
@@ -127,7 +127,7 @@ describe('sms-callback-in', () => {
     assert.deepEqual(message?.sms?.query, { status: 'RCV', name: 'A&B å', x: ['1', '2'], empty: '' });
   });
 
-  it('answers 405 with Allow: POST to another method', async () => {
+  it('answers 405 to a method other than POST', async () => {
     const { flow, url } = await start();
     for (const method of ['GET', 'PUT', 'OPTIONS']) {
       const { status, headers } = await post(url, undefined, {}, method);
@@ -136,7 +136,7 @@ describe('sms-callback-in', () => {
     assert.equal(flow.received('replies').length, 0);
   });
 
-  it('answers 400 with a one-line reason to a request without reply or status', async () => {
+  it('answers 400 to a request without a reply or a status', async () => {
     const { flow, url } = await start();
     for (const body of [
       undefined,
@@ -157,7 +157,7 @@ describe('sms-callback-in', () => {
     await flow.messages('replies', 1);
   });
 
-  it('answers 413 to a body over 256 KiB, with and without a content length', async () => {
+  it('answers 413 to a body over 256 KiB', async () => {
     const filled = (bytes: number) => `${formReply('large')}&pad=`.padEnd(bytes, 'x');
     const { flow, url } = await start();
     assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
@@ -176,7 +176,7 @@ describe('sms-callback-in', () => {
     );
   });
 
-  it('answers 200 before the flow acknowledges', async () => {
+  it('answers 200 before the flow acknowledges the message', async () => {
     const { flow, url } = await start(byFlow);
     const inbox = () => (flow.node('account') as UsableAccount).membership.state().inbox;
     assert.deepEqual(await post(url, formReply()).then(({ status, text }) => [status, text]), [200, 'OK']);
@@ -189,8 +189,8 @@ describe('sms-callback-in', () => {
     assert.equal(inbox().undelivered, 0);
   });
 
-  describe('a callback that the store must save', () => {
-    it('gets 503 while the store fails, and 200 afterwards', async () => {
+  describe('(store)', () => {
+    it('answers 503 while the store fails', async () => {
       const userDir = createUserDir();
       writeFileSync(join(userDir, 'sms-inbox'), 'in the way');
       const { flow, url } = await start({}, [], { userDir }, { store: 'disk' });
@@ -212,12 +212,12 @@ describe('sms-callback-in', () => {
       assert.equal(flow.statuses('callback').length, length, 'a badge was shown again that stood there already');
     });
 
-    it('gets 503 if there is no usable account', async () => {
+    it('answers 503 if the account is misconfigured', async () => {
       const { url } = await start({}, [], {}, { baseUrl: '' });
       assert.equal((await post(url, formReply())).status, 503);
     });
 
-    it('is redelivered at the next start if the flow has not acknowledged it', async () => {
+    it('redelivers an unacknowledged message after a restart', async () => {
       const userDir = createUserDir();
       const first = await start(byFlow, [], { userDir }, { store: 'disk' });
       assert.equal((await post(first.url, formReply())).status, 200);
@@ -230,13 +230,13 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('the route', () => {
+  describe('(route)', () => {
     it('raises SMS_CONFIG for a blank path', async () => {
       const { flow } = await start({ path: '   ' });
       assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
     });
 
-    it('raises SMS_CONFIG for a path with a query, without the token in it', async () => {
+    it('raises SMS_CONFIG for a path with a query string', async () => {
       const { flow, url } = await start({ path: '/sms?token=secret' });
       const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
       assert.equal(code, 'SMS_CONFIG');
@@ -246,7 +246,7 @@ describe('sms-callback-in', () => {
       assert.equal((await post(new URL('/sms', url).href, formReply())).status, 404);
     });
 
-    it('is at the encoded path, as sms-send sends it', async () => {
+    it('serves the percent-encoded form of its path', async () => {
       const [path, encoded] = ['/sms 100%', '/sms%20100%25'];
       const { flow, url } = await start({ path, publicUrl: 'https://flows.example.com/' });
       const callbackUrl = (flow.node('callback') as CallbackNode).callbackUrl();
@@ -256,7 +256,7 @@ describe('sms-callback-in', () => {
       await flow.badge('callback', { fill: 'green', shape: 'dot', text: path });
     });
 
-    it('does not exist if the variable of its path is not set', async () => {
+    it('serves no route if the variable of its path is not set', async () => {
       const { flow, url } = await start({ path: variable('SMS_TEST_PATH'), publicUrl: 'https://flows.example.com' });
       const [caught] = await flow.messages('caught', 1);
       assert.match(String(caught?.error?.message), /variable SMS_TEST_PATH is not set/);
@@ -268,14 +268,14 @@ describe('sms-callback-in', () => {
       });
     });
 
-    it('raises SMS_CONFIG if Node-RED serves no HTTP nodes', async () => {
+    it('raises SMS_CONFIG if `httpNodeRoot` is false', async () => {
       const { flow, url } = await start({}, [], { httpNodeRoot: false });
       const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
       assert.deepEqual([code, /no HTTP nodes \(httpNodeRoot is false\)/.test(String(message))], ['SMS_CONFIG', true]);
       assert.equal((await post(url, formReply())).status, 404);
     });
 
-    it('leaves nothing in the router after redeploys of every type', async () => {
+    it('removes its old routes at every type of redeploy', async () => {
       const { flow } = await start();
       const app = flow.red.httpNode as unknown as { _router?: { stack: unknown[] }; router?: { stack: unknown[] } };
       const countRoutes = () => ('_router' in app && app._router ? app._router : app.router)?.stack.length;
@@ -288,7 +288,7 @@ describe('sms-callback-in', () => {
       assert.equal(typeof before, 'number');
     });
 
-    it('stays with the first of two nodes until the first is removed', async () => {
+    it('delivers only to the first of two nodes with one path', async () => {
       const second = callbackNode({ id: 'second', path: '/SMS/Callback/', wires: [['late'], []] });
       const { flow, url } = await start({}, [second, sink('late')]);
       const caught = await flow.messages('caught', 1);
@@ -310,7 +310,7 @@ describe('sms-callback-in', () => {
       await until(() => flow.status('second')?.fill === 'green');
     });
 
-    it('is refused as callback URL while another node has its path', async () => {
+    it('has no callback URL while another node has its path', async () => {
       const publicUrl = 'https://flows.example.com';
       const others = [
         callbackNode({ id: 'second', publicUrl, wires: [[], []], credentials: { token: 'second' } }),
@@ -325,7 +325,7 @@ describe('sms-callback-in', () => {
       assert.equal(sim.messages.length, 0);
     });
 
-    it('runs the middleware of Node-RED, which can refuse or read a request', async () => {
+    it('works with `httpNodeMiddleware` that refuses or reads a request', async () => {
       type Asked = IncomingMessage & { body?: Buffer; _body?: boolean };
       const httpNodeMiddleware = [
         (asked: Asked, answer: { sendStatus(status: number): void }, next: () => void) => {
@@ -346,7 +346,7 @@ describe('sms-callback-in', () => {
       assert.deepEqual(payloadsOf(await flow.messages('replies', 1)), ['café']);
     });
 
-    it('answers with the CORS settings of Node-RED, also a preflight', async () => {
+    it('answers with the CORS headers of `httpNodeCors`', async () => {
       const httpNodeCors = { origin: 'https://example.com', methods: 'POST' };
       const { url } = await start({}, [], { httpNodeCors });
       const { status, headers } = await post(url, formReply());
@@ -356,7 +356,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  it('reads a body at any speed, and delivers nothing if the connection breaks', async () => {
+  it('is not blocked by slow or broken requests', async () => {
     const { flow, url } = await start();
     /** Opens a request over a socket, and sends only a part of its body. */
     const open = async (part: string, length: number) => {
@@ -409,7 +409,7 @@ describe('sms-callback-in', () => {
       return bodiesOf(sim);
     }
 
-    it('accepts FORMv1 and XML on a root shared with the editor', async () => {
+    it('accepts FORMv1 and XML if the editor has the same HTTP root', async () => {
       await startProcess({});
       const url = `${nodeRed.url}/sms/callback`;
       const answers: [string, string, number][] = [
@@ -450,7 +450,7 @@ describe('sms-callback-in', () => {
       assert.deepEqual(await sent(texts.length), texts);
     });
 
-    it('detects the format by the body alone if the roots are separate', async () => {
+    it('detects the format by the body, not the content type', async () => {
       const flows = processNodes({ publicUrl: 'http://127.0.0.1:1', credentials: { token: 't&t' } }).map((node) =>
         node.id === 'echo' ? { ...node, callbackNode: 'callback', callbackUrlType: 'node' } : node,
       );
@@ -465,7 +465,7 @@ describe('sms-callback-in', () => {
       await sent(3);
     });
 
-    it('answers 404 after a redeploy of any type that removes the node', async () => {
+    it('answers 404 after any type of redeploy removes the node', async () => {
       // A core `http in` at the same path answers when the node does not.
       const onTab = [
         { id: 'http', type: 'http in', url: '/sms/callback', method: 'post', wires: [['answer']] },

@@ -25,7 +25,7 @@ describe('sms-feed', () => {
 
   const trigger = (flow: RunningFlow, message: Record<string, unknown> = {}) => flow.give('feed', message);
 
-  it('limits its reads by concurrency and queueLimit of the account', async () => {
+  it('obeys `concurrency` and `queueLimit` of the account', async () => {
     const nodes = nodeWithSink(sim, 'feed', {}, { concurrency: 2, queueLimit: 3 });
     const flow = await RunningFlow.start([...nodes, feedNode({ id: 'other' })]);
     sim.fault('feed', { hang: true });
@@ -36,8 +36,8 @@ describe('sms-feed', () => {
     assert.equal(requestedParams().length, 2);
   });
 
-  describe('at its output (§2.6)', () => {
-    it('sends a list of entries with the account, by default ATOM and size 8', async () => {
+  describe('(output)', () => {
+    it('sends a list of entries and the account data', async () => {
       await fill();
       const flow = await start();
       await trigger(flow, { topic: 'kept', other: 1, sms: { ackId: '1.1', body: 'balance?' } });
@@ -69,7 +69,7 @@ describe('sms-feed', () => {
       assert.deepEqual(flow.status('feed'), { fill: 'green', shape: 'dot', text: 'messages: 2' });
     });
 
-    it('sends equal entries and account for ATOM and RSS', async () => {
+    it('sends the same entries for ATOM and RSS', async () => {
       await fill();
       const flow = await start({}, [feedNode({ id: 'rss', format: 'RSS', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -87,7 +87,7 @@ describe('sms-feed', () => {
       assert.deepEqual(requestedParams()[1], { format: 'RSS', size: '8' });
     });
 
-    it('sends one copy of the input per entry, with parts', async () => {
+    it('sends one copy of the input per entry if `output` is `each`', async () => {
       await fill();
       const flow = await start({ output: 'each' });
       const parts = { id: 'outer', index: 3 };
@@ -109,7 +109,7 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
-    it('sends an empty list with output list, and nothing with output each', async () => {
+    it('sends an empty list only if `output` is `list`', async () => {
       const flow = await start({}, [feedNode({ id: 'each', output: 'each', wires: [['got2']] }), sink('got2')]);
       flow.send('each');
       await flow.done('each', 1);
@@ -119,7 +119,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('with the properties messages and size (§4.5, §8)', () => {
+  describe('(request)', () => {
     for (const [properties, params] of [
       [{ messages: 'out' }, { size: '8', type: 'out' }],
       [{ messages: 'reply' }, { size: '8', type: 'reply' }],
@@ -128,14 +128,14 @@ describe('sms-feed', () => {
       [{ size: 'wanted', sizeType: 'msg' }, { size: '17' }],
       [{ size: '20' }, { size: '20' }],
     ]) {
-      it(`requests ${JSON.stringify(params)} with ${JSON.stringify(properties)}`, async () => {
+      it(`sends ${JSON.stringify(params)} for the options ${JSON.stringify(properties)}`, async () => {
         const flow = await start(properties);
         await trigger(flow, { wanted: 17 });
         assert.deepEqual(requestedParams(), [{ format: 'ATOM', ...params }]);
       });
     }
 
-    it('refuses a size out of range, and does not send a request', async () => {
+    it('refuses a `size` that is out of range', async () => {
       const flow = await start({ size: 'wanted', sizeType: 'msg' });
       const sizes = [0, 301, 1.5, 'many'];
       for (const wanted of sizes) await trigger(flow, { wanted });
@@ -154,7 +154,7 @@ describe('sms-feed', () => {
       [{ status: 204 }, 'SMS_SERVICE'],
       [{ half: true }, 'SMS_RESPONSE'],
     ] as const) {
-      it(`raises ${code} once for the fault ${JSON.stringify(fault)}`, async () => {
+      it(`raises ${code} once for the simulated fault ${JSON.stringify(fault)}`, async () => {
         sim.fault('feed', fault);
         const flow = await start();
         await trigger(flow, { topic: 'kept', payload: 'kept' });
@@ -170,7 +170,7 @@ describe('sms-feed', () => {
       });
     }
 
-    it('ends a read in flight without a badge if the flow stops', async () => {
+    it('shows no error badge if a deploy ends the read', async () => {
       sim.fault('feed', { hang: true });
       const flow = await start();
       flow.send('feed');
@@ -184,14 +184,14 @@ describe('sms-feed', () => {
 
   describe('with an interval', () => {
     for (const interval of ['0', '']) {
-      it(`reads only on input if the interval is ${interval || 'blank'}`, async () => {
+      it(`reads only on input if \`interval\` is ${interval || 'blank'}`, async () => {
         const flow = await start({ interval });
         await flow.testConnection({ id: 'account', baseUrl: sim.baseUrl });
         assert.equal(requestedParams().length, 1);
       });
     }
 
-    it('reads regularly, and also on input', async () => {
+    it('also reads when an input arrives', async () => {
       await fill();
       const flow = await start({ interval: '0.05' });
       const got = await flow.messages('got', 3);
@@ -200,7 +200,7 @@ describe('sms-feed', () => {
       await until(() => flow.received('got').some(({ topic }) => topic === 'asked'));
     });
 
-    it('raises an error for each input if the interval is not a number', async () => {
+    it('raises SMS_CONFIG for each input if `interval` is not a number', async () => {
       const flow = await start({ interval: 'soon' });
       const badge = { fill: 'red', shape: 'ring', text: 'not configured' };
       await flow.badge('feed', badge);
@@ -209,7 +209,7 @@ describe('sms-feed', () => {
       assert.deepEqual([requestedParams(), flow.received('got'), flow.status('feed')], [[], [], badge]);
     });
 
-    it('shows each failed read, raises one error, and logs one line at recovery', async () => {
+    it('raises one error for several failed reads', async () => {
       sim.fault('feed', { status: 500 }, 2);
       const flow = await start({ interval: '0.05' });
       await flow.messages('got', 3);

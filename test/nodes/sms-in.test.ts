@@ -20,8 +20,8 @@ describe('sms-in', () => {
     return RunningFlow.start([...nodeWithSink(sim, 'in', properties, of), ...more]);
   }
 
-  describe('for an incoming record (§2.3)', () => {
-    it('sends payload, topic and record of a new message', async () => {
+  describe('(message)', () => {
+    it('sends a message with `payload`, `topic` and `sms`', async () => {
       const flow = await start();
       const { messageId, messageDate } = sim.receive({ from: handset, to: number, body: 'Grüße + & =\n€' });
       const [{ _msgid, ...message } = assert.fail()] = await flow.messages('got', 1);
@@ -42,7 +42,7 @@ describe('sms-in', () => {
       });
     });
 
-    it('sends each next node its own object', async () => {
+    it('sends a separate object to each next node', async () => {
       const flow = await start({ wires: [['got', 'got2']] }, [
         sink('got2'),
         inNode({ id: 'in2', wires: [['got3']] }),
@@ -59,12 +59,12 @@ describe('sms-in', () => {
     });
   });
 
-  for (const [filter, expected] of [
-    ['all', ['new', 'reply', 'end', 'end reply']],
-    ['replies', ['reply', 'end reply']],
-    ['new', ['new', 'end']],
+  for (const [filter, what, expected] of [
+    ['all', 'every message', ['new', 'reply', 'end', 'end reply']],
+    ['replies', 'only replies', ['reply', 'end reply']],
+    ['new', 'no replies', ['new', 'end']],
   ] as const) {
-    it(`sends the messages ${expected.join(', ')} with filter ${filter}`, async () => {
+    it(`delivers ${what} with the filter \`${filter}\``, async () => {
       const flow = await start({ filter });
       receive('new');
       sim.reply({ from: handset, body: 'reply' });
@@ -76,8 +76,8 @@ describe('sms-in', () => {
     });
   }
 
-  describe('while polling (§4.2, §7.2, §8)', () => {
-    it('delivers a repeated message twice with dedupe off', async () => {
+  describe('while polling', () => {
+    it('delivers a repeated message twice if `dedupe` is off', async () => {
       const flow = await start({}, [], { dedupe: false });
       receive('a');
       await flow.messages('got', 1);
@@ -85,13 +85,13 @@ describe('sms-in', () => {
       assert.deepEqual(payloadsOf(await flow.messages('got', 2)), ['a', 'a']);
     });
 
-    it('shows connecting, then listening', async () => {
+    it('shows the badge *connecting*, then *listening*', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       assert.deepEqual(flow.statuses('in')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
     });
 
-    it('stops polling when the last node is removed', async () => {
+    it('stops polling when the node is removed', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       await flow.deploy([account(sim)], 'nodes');
@@ -109,7 +109,7 @@ describe('sms-in', () => {
   });
 
   describe('while polls fail', () => {
-    it('backs off, raises one error per node, and recovers', async () => {
+    it('waits longer after each failed poll', async () => {
       sim.fault('incoming', { status: 500 }, 2);
       const failing = { fill: 'red', shape: 'ring', text: 'service error' };
       const flow = await start({}, [inNode({ id: 'twin' })]);
@@ -130,7 +130,7 @@ describe('sms-in', () => {
       await flow.badge('in', { fill: 'red', shape: 'ring', text: 'unauthorized' });
     });
 
-    it('continues when the service is back after refused connections', async () => {
+    it('receives messages after the service was unreachable', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       await sim.setOnline(false);
@@ -142,7 +142,7 @@ describe('sms-in', () => {
     });
   });
 
-  it('delivers a message once in every instance of a subflow, over redeploys', async () => {
+  it('delivers a message once in every instance of a subflow', async () => {
     const nodes = (name: string): FlowNode[] => [
       account(sim),
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [{ x: 1, y: 1, wires: [{ id: 'in', port: 0 }] }] },
@@ -162,10 +162,10 @@ describe('sms-in', () => {
     }
   });
 
-  describe('with acknowledge: flow', () => {
+  describe('with acknowledgement', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
-    it('sends an ackId, and delivers once if the flow returns it', async () => {
+    it('does not redeliver a message that the flow acknowledges', async () => {
       const flow = await start(byFlow);
       receive('a');
       const [message] = await flow.messages('got', 1);
@@ -193,7 +193,7 @@ describe('sms-in', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
-    it('redelivers a message after ackTimeout, up to maxAttempts deliveries', async () => {
+    it('delivers an unacknowledged message `maxAttempts` times', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '3' });
       receive('a');
       const [caught] = await flow.messages('caught', 1);
@@ -212,7 +212,7 @@ describe('sms-in', () => {
       assert.equal(flow.payloads('got').filter((payload) => payload === 'a').length, 3);
     });
 
-    it('acknowledges by an outcome of sms-send, and redelivers after an error', async () => {
+    it('accepts an outcome of sms-send as an acknowledgement', async () => {
       const send = smsNode('send', { keep: true, wires: [['in', 'sent'], []] });
       const flow = await start({ ...byFlow, wires: [['got', 'send']] }, [send, sink('sent')]);
       receive('a');
@@ -230,7 +230,7 @@ describe('sms-in', () => {
       assert.equal((await flow.messages('got', 3))[2]?.sms?.redelivered, true);
     });
 
-    it('pauses polling at 100 unacknowledged messages, and continues later', async () => {
+    it('pauses polling at 100 unacknowledged messages', async () => {
       const flow = await start(byFlow);
       for (let index = 0; index < 110; index++) receive(`${index}`);
       await flow.badge('in', { fill: 'blue', shape: 'ring', text: 'paused: 100 unacknowledged' });
@@ -247,7 +247,7 @@ describe('sms-in', () => {
     });
 
     for (const properties of [{ ackTimeout: 'soon' }, { maxAttempts: '0' }, { maxAttempts: '1.5' }]) {
-      it(`raises SMS_CONFIG with ${JSON.stringify(properties)}`, async () => {
+      it(`raises SMS_CONFIG for the options ${JSON.stringify(properties)}`, async () => {
         const flow = await start({ ...byFlow, ...properties });
         assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
       });

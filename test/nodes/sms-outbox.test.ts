@@ -36,7 +36,7 @@ describe('sms-outbox', () => {
     return sim.requests.filter(({ endpoint }) => endpoint === 'outbox').length;
   }
 
-  it('sends each record with body, recipients and types, always by GET', async () => {
+  it('sends the body and recipients of each sent message', async () => {
     sim.addContact('Anna', handset);
     await sendElsewhere('first', `Anna ${other}`);
     await sendElsewhere('second');
@@ -73,7 +73,7 @@ describe('sms-outbox', () => {
   });
 
   describe('on an input', () => {
-    it('sends an empty list only with output list, and all records as one list', async () => {
+    it('sends all records as one list if `output` is `list`', async () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
       flow.send('list', { topic: 'mine', payload: 'x', kept: 1 });
@@ -88,7 +88,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('list'), { fill: 'green', shape: 'dot', text: 'messages: 2' });
     });
 
-    it('sends a long list in order, with one msg.parts for all records', async () => {
+    it('sends 501 records in order with one `msg.parts.id`', async () => {
       const ids = Array.from({ length: 501 }, (_, index) => `m${index}`);
       const body = JSON.stringify(ids.map((messageId) => ({ messageId, body: messageId })));
       sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
@@ -103,7 +103,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 501' });
     });
 
-    it('delivers a record once, only to the node whose input requested it', async () => {
+    it('delivers a record once, to the node that requested it', async () => {
       await sendElsewhere('a');
       const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -119,7 +119,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.received('got2'), []);
     });
 
-    it('polls one more time for all inputs that come during a poll', async () => {
+    it('runs one more poll for all inputs that arrive during a poll', async () => {
       sim.fault('outbox', { delayMs: 50 });
       const flow = await start({ output: 'list' });
       flow.send('outbox', { topic: 'first' });
@@ -131,7 +131,7 @@ describe('sms-outbox', () => {
     });
 
     for (const output of ['each', 'list'] as const) {
-      it(`gives each input of a shared poll all its records, with output ${output}`, async () => {
+      it(`sends all records of a shared poll for each input (output ${output})`, async () => {
         await sendElsewhere('1');
         await sendElsewhere('2');
         const flow = await start({ output });
@@ -154,7 +154,7 @@ describe('sms-outbox', () => {
       });
     }
 
-    it('ends waiting inputs without a poll if the node stops', async () => {
+    it('ends waiting inputs without a poll when the node stops', async () => {
       sim.fault('outbox', { hang: true }, 1);
       const flow = await RunningFlow.start(nodes({}, { timeout: '1' }));
       flow.send('outbox', { topic: 'polls' });
@@ -165,7 +165,7 @@ describe('sms-outbox', () => {
       assert.equal(polls(), 1);
     });
 
-    it('raises an error as the outcome of the input, with a badge', async () => {
+    it('raises an error if the poll fails', async () => {
       const flow = await start();
       sim.fault('outbox', { status: 500 });
       await trigger(flow, { topic: 'mine' });
@@ -178,7 +178,7 @@ describe('sms-outbox', () => {
     });
   });
 
-  it('shows no badge from before a deploy', async () => {
+  it('does not show an old badge after a deploy', async () => {
     const flow = await start();
     sim.fault('outbox', { delayMs: 100 });
     flow.send('outbox');
@@ -189,7 +189,7 @@ describe('sms-outbox', () => {
   });
 
   describe('with an interval', () => {
-    it('shares one poll at the shortest interval among all nodes', async () => {
+    it('shares one poll at the shortest interval of all nodes', async () => {
       const most = countMost(sim, 'outbox');
       const flow = await start({ interval: '0.1' }, [
         outboxNode({ id: 'slow', interval: '1000', output: 'list', wires: [['got2']] }),
@@ -209,14 +209,14 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got2').length, 2);
     });
 
-    it('shows the number of messages between its polls', async () => {
+    it('shows the number of messages after each poll', async () => {
       const flow = await start({ interval: '0.1' });
       const shown = () => flow.statuses('outbox').map(({ fill, text }) => `${fill} ${text}`);
       await until(() => shown().length >= 4, 'the badges of two polls');
       assert.deepEqual(shown().slice(0, 4), ['blue reading', 'green messages: 0', 'blue reading', 'green messages: 0']);
     });
 
-    it('raises one error when polls fail, and logs one line at recovery', async () => {
+    it('logs the recovery after a failed poll', async () => {
       sim.fault('outbox', { status: 500 }, 1);
       const flow = await start({ interval: '0.1' });
       await until(() => flow.recoveries().length > 0);
@@ -226,7 +226,7 @@ describe('sms-outbox', () => {
       await flow.badge('outbox', { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
-    it('also reads immediately for an input', async () => {
+    it('also reads when an input arrives', async () => {
       const flow = await start({ interval: '1000' });
       await until(() => polls() === 1);
       await sendElsewhere('a');
@@ -234,7 +234,7 @@ describe('sms-outbox', () => {
       assert.equal((await flow.messages('got', 1))[0]?.kept, 1);
     });
 
-    it('keeps the records of a poll during a redeploy', async () => {
+    it('delivers the records of a poll that a redeploy interrupts', async () => {
       await sendElsewhere('a');
       sim.fault('outbox', { delayMs: 150 });
       const flow = await start({ interval: '1000' });

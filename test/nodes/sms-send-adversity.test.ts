@@ -4,7 +4,7 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { handset, RunningFlow, sendNode, useService } from './running-flow';
 
-describe('sms-send during redeploys', () => {
+describe('sms-send during a redeploy', () => {
   const sim = useService();
 
   const nodes = sendNode.bind(undefined, sim);
@@ -25,7 +25,7 @@ describe('sms-send during redeploys', () => {
   }
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`shows no badge from before a deploy of type ${type}`, async () => {
+    it(`does not show an old badge after a deploy of type ${type}`, async () => {
       const flow = await RunningFlow.start(nodes({}, { name: 'no key', credentials: {} }));
       await flow.badge('send', { fill: 'red', shape: 'ring', text: 'not configured' });
       await flow.deploy(nodes(), type);
@@ -39,7 +39,7 @@ describe('sms-send during redeploys', () => {
     });
   }
 
-  it('calls done once if the outcome enters the flow only later', async () => {
+  it('completes the input once if a deploy delays the output', async () => {
     const flow = await RunningFlow.start(nodes({ keep: true }));
     const result = deployDuringSend(flow, 'send', nodes({ keep: true, name: 'again' }));
     flow.send('send', { topic: handset, payload: 'hello' });
@@ -53,7 +53,7 @@ describe('sms-send during redeploys', () => {
   });
 
   for (const keep of [true, false]) {
-    it(`${keep ? 'repeats' : 'does not repeat'} the error of a ${keep ? 'stored ' : ''}message if the flow stopped first`, async () => {
+    it(`${keep ? 'repeats' : 'does not repeat'} the lost error of a ${keep ? 'stored' : 'plain'} message`, async () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../until';
 import { askNode, handset, RunningFlow, sendNode, sink, smsNode, useService } from './running-flow';
 
-describe('the copies that sms-send makes of a message', () => {
+describe('copying messages', () => {
   const sim = useService();
 
-  it('share nothing with redelivered messages of sms-in', async () => {
+  it('an answer shares no objects with a redelivered message', async () => {
     const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['got']] };
     const flow = await RunningFlow.start([
       ...askNode(sim, { remember: '{"step":1}', rememberType: 'json' }),
@@ -28,7 +28,7 @@ describe('the copies that sms-send makes of a message', () => {
     }
   });
 
-  describe('for thousands of failed recipients', () => {
+  describe('for 950 failed recipients', () => {
     const many = 950;
     const recipients = Array.from({ length: many + 1 }, (_, index) => String(64_210_000_000 + index));
     const toMany = { to: 'recipients', toType: 'msg' };
@@ -38,7 +38,7 @@ describe('the copies that sms-send makes of a message', () => {
     const failedOf = (flow: RunningFlow) => flow.received('failed').map(({ topic }) => topic);
 
     for (const keep of [false, true]) {
-      it(`are made a few at a time (${keep ? '' : 'not '}stored)`, async () => {
+      it(`sms-send creates the copies in small batches (${keep ? '' : 'not '}stored)`, async () => {
         const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
         const { util } = flow.red;
         const { cloneMessage } = util;
@@ -76,7 +76,7 @@ describe('the copies that sms-send makes of a message', () => {
       });
 
       for (const type of ['full', 'nodes'] as const) {
-        it(`are all sent over a deploy of type ${type} (${keep ? '' : 'not '}stored)`, async () => {
+        it(`sms-send sends all copies despite a deploy of type ${type} (${keep ? '' : 'not '}stored)`, async () => {
           const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
           let deployed: Promise<void> | undefined;
           flow.node('failed').on('input', () => {

@@ -13,8 +13,8 @@ describe('sms-send', () => {
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>
     RunningFlow.start([...nodes(properties, of), ...more]);
 
-  describe('stored messages', () => {
-    it('wait through an outage, which raises one error with their number', async () => {
+  describe('with `keep`', () => {
+    it('sends stored messages after an outage', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
@@ -32,7 +32,7 @@ describe('sms-send', () => {
     });
 
     for (const type of ['full', 'nodes'] as const) {
-      it(`end the input itself after a redeploy of type ${type} (store disk)`, async () => {
+      it(`completes the original input after a redeploy of type ${type}`, async () => {
         await sim.setOnline(false);
         const keeping = { keep: true, to: handset, toType: 'str', wires: [['sent', 'answer'], []] };
         const onDisk = (name: string) => [
@@ -53,7 +53,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('reach a Catch node once if they fail after a redeploy', async () => {
+    it('raises one error if a message expires after a redeploy', async () => {
       sim.fault('send', { status: 503, headers: { 'retry-after': '3600' } });
       const complete = { id: 'complete', type: 'complete', name: '', scope: ['send'], wires: [['completed']] };
       const keeping = (name: string) => [
@@ -75,7 +75,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('a message with a wrong expire or priority', () => {
+  describe('with `expire` and `priority`', () => {
     /** Starts a node with `properties`, and sends it a flow message with `msg.value`. */
     async function sendWith(properties: Record<string, unknown>, value?: unknown): Promise<RunningFlow> {
       const flow = await start({ keep: true, ...properties });
@@ -87,7 +87,7 @@ describe('sms-send', () => {
       ['expire', -1, /is not a number from 0 to 525600\./],
       ['priority', 11, /is not a whole number from -10 to 10\./],
     ] as const) {
-      it(`is refused for ${field} ${wrong}, with the allowed numbers`, async () => {
+      it(`refuses the value ${wrong} for \`${field}\``, async () => {
         const flow = await sendWith({ [field]: 'value', [`${field}Type`]: 'msg' }, wrong);
         const [error] = flow.errors();
         assert.deepEqual([error?.code, error?.field], ['SMS_INPUT', field]);
@@ -96,7 +96,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('is sent in spite of a wrong expire if it is not stored', async () => {
+    it('ignores a wrong `expire` if the message is not stored', async () => {
       const flow = await sendWith({ keep: false, expire: 'value', expireType: 'msg' }, -1);
       assert.deepEqual([flow.errors(), flow.received('sent').length], [[], 1]);
     });
@@ -110,7 +110,7 @@ describe('sms-send', () => {
     }
   });
 
-  it('repeats the outputs for a duplicate (option once), and sends nothing', async () => {
+  it('repeats the outputs of a duplicate (`once`) without sending it', async () => {
     const flow = await start({ once: 'key', onceType: 'msg' });
     for (let time = 0; time < 2; time++) {
       flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });
@@ -129,8 +129,8 @@ describe('sms-send', () => {
     }
   });
 
-  describe('unknown outcomes', () => {
-    it('are resolved by the feed', async () => {
+  describe('with an unknown outcome', () => {
+    it('finds the outcome in the feed', async () => {
       sim.fault('send', { drop: 'after' }, 1);
       const flow = await start({ resolve: 1, messageIdType: 'uuid' });
       flow.send('send', { topic: handset, payload: 'hello' });
@@ -141,7 +141,7 @@ describe('sms-send', () => {
       assert.equal(sim.messages.length, 1);
     });
 
-    it('name the searched evidence and the messageId if nothing is found', async () => {
+    it('raises SMS_UNCERTAIN if the feed does not contain the message', async () => {
       sim.fault('send', { drop: 'before' }, 1);
       const flow = await start({ resolve: 0.2, messageId: 'mine', messageIdType: 'str' });
       flow.send('send', { topic: handset, payload: 'hello' });
@@ -151,7 +151,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('in a conversation', () => {
+  describe('with `remember`', () => {
     const receivers = [smsNode('in', { wires: [['in sink']] }), sink('in sink')];
 
     it('adds the remembered value to a reply', async () => {
@@ -167,7 +167,7 @@ describe('sms-send', () => {
       );
     });
 
-    it('remembers a value of any type, also the time of the input', async () => {
+    it('remembers a value of any type', async () => {
       const types = { bool: 'false', num: '7', json: '[1]', jsonata: 'payload & "!"', date: '' };
       const sending = Object.entries(types).map(([id, remember]) =>
         smsNode('send', { id, messageId: id, messageIdType: 'str', remember, rememberType: id, wires: [[]] }),
@@ -186,7 +186,7 @@ describe('sms-send', () => {
       assert.ok(Number(time) > Date.UTC(2020), String(time));
     });
 
-    it('refuses to remember a value that is too large, or that JSON cannot carry', async () => {
+    it('refuses a value that is too large or circular', async () => {
       const flow = await start({ remember: 'value', rememberType: 'msg' });
       const circular: Record<string, unknown> = {};
       circular.self = circular;
@@ -198,10 +198,10 @@ describe('sms-send', () => {
     });
   });
 
-  describe('the stored flow message', () => {
+  describe('(stored flow message)', () => {
     const read = (text: string) => parseFlowMessage(text, () => assert.fail('unreadable'));
 
-    it('returns as JSON, with Buffers and Dates, without req and res', () => {
+    it('restores Buffers and Dates', () => {
       const message = {
         _msgid: '1',
         payload: Buffer.from('é'),
@@ -218,7 +218,7 @@ describe('sms-send', () => {
       assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
     });
 
-    it('returns without the properties that JSON cannot represent', () => {
+    it('omits properties that JSON cannot represent', () => {
       const circular: Record<string, unknown> = {
         _msgid: '2',
         topic: 't',
@@ -231,7 +231,7 @@ describe('sms-send', () => {
       assert.deepEqual(read(formatFlowMessage(circular as never)), rest);
     });
 
-    it('is recognised as too large before all of it is written', () => {
+    it('stops writing as soon as the message is too large', () => {
       let read = 0;
       const row = () => Object.defineProperty({}, 'cell', { enumerable: true, get: () => ['x'.repeat(1_024), read++] });
       const rows = Array.from({ length: 10_000 }, row);
@@ -248,14 +248,14 @@ describe('sms-send', () => {
       assert.ok(read < 1_000, String(read));
     });
 
-    it('counts only the stored properties towards its limit of 256 KiB', () => {
+    it('counts only stored properties towards the limit of 256 KiB', () => {
       const notJson = { text: 'x'.repeat(150 * 1024), id: 1n };
       const empty = Object.fromEntries(Array.from({ length: 256 * 1024 }, (_, index) => [index, undefined]));
       const message = { _msgid: '1', empty, notJson, payload: 'x'.repeat(150 * 1024) };
       assert.deepEqual(Object.keys(read(formatFlowMessage(message))), ['_msgid', 'empty', 'payload']);
     });
 
-    it('returns with its topic and ackId alone if it is over 256 KiB', () => {
+    it('keeps only `topic` and `ackId` of a message over 256 KiB', () => {
       const payload = 'x'.repeat(256 * 1024);
       const many = Array.from({ length: 30_000 }, (_, index) => `64215${index}`);
       for (const topic of ['t', 6421555123, ['6421555123', 6421555124], { at: new Date(5) }, many]) {
@@ -269,7 +269,7 @@ describe('sms-send', () => {
       }
     });
 
-    it('returns empty and is reported if it cannot be read', () => {
+    it('restores an empty message from unreadable data', () => {
       for (const text of ['{"payload":', 'null', '5', '[1]']) {
         let isReported = false;
         const message = parseFlowMessage(text, () => (isReported = true));
@@ -277,7 +277,7 @@ describe('sms-send', () => {
       }
     });
 
-    it('is parsed once per turn of the event loop for several answers', async () => {
+    it('parses a message once per turn of the event loop', async () => {
       let parsed = 0;
       const flowMessage = new StoredFlowMessage((text) => {
         parsed++;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { handset, RunningFlow, sendNode, setVariables, useService } from './running-flow';
 import { send, sendRefused } from './sending';
 
-describe('the message of sms-send', () => {
+describe('sms-send', () => {
   const sim = useService();
 
   const start = (properties: Record<string, unknown> = {}) => RunningFlow.start(sendNode(sim, properties));
@@ -11,7 +11,7 @@ describe('the message of sms-send', () => {
 
   const template = (body: string) => start({ body, bodyType: 'template' });
 
-  describe('a body of type template', () => {
+  describe('with a template body', () => {
     const message = {
       payload: { pump: 'A & "B"', temperature: 71.5, off: false, none: null },
       items: [{ n: 1 }, { n: 2 }],
@@ -22,8 +22,8 @@ describe('the message of sms-send', () => {
         'Pump {{payload.pump}} is at {{payload.temperature}} °C',
         'Pump A & "B" is at 71.5 °C',
       ],
-      ['false', 'on: {{payload.off}}', 'on: false'],
-      ['a missing variable as empty', 'a{{payload.missing}}{{missing.too}}{{payload.none}}b', 'ab'],
+      ['the value false', 'on: {{payload.off}}', 'on: false'],
+      ['an empty string for a missing variable', 'a{{payload.missing}}{{missing.too}}{{payload.none}}b', 'ab'],
       ['sections', '{{#items}}{{n}} at {{payload.temperature}}; {{/items}}', '1 at 71.5; 2 at 71.5; '],
     ] as const) {
       it(`fills in ${title}`, async () => {
@@ -32,7 +32,7 @@ describe('the message of sms-send', () => {
       });
     }
 
-    it('fills in flow and global context and environment variables', async () => {
+    it('fills in context and environment variables', async () => {
       const flow = await template('{{flow.site.name}} {{global[memory].limit}} {{flow.missing}}{{env.SMS_TEST_WORD}}');
       const context = flow.node('send').context();
       context.flow.set('site', { name: 'North' });
@@ -43,8 +43,8 @@ describe('the message of sms-send', () => {
     });
 
     for (const [title, body, reason] of [
-      ['it is blank after filling in', '{{missing}}', /body of the message is blank/],
-      ['it is too long after filling in', '{{payload}}', /481 characters/],
+      ['the filled-in body is blank', '{{missing}}', /body of the message is blank/],
+      ['the filled-in body is too long', '{{payload}}', /481 characters/],
       ['a tag is not closed', '{{payload', /^The template in the field "[^"]+" cannot be read: Unclosed tag/],
     ] as const) {
       it(`refuses the message if ${title}`, async () => {
@@ -53,10 +53,10 @@ describe('the message of sms-send', () => {
     }
   });
 
-  describe('a content type of type gsm', () => {
+  describe('with the content type gsm', () => {
     const gsm = { contentTypeType: 'gsm' };
 
-    it('sends the body with replacements, and counts them', async () => {
+    it('replaces characters that GSM-7 lacks', async () => {
       const flow = await start(gsm);
       await send(flow, { payload: '“It’s on” – 5…' });
       assert.equal(sim.requests[0]?.params.body, '"It\'s on" - 5...');
@@ -65,7 +65,7 @@ describe('the message of sms-send', () => {
       assert.deepEqual([sms?.encoding, sms?.parts, sms?.replacements], ['GSM-7', 1, 5]);
     });
 
-    it('compares bodies before replacement for deduplication', async () => {
+    it('deduplicates by the body before replacements', async () => {
       const flow = await start({ ...gsm, once: 'key', onceType: 'msg', keep: true });
       await send(flow, { payload: '“a”', key: 1 });
       await send(flow, { payload: '“a”', key: 1 });
@@ -77,13 +77,13 @@ describe('the message of sms-send', () => {
   });
 
   for (const value of ['auto', 'gsm', 'text/plain\r\nX-Smuggled: 1']) {
-    it(`refuses ${JSON.stringify(value)} as the value of the content type`, async () => {
+    it(`refuses ${JSON.stringify(value)} as a content type`, async () => {
       const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
       await refuses(flow, { value }, 'SMS_INPUT', 'contentType', /content type is not known/);
     });
   }
 
-  it('refuses to answer a sender that is a name', async () => {
+  it('refuses to reply to a sender name', async () => {
     const flow = await start();
     await refuses(flow, { topic: 'NZ Post', sms: { from: 'NZ Post' } }, 'SMS_INPUT', 'to', /"NZ Post" is a name/);
     await send(flow, { topic: handset, sms: { from: `+${handset}` } });

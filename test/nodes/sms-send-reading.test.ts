@@ -26,7 +26,7 @@ class SlowStore {
   }
 }
 
-describe('sms-send with a body in a slow context store', () => {
+describe('sms-send with a slow context store', () => {
   const sim = useService();
   let store: SlowStore;
 
@@ -51,7 +51,7 @@ describe('sms-send with a body in a slow context store', () => {
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
     for (const keep of [false, true]) {
-      it(`accepts a body read during a deploy of type ${type}${keep ? ', and stores it' : ''}`, async () => {
+      it(`sends a body that arrives during a deploy of type ${type}${keep ? ' (stored)' : ''}`, async () => {
         const flow = await start({ keep });
         flow.send('send', { topic: handset });
         await until(() => store.asked.length > 0);
@@ -68,7 +68,7 @@ describe('sms-send with a body in a slow context store', () => {
     }
   }
 
-  it('keeps the order if a later body is read first', async () => {
+  it('sends in order although the second body arrives first', async () => {
     const flow = await start({ keep: true });
     for (const topic of [handset, '64215551235']) flow.send('send', { topic });
     await until(() => store.asked.length === 2);
@@ -79,7 +79,7 @@ describe('sms-send with a body in a slow context store', () => {
     assert.deepEqual(bodiesOf(sim), ['first', 'second']);
   });
 
-  it('does not block other messages for long if a body is never read', async () => {
+  it('does not block a message behind a body that never arrives', async () => {
     const flow = await start();
     for (const topic of [handset, '64215551235']) flow.send('send', { topic });
     await until(() => store.asked.length === 2);
@@ -89,7 +89,7 @@ describe('sms-send with a body in a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
-    it(`logs SMS_CLOSED if a body is not read in time${keep ? ', also with keep' : ''}`, async () => {
+    it(`logs SMS_CLOSED if a deploy ends the wait for a body${keep ? ' (stored)' : ''}`, async () => {
       const flow = await start({ keep });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
       await until(() => store.asked.length === 2);
@@ -106,7 +106,7 @@ describe('sms-send with a body in a slow context store', () => {
     });
   }
 
-  it('names the context store as the cause if it fails', async () => {
+  it('names the context store in the error if the store fails', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
     // Some context stores report an error as a string.
@@ -117,7 +117,7 @@ describe('sms-send with a body in a slow context store', () => {
     assert.match(String(message), /could not be read from its context store: no connection\. Check the store\.$/);
   });
 
-  it('names an invalid key as the cause, not the store', async () => {
+  it('names an invalid key in the error', async () => {
     const flow = await start({ body: 'a[msg.' });
     flow.send('send', { topic: handset });
     const [caught] = await flow.messages('caught', 1);
@@ -125,7 +125,7 @@ describe('sms-send with a body in a slow context store', () => {
     assert.equal(store.asked.length, 0);
   });
 
-  it('raises the error at the Catch node that remains deployed', async () => {
+  it('raises SMS_CLOSED at a Catch node that stays deployed', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
     await until(() => store.asked.length > 0);

@@ -5,7 +5,7 @@ import { bodiesOf, RunningFlow, sendNode, useService } from './running-flow';
 const topic = '64215551234';
 const hourMs = 3_600_000;
 
-describe('sms-send with a replace key', () => {
+describe('sms-send with `replace`', () => {
   const sim = useService();
 
   const start = (properties: Record<string, unknown> = {}) =>
@@ -15,7 +15,7 @@ describe('sms-send with a replace key', () => {
   const errorsOf = (flow: RunningFlow) =>
     flow.received('caught').map(({ payload, sms }) => [payload, sms?.error?.code, sms?.error?.field]);
 
-  it('replaces a scheduled message that has the same numeric key', async () => {
+  it('replaces a scheduled message with the same key', async () => {
     const flow = await start();
     flow.send('send', { topic, payload: 'at nine', order: 7, at: Date.now() + hourMs });
     flow.send('send', { topic, payload: 'now', order: 7, at: Date.now() - hourMs });
@@ -25,7 +25,7 @@ describe('sms-send with a replace key', () => {
     assert.deepEqual(bodiesOf(sim), ['now']);
   });
 
-  it('withdraws a message if msg.reset follows, without an output', async () => {
+  it('withdraws a scheduled message after `msg.reset`', async () => {
     const flow = await start();
     flow.send('send', { topic, payload: 'at nine', order: 'a', at: Date.now() + hourMs });
     flow.send('send', { order: 'a', reset: undefined });
@@ -34,7 +34,7 @@ describe('sms-send with a replace key', () => {
     assert.deepEqual([flow.received('sent').length, sim.messages.length], [0, 0]);
   });
 
-  it('refuses a blank key, and a key on a message that is not stored', async () => {
+  it('refuses a blank key or a message that is not stored', async () => {
     const flow = await start();
     flow.send('send', { topic, payload: 'blank', order: ' ', at: Date.now() + hourMs });
     flow.send('send', { payload: 'blank reset', reset: true });
@@ -47,7 +47,7 @@ describe('sms-send with a replace key', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('ignores msg.reset without replace', async () => {
+  it('ignores `msg.reset` if `replace` is off', async () => {
     const flow = await start({ replaceType: 'none' });
     flow.send('send', { topic, payload: 'hello', reset: true });
     await flow.messages('sent', 1);

@@ -6,7 +6,7 @@ import { RunningFlow, sendNode, useService } from './running-flow';
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
 
-describe('the report of sms-send', () => {
+describe('sms-send with `report`', () => {
   const sim = useService();
 
   function nodes(properties: Record<string, unknown> = day, of: Record<string, unknown> = {}): FlowNode[] {
@@ -15,7 +15,7 @@ describe('the report of sms-send', () => {
 
   const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
 
-  it('leaves by output 3 as a copy of the input with the result', async () => {
+  it('sends the input with the delivery results to output 3', async () => {
     const flow = await RunningFlow.start(nodes());
     assert.equal(sim.polling('status'), 0);
     flow.send('send', { topic: [first, second], payload: 'hello', row: { number: 7 } });
@@ -46,7 +46,7 @@ describe('the report of sms-send', () => {
     );
   });
 
-  it('says unknown if the time is up, and is not sent for a blank time', async () => {
+  it('reports `unknown` if no status arrives in time', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     flow.send('send', { topic: second, payload: 'hello' });
     await flow.give('send', { topic: first, payload: 'hello', hours: 0.0001 });
@@ -57,7 +57,7 @@ describe('the report of sms-send', () => {
     );
   });
 
-  it('refuses a time that is not a number of hours up to 168', async () => {
+  it('refuses a `report` time that is out of range', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     for (const hours of [-1, 0, 168.5, 'soon', {}]) flow.send('send', { topic: first, payload: 'hello', hours });
     await flow.messages('caught', 5);
@@ -68,7 +68,7 @@ describe('the report of sms-send', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('is sent after a redeploy of an account on disk, with the input itself', async () => {
+  it('sends a report with the whole input after a redeploy', async () => {
     const settings = { userDir: createUserDir() };
     const flow = await RunningFlow.start(nodes(day, { store: 'disk', name: 'before' }), { settings });
     flow.send('send', { topic: first, payload: 'hello', big: 'x'.repeat(300 * 1024) });

@@ -8,7 +8,7 @@ const hourMs = 60 * minuteMs;
 /** Returns the time of day in UTC, in the format of the form. */
 const timeOfDay = (ms: number) => new Date(ms).toISOString().slice(11, 16);
 
-describe('sms-send with a time or quiet hours', () => {
+describe('sms-send with `at` or quiet hours', () => {
   const sim = useService();
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
@@ -20,7 +20,7 @@ describe('sms-send with a time or quiet hours', () => {
     timeZone: 'UTC',
   });
 
-  it('stores a message until its time, shows the next time, and sends it then', async () => {
+  it('sends a message at its scheduled time', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     const later = Date.now() + 2_000;
     flow.send('send', { topic: handset, payload: 'soon', at: new Date(later) });
@@ -41,7 +41,7 @@ describe('sms-send with a time or quiet hours', () => {
     await until(() => /^waiting 1, next \d{4}-\d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
   });
 
-  it('refuses a message in quiet hours, and names their end', async () => {
+  it('refuses a message during quiet hours', async () => {
     const flow = await start({}, quietNow());
     flow.send('send', { topic: handset, payload: 'x' });
     await until(() => flow.errors().length === 1);
@@ -53,7 +53,7 @@ describe('sms-send with a time or quiet hours', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('applies the quiet hours of every account node of the login', async () => {
+  it('applies the quiet hours of every account node with the same login', async () => {
     const second = { ...account(sim, quietNow()), id: 'second' };
     const flow = await RunningFlow.start([...sendNode(sim, { keep: true }, {}), second]);
     flow.send('send', { topic: handset, payload: 'x' });

@@ -29,7 +29,7 @@ describe('sms-send', () => {
   const refuses = sendRefused.bind(undefined, sim);
 
   describe('(outputs)', () => {
-    it('passes the input through output 1 once, with the record of the send', async () => {
+    it('sends the input with the result to output 1', async () => {
       const flow = await start();
       await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
       const [message] = flow.received('sent');
@@ -57,7 +57,7 @@ describe('sms-send', () => {
       assert.equal(typeof _msgid, 'string');
     });
 
-    it('sends a copy per failed recipient to output 2, with parts', async () => {
+    it('sends a copy per failed recipient to output 2', async () => {
       const flow = await start();
       await send(flow, { topic: `${handset} ${blocked} Nobody`, deep: { a: [1] } });
       const [sent] = flow.received('sent');
@@ -102,7 +102,7 @@ describe('sms-send', () => {
       assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'dot', text: '1 of 1 failed' });
     });
 
-    it('lets a join node gather the copies of output 2', async () => {
+    it('lets a join node collect the copies from output 2', async () => {
       const join = { id: 'join', type: 'join', name: '', mode: 'auto', wires: [['joined']] };
       const flow = await RunningFlow.start(
         [...sendNode(sim, {}, {}, [['sent'], ['join']]).filter(({ id }) => id !== 'join'), join, sink('joined')],
@@ -112,7 +112,7 @@ describe('sms-send', () => {
       assert.deepEqual((await flow.messages('joined', 1))[0]?.payload, ['hello', 'hello']);
     });
 
-    it('treats a 204 as success without reported recipients (§9)', async () => {
+    it('treats a 204 as success for every recipient', async () => {
       sim.fault('send', { status: 204 });
       const flow = await start();
       await send(flow);
@@ -121,8 +121,8 @@ describe('sms-send', () => {
     });
   });
 
-  describe('(fields and their types)', () => {
-    it('uses msg.topic and msg.payload by default', async () => {
+  describe('(fields)', () => {
+    it('uses `msg.topic` and `msg.payload` by default', async () => {
       const from = '642100000009';
       // A flow from a file can lack types, or have null instead of a name.
       for (const properties of [{}, { to: 'topic', body: 'payload', from }, { to: null, body: null }]) {
@@ -137,7 +137,7 @@ describe('sms-send', () => {
     });
 
     for (const field of ['to', 'once']) {
-      it(`sends nothing if the environment variable in ${field} is not set`, async () => {
+      it(`sends nothing if the variable in \`${field}\` is not set`, async () => {
         const absent = variable('SMS_TEST_ABSENT');
         const flow = await start({ [field]: absent, [`${field}Type`]: 'str' });
         await refuses(flow, { topic: handset }, 'SMS_CONFIG');
@@ -145,7 +145,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('does not replace variables within other text or in flow messages', async () => {
+    it('does not replace a variable inside other text', async () => {
       const absent = variable('SMS_TEST_ABSENT');
       const flow = await start({ from: `${absent}!`, fromType: 'str' });
       await send(flow, { topic: handset, payload: absent });
@@ -164,7 +164,7 @@ describe('sms-send', () => {
       ['flow', 'nothing', undefined],
     ];
     for (const [type, value, expected] of values) {
-      it(`reads the sender from ${value} of type ${type}`, async () => {
+      it(`reads the sender of type ${type}: ${value}`, async () => {
         setVariables({ SMS_TEST_SENDER: '642105' });
         const flow = await start({ from: value, fromType: type });
         const context = flow.node('send').context();
@@ -180,7 +180,7 @@ describe('sms-send', () => {
       ['$error("no sender\\n for it.")', /evaluated: no sender for it\. Correct/],
       ['-payload', /evaluated: Cannot negate a non-numeric value: …\. Correct/],
     ] as const) {
-      it(`explains why ${expression} fails, without the input`, async () => {
+      it(`explains the error in the expression ${expression}`, async () => {
         const flow = await start({ from: expression, fromType: 'jsonata' });
         flow.send('send', { topic: handset, payload: 'private' });
         const [caught] = await flow.messages('caught', 1);
@@ -190,7 +190,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('sends every parameter of §2.1 under its name, form encoded once', async () => {
+    it('encodes every parameter exactly once', async () => {
       const lineBreak = '\r\nX-Smuggled: 1';
       const flow = await start({
         from: `Acme${lineBreak}`,
@@ -220,13 +220,13 @@ describe('sms-send', () => {
   });
 
   describe('(body)', () => {
-    it('accepts strings, numbers, booleans, and a Buffer as UTF-8', async () => {
+    it('accepts a string, number, boolean or Buffer', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
       assert.deepEqual(bodiesOf(sim), ['0', '0', 'false', 'true', '1.5', 'æøå']);
     });
 
-    it('refuses more than maxLength code points (a surrogate pair is one)', async () => {
+    it('refuses a body over `maxLength`, counting an emoji as one', async () => {
       const flow = await start();
       await refuses(flow, { payload: 'x'.repeat(481) }, 'SMS_INPUT', 'body');
       await refuses(flow, { payload: '😀'.repeat(481) }, 'SMS_INPUT', 'body');
@@ -234,7 +234,7 @@ describe('sms-send', () => {
       assert.equal(sim.messages.length, 1);
     });
 
-    it('refuses more parts than the fragmentation limit, whatever maxLength says', async () => {
+    it('refuses a body with more parts than the fragmentation limit', async () => {
       const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' }, [], { maxLength: '10' });
       await refuses(flow, { limit: 1, payload: 'x'.repeat(161) }, 'SMS_INPUT', 'body');
       await send(flow, { limit: '2', payload: 'x'.repeat(161) });
@@ -242,7 +242,7 @@ describe('sms-send', () => {
     });
   });
 
-  it('sends UTF-16 with type auto if the body needs it', async () => {
+  it('chooses UTF-16 for a Greek body if the content type is auto', async () => {
     const flow = await start({ contentTypeType: 'auto' });
     await send(flow, { payload: 'Δ ł' });
     assert.equal(sim.requests[0]?.params.contentType, 'text/plain; charset=UTF-16');
@@ -250,8 +250,8 @@ describe('sms-send', () => {
     assert.deepEqual([sms?.encoding, sms?.parts], ['UCS-2', 1]);
   });
 
-  describe('the messageId', () => {
-    it('is a new UUID for each message with type uuid', async () => {
+  describe('(message ID)', () => {
+    it('uses a new UUID for each message if the type is uuid', async () => {
       const flow = await start({ messageId: '', messageIdType: 'uuid' });
       await send(flow);
       await send(flow);
@@ -262,7 +262,7 @@ describe('sms-send', () => {
       assert.equal(flow.received('sent')[1]?.sms?.messageId, ids[1]);
     });
 
-    it('accepts 36 characters and refuses 37', async () => {
+    it('refuses a message ID of more than 36 characters', async () => {
       const flow = await start({ messageId: 'id', messageIdType: 'msg' });
       await refuses(flow, { id: 'x'.repeat(37) }, 'SMS_INPUT', 'messageId');
       await refuses(flow, { id: {} }, 'SMS_INPUT', 'messageId', /is not text/);
@@ -271,7 +271,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('callbackUrl or callbackStatusUrl', () => {
+  describe('(callback URLs)', () => {
     const callback: FlowNode = {
       id: 'callback',
       type: 'sms-callback-in',
@@ -287,7 +287,7 @@ describe('sms-send', () => {
       ['/', ''],
       ['/red/nodes/', '/red/nodes'],
     ] as const) {
-      it(`is the public URL of the chosen node, under httpNodeRoot ${root}`, async () => {
+      it(`sends the public URL of a callback node (httpNodeRoot ${root})`, async () => {
         const settings = root === undefined ? {} : { httpNodeRoot: root };
         const flow = await RunningFlow.start([...sendNode(sim, toCallbackNode), callback], { settings });
         await send(flow);
@@ -298,7 +298,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('raises SMS_CONFIG if callbackStatusNode is blank', async () => {
+    it('raises SMS_CONFIG if `callbackStatusNode` is blank', async () => {
       const flow = await start({ callbackStatusUrlType: 'node', callbackStatusNode: ' ' });
       await refuses(flow, {}, 'SMS_CONFIG', 'callbackStatusUrl');
     });
@@ -310,7 +310,7 @@ describe('sms-send', () => {
       ['of another type', { type: 'helper' }],
     ];
     for (const [what, change] of unusable) {
-      it(`raises SMS_CONFIG for a node ${what}`, async () => {
+      it(`raises SMS_CONFIG for a callback node ${what}`, async () => {
         const more = change ? [{ ...callback, ...change } as FlowNode] : [];
         const flow = await start({ callbackNode: 'callback', callbackUrlType: 'node' }, more);
         await send(flow);
@@ -324,7 +324,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('encodes mailto (§6.3) from its type, JSON text and objects', async () => {
+    it('encodes an e-mail address as a mailto URL', async () => {
       const mail = { mailto: 'desk@example.com', subject: 'Re: A & B', body: 'From {!recipient.msisdn}\n{!body} 100%' };
       const expected =
         'mailto:desk@example.com?Subject=Re%3A%20A%20%26%20B&Body=From%20{!recipient.msisdn}%0A{!body}%20100%25';
@@ -350,22 +350,22 @@ describe('sms-send', () => {
   describe('(errors)', () => {
     const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp][] = [
       [
-        'SMS_BAD_REQUEST with the reason phrase',
+        'SMS_BAD_REQUEST for the status 400',
         { status: 400, reason: 'Body too long' },
         { code: 'SMS_BAD_REQUEST', statusCode: 400, errorMessage: 'Body too long' },
         /^Body too long$/,
       ],
       [
-        'SMS_UNAUTHORIZED with the body of §2.2',
+        'SMS_UNAUTHORIZED for the status 401',
         { status: 401 },
         { code: 'SMS_UNAUTHORIZED', statusCode: 401, errorCode: 401, errorMessage: 'Unauthorized' },
         /credentials/,
       ],
-      ['SMS_RESPONSE for an answer other than XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
+      ['SMS_RESPONSE for an answer that is not XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
       ['SMS_UNCERTAIN if no answer comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
     ];
     for (const [what, fault, expected, message] of cases) {
-      it(`sends once, and raises one ${what}`, async () => {
+      it(`raises one ${what}`, async () => {
         const flow = await start({}, [], { timeout: '0.3' });
         sim.fault('send', fault);
         await send(flow);
@@ -385,7 +385,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('raises SMS_UNREACHABLE after the given number of retries', async () => {
+    it('raises SMS_UNREACHABLE after the last retry', async () => {
       let failures = 0;
       const count = () => failures++;
       subscribe('undici:client:connectError', count);
@@ -399,11 +399,11 @@ describe('sms-send', () => {
       assert.equal(flow.completions.length, 1);
     });
 
-    it('raises SMS_CONFIG for invalid retries', async () => {
+    it('raises SMS_CONFIG if `retries` is not a number', async () => {
       await refuses(await start({ retries: 'often' }), {}, 'SMS_CONFIG');
     });
 
-    it('tries again after an unknown outcome only with retryUncertain', async () => {
+    it('retries after an unknown outcome if `retryUncertain` is on', async () => {
       sim.fault('send', { drop: 'after' }, 1);
       const flow = await start({ retries: 3, retryUncertain: true });
       await send(flow);
@@ -413,7 +413,7 @@ describe('sms-send', () => {
     });
   });
 
-  it('sends by the method and the authentication of the account', async () => {
+  it('uses the method and authentication of the account', async () => {
     const flow = await start({}, [], { method: 'GET', authType: 'form' });
     const body = 'ÆØ +&=\r\nX-Smuggled: 1\r\n\r\nGET /smuggled HTTP/1.1';
     await send(flow, { payload: body });
@@ -426,7 +426,7 @@ describe('sms-send', () => {
   describe('(queue and badges)', () => {
     const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
 
-    it('shows the number of sends in flight, and then the badge *sent*', async () => {
+    it('shows the number of sends in flight', async () => {
       sim.fault('send', { delayMs: 30 });
       const flow = await start();
       for (let index = 0; index < 3; index++) flow.send('send', { topic: handset, payload: `${index}` });
@@ -435,7 +435,7 @@ describe('sms-send', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
-    it('shows a failure only while nothing is being sent', async () => {
+    it('hides a failure while a message is being sent', async () => {
       sim.fault('send', { delayMs: 100 });
       const flow = await start();
       await send(flow, { topic: '' });
@@ -447,7 +447,7 @@ describe('sms-send', () => {
       assert.deepEqual(flow.badgeTexts('send'), ['invalid input', 'sending 1', 'sent']);
     });
 
-    it('shows no outcome if the waiting message was discarded', async () => {
+    it('shows no badge after the waiting message is discarded', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       flow.send('send', { topic: handset, payload: 'hello' });
@@ -457,7 +457,7 @@ describe('sms-send', () => {
       await until(() => flow.status('send')?.text === undefined);
     });
 
-    it('sends in order, and raises SMS_BUSY immediately for a full queue', async () => {
+    it('raises SMS_BUSY if the queue is full', async () => {
       sim.fault('send', { delayMs: 10 });
       const flow = await start({}, [], { concurrency: '1', queueLimit: '2' });
       for (let index = 0; index < 5; index++) flow.send('send', { topic: handset, payload: `${index}` });
@@ -474,7 +474,7 @@ describe('sms-send', () => {
       assert.equal(flow.received('sent').length, 3);
     });
 
-    it('sends 500 messages with one outcome each, and fewer than 500 badges', async () => {
+    it('sends 500 messages with one outcome each', async () => {
       const flow = await start();
       for (let index = 0; index <= 500; index++) {
         flow.send('send', { topic: index === 250 ? '' : handset, payload: `${index}` });
@@ -493,7 +493,7 @@ describe('sms-send', () => {
   });
 
   describe('when the node closes', () => {
-    it('ends waiting sends with SMS_CLOSED, and completes sends in flight', async () => {
+    it('ends waiting sends with SMS_CLOSED but not a send in flight', async () => {
       const flow = await start({}, [], { concurrency: '1' });
       sim.fault('send', { delayMs: 150 });
       for (const payload of ['in flight', 'waiting', 'waiting too']) flow.send('send', { topic: handset, payload });
@@ -505,7 +505,7 @@ describe('sms-send', () => {
       assert.deepEqual([sim.requests.length, sim.requests[0]?.aborted], [1, undefined]);
     });
 
-    it('delivers outcomes of sends in flight to the redeployed node', async () => {
+    it('delivers the outcome of a send in flight after a redeploy', async () => {
       const flow = await start();
       sim.fault('send', { delayMs: 100 });
       flow.send('send', { topic: `${handset} ${blocked}`, payload: 'hello' });

@@ -22,7 +22,7 @@ describe('sms-status', () => {
     ['constructor', undefined, undefined],
     ['rcv', undefined, undefined],
   ];
-  it('describes each known code, and passes on unknown codes', async () => {
+  it('describes each known status code', async () => {
     const flow = await start();
     for (const [code] of codes) change(code);
     const got = await flow.messages('got', codes.length);
@@ -33,7 +33,7 @@ describe('sms-status', () => {
     for (const key of ['description', 'final']) assert.equal(key in (got[8]?.sms ?? {}), false);
   });
 
-  it('sends only final and unknown codes with filter final', async () => {
+  it('sends only final and unknown codes with the filter `final`', async () => {
     const flow = await start({ filter: 'final' });
     for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
     await flow.messages('got', 3);

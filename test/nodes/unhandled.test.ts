@@ -8,14 +8,14 @@ const [asked, other] = ['6421555001', '6421555002'] as const;
 
 const receiver = smsNode('in', { wires: [['received']] });
 
-describe('an incoming message that no node receives', () => {
+describe('an unhandled message', () => {
   const sim = useService();
 
   const flow = (...more: FlowNode[]) => [...askNode(sim), sink('received'), ...more];
 
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
 
-  it('is listed with one warning, and goes to the first node deployed for it', async () => {
+  it('waits until a receiving node is deployed', async () => {
     const running = await RunningFlow.start(flow());
     const state = () => running.readRoute('account/state');
     await running.give('ask', { topic: asked, payload: 'Come?' });

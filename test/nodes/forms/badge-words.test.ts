@@ -19,7 +19,7 @@ const keys = Object.entries(badgeWords).flatMap(([group, words]) =>
 
 describe('translateBadge', () => {
   for (const key of keys) {
-    it(`recognises ${key} with its parameters`, () => {
+    it(`recognises the badge ${key} and its parameters`, () => {
       const translated = translateBadge(formatBadge(key, params), (found, given) => JSON.stringify([found, given]));
       const [found, given] = JSON.parse(translated) as [string, Record<string, string>];
       assert.equal(found, key);
@@ -31,7 +31,7 @@ describe('translateBadge', () => {
     });
   }
 
-  it('does not change words that no badge has', () => {
+  it('returns text that is not a badge unchanged', () => {
     for (const words of ['/sms/callback', '', 'sent today', '__proto__'])
       assert.equal(
         translateBadge(words, () => 'translated'),

@@ -68,7 +68,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['https://e.com', 'https://e.com/a/', ' https://e.com ', 'http://localhost:8080', 'http://[::1]'],
     wrong: ['', 'e.com', 'http://e.com', 'ftp://e.com', 'https://u:p@e.com', 'https://e.com?a=b', 'https://e.com#a'],
   }),
-  'a base URL if plain http is allowed': ask<string>({
+  'a plain http base URL with `allowHttp`': ask<string>({
     form: (value) => checkBaseUrl(value, true),
     runtime: (baseUrl) => readAccount({ baseUrl, allowHttp: true }),
     right: ['http://e.com'],
@@ -117,13 +117,13 @@ const questions: Record<string, Question<unknown>> = {
     right: ['k', ' k ', 'k'.repeat(256), '😀'.repeat(256)],
     wrong: ['', ' ', 'k'.repeat(257), ` ${'k'.repeat(255)} `],
   }),
-  'maximum parts': ask<string>({
+  'the maximum number of parts': ask<string>({
     form: checkFragmentationLimit,
     runtime: (fragmentationLimit) => draft({ fragmentationLimit }),
     right: ['', ' ', '1', ' 12 '],
     wrong: ['0', '-1', '1.5', '1.0', 'two', '99999999999999999999'],
   }),
-  'a body, its encoding and its limits': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
+  'a body and its limits': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
     form: ({ body, type = 'auto', parts: fragmentationLimit, longest: maxLength }) =>
       checkText(body, type, { fragmentationLimit, maxLength }),
     runtime: ({ body, type, parts, longest }) =>
@@ -163,7 +163,7 @@ const questions: Record<string, Question<unknown>> = {
     right: [{ mailto: 'a@x' }, { mailto: 'a@x, b@y' }, { mailto: 'a@x', subject: 'Re:', body: '{!body}' }],
     wrong: [{}, { mailto: '' }, { mailto: 'office' }, { mailto: 'a;b@x' }, { mailto: 'a@x b@y' }, { mailto: 'a@x,' }],
   }),
-  'a path': ask<string>({
+  'a callback path': ask<string>({
     form: checkPath,
     runtime: (value) => {
       const path = parsePath(value);
@@ -201,7 +201,7 @@ const questions: Record<string, Question<unknown>> = {
 };
 
 for (const [name, range] of numbers) {
-  questions[`the number ${name}`] = ask<string | number>({
+  questions[`the number \`${name}\``] = ask<string | number>({
     form: (value) => checkNumber(value, range),
     runtime: (value) => readAccount({ [name]: value }),
     right: ['', ' ', range.min, String(range.min), range.min + 1, range.max],
@@ -218,9 +218,9 @@ function refuses({ runtime }: Question<unknown>, value: unknown): boolean {
   }
 }
 
-describe('the rules of the forms', () => {
+describe('form validation', () => {
   for (const [what, question] of Object.entries(questions)) {
-    it(`agree with the runtime on ${what}`, () => {
+    it(`agrees with the runtime on ${what}`, () => {
       for (const [value, wrong] of [
         ...question.right.map((value) => [value, false] as const),
         ...question.wrong.map((value) => [value, true] as const),
@@ -231,25 +231,25 @@ describe('the rules of the forms', () => {
     });
   }
 
-  it('refuse a huge key and a huge message ID without copying them', () => {
+  it('rejects a huge key or message ID without copying it', () => {
     const endless = 'x'.repeat(2 ** 27 + 1);
     for (const refuse of [() => parseKey('once', endless), () => draft({ messageId: endless })]) {
       assert.throws(refuse, (error) => isSmsError(error) && error.params.length === endless.length);
     }
   });
 
-  it('refuse a length of 0, which does not mean unlimited', () => {
+  it('rejects 0 as the maximum length', () => {
     assert.equal(checkNumber('0', limits['sms-account'].maxLength)?.key, 'sms-account.form.wholeFrom');
     assert.throws(() => readAccount({ maxLength: 0 }));
   });
 
-  it('refuse a blank number if no default replaces it', () => {
+  it('rejects a blank number that has no default', () => {
     const { wait } = limits['sms-ask'];
     assert.deepEqual(checkRequiredNumber(' ', wait), checkNumber('none', wait));
     for (const right of ['30', variable('MINUTES')]) assert.equal(checkRequiredNumber(right, wait), undefined);
   });
 
-  it('accept a variable alone, and check a variable in other text as text', () => {
+  it('accepts an environment variable only if it is the whole value', () => {
     const value = variable('A_NAME_OF_MORE_THAN_36_CHARACTERS_IN_ALL');
     const text = `a${value}b`;
     for (const [check, refused] of [
@@ -270,7 +270,7 @@ describe('the rules of the forms', () => {
     assert.equal(checkText('x'.repeat(999), 'auto', { fragmentationLimit: value, maxLength: value }), undefined);
   });
 
-  it('name the upper end of a range only if it is useful to a user', () => {
+  it('leaves a huge maximum out of the error message', () => {
     const { parallelPolls, concurrency, timeout } = limits['sms-account'];
     assert.deepEqual(checkNumber(17, parallelPolls), {
       key: 'sms-account.form.wholeBetween',
@@ -282,8 +282,8 @@ describe('the rules of the forms', () => {
   });
 });
 
-describe('the warnings of the forms', () => {
-  it('explain an address that is not a base URL', () => {
+describe('a form', () => {
+  it('suggests a base URL for an incomplete address', () => {
     const mended = {
       'sms.example.com': 'https://sms.example.com',
       ' sms.example.com:8443/eu/ ': 'https://sms.example.com:8443/eu',
@@ -305,7 +305,7 @@ describe('the warnings of the forms', () => {
     }
   });
 
-  it('name two contacts that are separated by a space, and nothing else', () => {
+  it('warns of two contacts that are separated by a space', () => {
     assert.deepEqual(adviseRecipients('6421555123, Anna  Smith')?.params, { first: 'Anna', second: 'Smith' });
     const groups = ['', 'oncall ６４２１５５５１２３', 'Anna', 'Anna, Smith', 'Anna\nSmith', 'Anna 6421555123 Smith'];
     for (const given of [...groups, 'team1 team2', variable('TO')]) {
