@@ -66,7 +66,7 @@ describe('a node form', () => {
     ['sms-outbox', 'interval'],
     ['sms-feed', 'input'],
   ] as const) {
-    it(`saves a read on input as the interval 0 (${type})`, async () => {
+    it(`saves the trigger "input" as an interval of 0 (${type})`, async () => {
       const form = await openNode(node(type, { interval: '' }));
       const trigger = form.locator('#sms-trigger');
       const interval = form.locator('#node-input-interval');

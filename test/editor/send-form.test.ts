@@ -6,7 +6,7 @@ import { account, editor, node, openEditor, openNode, readNode, useFormEditor } 
 const hook = (id: string, changes: Record<string, unknown> = {}): FlowNode =>
   node('sms-callback-in', { id, name: id, path: `/${id}`, publicUrl: 'https://a.example', y: 200, ...changes });
 
-describe('the sms-send form', () => {
+describe('sms-send in the editor', () => {
   useFormEditor();
 
   it('explains a wrong value of each input type', async () => {
@@ -136,7 +136,7 @@ describe('the sms-send form', () => {
     assert.equal(await to.inputValue(), 'sms.from');
   });
 
-  it('the editor suggests sms-send after a new sms-in', async () => {
+  it('is suggested as the next node after a new sms-in', async () => {
     await openEditor(account());
     const received = await editor.drag('sms-in', 200, 100);
     await editor.page.locator('.red-ui-flow-node-ghost').first().waitFor();
@@ -171,7 +171,7 @@ describe('the sms-send form', () => {
     assert.equal(await outputs.count(), 2);
   });
 
-  it('saves the answers of sms-ask', async () => {
+  it('the sms-ask form saves its answers', async () => {
     const form = await openNode(node('sms-ask'));
     const row = (index: number) => form.locator('.sms-answer').nth(index);
     for (const [index, value, words] of [

@@ -58,7 +58,7 @@ describe('the SMS sidebar', () => {
     await says(second, /Incoming messages: /);
   });
 
-  it('names account nodes that have one login', async () => {
+  it('names the account nodes that have the same login', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     const inSubflow = [
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },

@@ -109,7 +109,7 @@ describe('the simulator page', () => {
     await phone(first).waitFor();
   });
 
-  it('opens the latest handset until the user chooses one', async () => {
+  it('shows the latest handset until a user chooses another handset', async () => {
     await open();
     await phone(first).waitFor();
     await send({ to: second, body: 'hello' });

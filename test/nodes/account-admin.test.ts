@@ -214,7 +214,7 @@ describe('the admin API', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
-  it('limits the page size and search text of waiting entries', async () => {
+  it('limits the page size and search length for waiting entries', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { body } = await ask(`a/waiting?list=awaitingReply&limit=1000&after=x&search=${'y'.repeat(300)}`);
     const query = ['awaitingReply', { limit: 200, after: 'x', search: 'y'.repeat(200) }];
@@ -244,7 +244,7 @@ describe('the admin API', () => {
     }
   });
 
-  it('answers an action on an entry with 200, 404, 409 or 503', async () => {
+  it('answers 404, 409 or 503 if an action fails', async () => {
     const ask = await serve(createNode('a', 'login'));
     const decide = async (entry: string, action: string) => (await ask(`a/entries/${entry}`, { action })).status;
     assert.equal(await decide('k1', 'send'), 200);
@@ -254,7 +254,7 @@ describe('the admin API', () => {
     assert.equal(await decide('broken', 'send'), 503);
   });
 
-  it('applies an action to every entry in a state', async () => {
+  it('applies one action to a whole list of entries', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body } = await ask('a/entries', { state: 'kept', action: 'send' });
     assert.deepEqual([status, body], [200, { done: 299, left: 1 }]);

@@ -161,13 +161,13 @@ describe('sms-account', () => {
         );
       }
 
-      for (const [type, name] of [
-        ['str', 'KEY'],
-        ['env', 'KEY'],
-        ['cred', 'KEY'],
-        ['cred', 'EVERYWHERE'],
+      for (const [what, type, name] of [
+        ['a subflow variable', 'str', 'KEY'],
+        ['a subflow variable that refers to a global variable', 'env', 'KEY'],
+        ['a subflow credential', 'cred', 'KEY'],
+        ['a global variable', 'cred', 'EVERYWHERE'],
       ] as const) {
-        it(`uses the variable ${name} (type of KEY: ${type})`, async () => {
+        it(`uses ${what}`, async () => {
           const flow = await start({ type, value: { str: sim.credentials.apiKey, env: 'EVERYWHERE', cred: '' }[type] });
           const answer = await flow.testConnection(form(sim, { baseUrl: variable('URL'), apiKey: variable(name) }));
           assert.equal(answer.ok, true, JSON.stringify(answer));
@@ -369,7 +369,7 @@ describe('sms-account', () => {
   for (const [what, properties] of [
     ['API key', { credentials: { apiKey: variable('SMS_TEST_ABSENT') } }],
     ['password', { authType: 'basic', credentials: { userId: 'ann', password: variable('SMS_TEST_ABSENT') } }],
-    ['user', { authType: 'form', credentials: { userId: variable('SMS_TEST_ABSENT'), password: secret } }],
+    ['user ID', { authType: 'form', credentials: { userId: variable('SMS_TEST_ABSENT'), password: secret } }],
     ['Redis URL', { store: 'redis', credentials: { apiKey: secret, redisUrl: variable('SMS_TEST_ABSENT') } }],
     ['base URL', { baseUrl: variable('SMS_TEST_ABSENT') }],
   ] as const) {
@@ -406,7 +406,7 @@ describe('sms-account', () => {
       ['num', '0'],
       ['bool', 'false'],
     ] as const) {
-      it(`reads ${value} of type ${type} as text`, async () => {
+      it(`reads the value ${value} of type ${type} as text`, async () => {
         const service = await startService({ credentials: { ...sim.credentials, password: value } });
         const credentials = { ...sim.credentials, password: variable('VALUE') };
         const properties = { authType: 'form', baseUrl: service.baseUrl, credentials };
@@ -471,17 +471,17 @@ describe('sms-account', () => {
     const client = createSelfSigned();
     const asPfx = { certType: 'pfx', credentials: { p12data: clientPfx, passphrase: 'secret' } };
     const inNodeRed5: [name: string, properties: Record<string, unknown>, code?: string][] = [
-      ['PFX', asPfx],
-      ['PFX without its passphrase', { ...asPfx, credentials: { p12data: clientPfx } }, 'SMS_UNREACHABLE'],
-      ['environment variables', { ...byEnvironment, verifyservercert: true }],
+      ['the PFX certificate of its tls-config', asPfx],
+      ['no certificate if its PFX is locked', { ...asPfx, credentials: { p12data: clientPfx } }, 'SMS_UNREACHABLE'],
+      ['the certificate in environment variables', { ...byEnvironment, verifyservercert: true }],
     ];
     const ways: typeof inNodeRed5 = [
-      ['no certificate', {}, 'SMS_UNREACHABLE'],
-      ['certificate and key', { credentials: { certdata: client.cert, keydata: client.key } }],
+      ['no certificate if its tls-config has none', {}, 'SMS_UNREACHABLE'],
+      ['the certificate of its tls-config', { credentials: { certdata: client.cert, keydata: client.key } }],
       ...(nodeRedGeneration >= 5 ? inNodeRed5 : []),
     ];
     for (const [name, properties, code] of ways) {
-      it(`uses the client certificate of its tls-config: ${name}`, async () => {
+      it(`sends ${name}`, async () => {
         const { key, cert } = createSelfSigned();
         // Excludes TLS 1.3, where a client learns only after its request that the server refused its certificate.
         const asked = {
@@ -552,7 +552,7 @@ describe('sms-account', () => {
       assert.equal(most(), 1);
     });
 
-    it('applies one `concurrency` to both nodes', async () => {
+    it('shares one `concurrency` between both nodes', async () => {
       sim.fault('send', { delayMs: 30 });
       const most = countMost(sim, 'send');
       const flow = await RunningFlow.start([

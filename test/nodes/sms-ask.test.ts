@@ -113,7 +113,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('sends one message for two inputs with the same key', async () => {
+  it('sends one message for two inputs with the same `once` key', async () => {
     const flow = await start({ once: 'key', onceType: 'msg' });
     await ask(flow, { key: 'k' });
     await ask(flow, { key: 'k' });

@@ -288,7 +288,7 @@ describe('sms-callback-in', () => {
       assert.equal(typeof before, 'number');
     });
 
-    it('delivers only to the first of two nodes with one path', async () => {
+    it('only the first of two nodes with the same path gets messages', async () => {
       const second = callbackNode({ id: 'second', path: '/SMS/Callback/', wires: [['late'], []] });
       const { flow, url } = await start({}, [second, sink('late')]);
       const caught = await flow.messages('caught', 1);
@@ -384,7 +384,7 @@ describe('sms-callback-in', () => {
     );
   });
 
-  describe('in a separate Node-RED process', () => {
+  describe('in a separate process', () => {
     let nodeRed: NodeRedProcess;
 
     /** Like {@link nodes}, but for a separate process, in which `echo` sends each received message on. */
@@ -409,7 +409,7 @@ describe('sms-callback-in', () => {
       return bodiesOf(sim);
     }
 
-    it('accepts FORMv1 and XML if the editor has the same HTTP root', async () => {
+    it('accepts FORMv1 and XML on the HTTP root of the editor', async () => {
       await startProcess({});
       const url = `${nodeRed.url}/sms/callback`;
       const answers: [string, string, number][] = [
@@ -465,7 +465,7 @@ describe('sms-callback-in', () => {
       await sent(3);
     });
 
-    it('answers 404 after any type of redeploy removes the node', async () => {
+    it('answers 404 after a redeploy removes the node', async () => {
       // A core `http in` at the same path answers when the node does not.
       const onTab = [
         { id: 'http', type: 'http in', url: '/sms/callback', method: 'post', wires: [['answer']] },

@@ -120,15 +120,15 @@ describe('sms-feed', () => {
   });
 
   describe('(request)', () => {
-    for (const [properties, params] of [
-      [{ messages: 'out' }, { size: '8', type: 'out' }],
-      [{ messages: 'reply' }, { size: '8', type: 'reply' }],
-      [{ size: '1', sizeType: 'num' }, { size: '1' }],
-      [{ size: '', sizeType: 'num' }, { size: '8' }],
-      [{ size: 'wanted', sizeType: 'msg' }, { size: '17' }],
-      [{ size: '20' }, { size: '20' }],
-    ]) {
-      it(`sends ${JSON.stringify(params)} for the options ${JSON.stringify(properties)}`, async () => {
+    for (const [what, properties, params] of [
+      ['only sent messages', { messages: 'out' }, { size: '8', type: 'out' }],
+      ['only replies', { messages: 'reply' }, { size: '8', type: 'reply' }],
+      ['one entry', { size: '1', sizeType: 'num' }, { size: '1' }],
+      ['8 entries if `size` is blank', { size: '', sizeType: 'num' }, { size: '8' }],
+      ['the number of entries in a property of `msg`', { size: 'wanted', sizeType: 'msg' }, { size: '17' }],
+      ['20 entries although `size` has no type', { size: '20' }, { size: '20' }],
+    ] as const) {
+      it(`requests ${what}`, async () => {
         const flow = await start(properties);
         await trigger(flow, { wanted: 17 });
         assert.deepEqual(requestedParams(), [{ format: 'ATOM', ...params }]);
@@ -149,12 +149,12 @@ describe('sms-feed', () => {
   });
 
   describe('when a read fails', () => {
-    for (const [fault, code] of [
-      [{ status: 401 }, 'SMS_UNAUTHORIZED'],
-      [{ status: 204 }, 'SMS_SERVICE'],
-      [{ half: true }, 'SMS_RESPONSE'],
+    for (const [what, fault, code] of [
+      ['the status 401', { status: 401 }, 'SMS_UNAUTHORIZED'],
+      ['the status 204', { status: 204 }, 'SMS_SERVICE'],
+      ['half an answer', { half: true }, 'SMS_RESPONSE'],
     ] as const) {
-      it(`raises ${code} once for the simulated fault ${JSON.stringify(fault)}`, async () => {
+      it(`raises ${code} once for ${what}`, async () => {
         sim.fault('feed', fault);
         const flow = await start();
         await trigger(flow, { topic: 'kept', payload: 'kept' });

@@ -53,7 +53,7 @@ describe('sms-send during a redeploy', () => {
   });
 
   for (const keep of [true, false]) {
-    it(`${keep ? 'repeats' : 'does not repeat'} the lost error of a ${keep ? 'stored' : 'plain'} message`, async () => {
+    it(`${keep ? 'repeats' : 'does not repeat'} a lost error of a message that is ${keep ? '' : 'not '}stored`, async () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));

@@ -77,7 +77,7 @@ describe('sms-send', () => {
   });
 
   for (const value of ['auto', 'gsm', 'text/plain\r\nX-Smuggled: 1']) {
-    it(`refuses ${JSON.stringify(value)} as a content type`, async () => {
+    it(`refuses the content type ${JSON.stringify(value)} in a property`, async () => {
       const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
       await refuses(flow, { value }, 'SMS_INPUT', 'contentType', /content type is not known/);
     });

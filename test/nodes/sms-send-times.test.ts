@@ -53,7 +53,7 @@ describe('sms-send with `at` or quiet hours', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('applies the quiet hours of every account node with the same login', async () => {
+  it('combines the quiet hours of account nodes with one login', async () => {
     const second = { ...account(sim, quietNow()), id: 'second' };
     const flow = await RunningFlow.start([...sendNode(sim, { keep: true }, {}), second]);
     flow.send('send', { topic: handset, payload: 'x' });

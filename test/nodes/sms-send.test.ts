@@ -160,8 +160,8 @@ describe('sms-send', () => {
       ['num', '642104', '642104'],
       ['env', 'SMS_TEST_SENDER', '642105'],
       ['jsonata', '"6421" & deep.last', '642106'],
-      ['msg', 'nothing.there', undefined],
-      ['flow', 'nothing', undefined],
+      ['msg', 'missing.property', undefined],
+      ['flow', 'missing', undefined],
     ];
     for (const [type, value, expected] of values) {
       it(`reads the sender of type ${type}: ${value}`, async () => {
