@@ -95,7 +95,7 @@ export class TurningClock extends VirtualClock {
   }
 }
 
-/** Resolves when everything that needs no timer and at most this number of turns of the event loop has happened. */
+/** Lets everything happen that needs no timer, during this number of turns of the event loop. */
 export async function settle(turns = 1): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -20,8 +20,8 @@ export interface ChaosOptions {
 }
 
 /**
- * After the faults, a run ends if this time passes without an observation: the longest pause of a poll, and a margin,
- * in ms.
+ * After the faults, a run ends if this time passes without an observation, in ms. Longer than the longest pause between
+ * two polls.
  */
 const restLimitMs = 180_000;
 /** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
@@ -78,7 +78,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // A fault of Redis or a suspension starts the wait again, because the import from a former login needs Redis.
+    // Counts the time for the claim from the end of the last suspension or fault of Redis, because the claim needs Redis.
     const lastMute = Math.max(0, ...disturbances.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isClaimed = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * maxClaimMs;

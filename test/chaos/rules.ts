@@ -74,10 +74,10 @@ const rules: readonly Rule[] = [
             const first = world.deliveriesAt(event, node)[0];
             const { at } = event.answer ?? { at: 0 };
             if (first && world.wasUnclaimed(at, first.at)) return [];
-            // A message of a new login does not wait forever for the data of the former login.
+            // If a failing store delays an import, the account delivers newer messages of the new login first.
             if (first && world.isImportDelayed(at, first.at)) return [];
-            // The account delays this reply until it knows the outcome of a message to the handset of the reply, and
-            // delivers later events first.
+            // Does not check the order of this reply: the account delays it until it knows the outcome of a message to
+            // the same handset.
             if (world.isReplyOnTheWay(event)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
@@ -100,8 +100,8 @@ const rules: readonly Rule[] = [
     *checkEvent(world, event) {
       const [first, ...further] = world.deliveriesAt(event, 'asked');
       if (!first || further.length > 0 || !isRefusedAtFirst(event)) return;
-      // If the first recorded delivery is a redelivery, an earlier one went to a flow that a deploy replaced.
-      // The flow acknowledges every redelivery.
+      // If the first recorded delivery is already a redelivery, the flow has acknowledged it. The earlier delivery went
+      // to a flow that a deploy replaced.
       if (first.sms?.redelivered || world.wasStoreDeleted(first.at, first.at + ackSeconds * 1_000)) return;
       if (world.wasDeletedUnread(first.at)) return;
       yield [first.at, 'not redelivered, although the flow had not acknowledged it'];
@@ -120,7 +120,7 @@ const rules: readonly Rule[] = [
       const { at } = answer;
       if (world.ends(at - 5_000, at + 5_000).length > 0) return;
       if (world.findDisturbances(/suspend/, at - 60_000, at).length > 0) return;
-      // The service ends all connections when it begins to refuse new ones.
+      // The service itself ended the connection: when it begins to refuse new connections, it ends all others.
       if (world.findDisturbances(/refused/, at - 500, at + 500).length > 0) return;
       yield [at, 'the connection was ended while the service answered'];
     },
@@ -157,8 +157,9 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * Checks whether an answer reached a process that was about to end: the last answer of its kind before the end, or an
- * answer after it. For some time after a change of the login or the store, two poll loops run.
+ * Checks whether the answer with an event might have been lost because a process ended. The answer is one of the last
+ * before the end, or came after it. After a change of the login or the store, two poll loops run for some time, so that
+ * the last two answers count.
  */
 function isInTransit(world: World, event: Event): boolean {
   const answered = world.events.filter(({ kind, answer }) => kind === event.kind && answer);

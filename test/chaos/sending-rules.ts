@@ -20,7 +20,7 @@ export const sendingRules: readonly Rule[] = [
         const fedAt = world.story.inputs.find((input) => isGuarded && input.body === body)?.from;
         const from = fedAt ?? attempts[first]?.at ?? 0;
         if (first < 0 || !again || world.wasStoreDeleted(from, again.at)) continue;
-        // If no recipient was accepted, *once* counts the message as not sent.
+        // If the service accepted no recipient, the account can send the next message with the same key.
         if (isGuarded && to.every(isBlocked)) continue;
         const how = attempts[first]?.cause || 'the service had accepted it';
         const inputs = world.story.inputs.filter((input) => input.body === body);
@@ -312,7 +312,7 @@ function* checkSilence(
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
     if (!delivered || world.wasUnwritten(delivered.at)) continue;
-    // The reply does not wait forever for data of the former login or store.
+    // The request may time out before the account receives this reply, because an import delays the reply.
     if (world.isImportDelayed(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `the reply request timed out although the reply of ${handset} had come`];
@@ -352,7 +352,7 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
     const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
-    // The status does not wait forever for data of the former login or store.
+    // The report may come before the account receives this status, because an import delays the status.
     if (isKnown && !world.wasUnwritten(came.at) && !world.isImportDelayed(came.at))
       yield [report.at, `a report leaves out the ${describeEvent(status)}, which had come: ${description}`];
   }

@@ -179,7 +179,7 @@ export class Traffic {
   }
 }
 
-/** Character of {@link Traffic} that is outside GSM 03.38 and has no look-alike in it. */
+/** The one character in the bodies of {@link Traffic} that is outside GSM 03.38 and that no look-alike can replace. */
 const check = '✓';
 
 /** Writes the body that the template of the flow makes, with the look-alikes that make it fit GSM 03.38. */

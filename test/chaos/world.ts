@@ -20,7 +20,10 @@ export const polledAt = { message: ['in', 'asked'], status: ['status'] } as cons
 /** If a process ends within this time of receiving a message, its node might not have stored the message. */
 export const freshMs = 1_500;
 
-/** Time until another process has claimed the items of a dead process in Redis and read the rest from the service. */
+/**
+ * Maximum time after the death of a process until another one has claimed its items in Redis and received all unread
+ * events.
+ */
 export const claimMs = 120_000;
 
 /** Time that a new process can need to find the items of the process before it. */
@@ -103,8 +106,8 @@ export class World {
   }
 
   /**
-   * Returns the latest time at which a wait of some seconds ends. If a process ends during the wait, another process
-   * continues it, and first reads the unread events from the service.
+   * Returns the latest time at which a wait of `seconds` ends. If a process ends during the wait, the next process
+   * first reads the unread events from the service, and then continues the wait.
    */
   openUntil(from: number, seconds: number): number {
     return this.story.pids.reduce(
@@ -113,11 +116,11 @@ export class World {
     );
   }
 
-  /** Checks whether the store was deleted with an undelivered event before the next process or login had read it. */
+  /** Checks whether the store was deleted while it contained an event that no later process or login had read yet. */
   wasDeletedUnread(at: number): boolean {
-    // A process that ends too early does not deliver the event.
+    // Looks for the first process that ran long enough to deliver the event.
     const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
-    // A process does not deliver the event during a deploy either.
+    // That process delivers the event only after the deploys at its start.
     const deployed = next && this.findDisturbances(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
     const listening = next && Math.max(next.listening, ...(deployed ?? [])) + findingMs;
     // An account can retry the store some time after the disk works again.

@@ -147,7 +147,7 @@ for (const language of languages) {
           );
         assert.deepEqual(properties(help), properties(original));
         assert.equal(help.split('<h3>').length, original.split('<h3>').length);
-        // Node-RED draws the paragraph after the name of an output in the same line.
+        // The name of an output must end with a colon, because Node-RED shows the paragraph after it in the same line.
         assert.deepEqual(help.match(/<li>[^<]*[^<:：\s]\s*<p>/g) ?? [], []);
       });
     }

@@ -27,7 +27,10 @@ function readDefinition(type: string): string {
   return definitions[0] ?? '';
 }
 
-/** Returns the literal text or number of a top-level property, which has the smallest indentation of the definition. */
+/**
+ * Returns the literal text or number of a property of the definition itself, not of an object inside it. Recognizes
+ * such properties by the smallest indentation.
+ */
 function readLiteral(definition: string, property: string): string | undefined {
   const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);
   const pattern = new RegExp(`^ {${Math.min(...indents)}}${property}: (?:"([^"]*)"|(\\d+)),?$`, 'm');

@@ -71,7 +71,7 @@ export async function post(url: string, message: FedMessage): Promise<void> {
   if (statusCode !== 200) throw new Error(`The route /feed answered ${statusCode}`);
 }
 
-/** Does the same as {@link post} in a process that can be killed. Returns whether the flow has received the message. */
+/** Posts a message to a process that might be killed at any time. Returns whether the flow has received the message. */
 export function feed(url: string, message: FedMessage): Promise<boolean> {
   return post(url, message).then(
     () => true,

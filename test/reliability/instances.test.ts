@@ -27,7 +27,7 @@ describe('instances on one Redis', function () {
   let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;
 
   before(() => {
-    // This part mostly waits, so it runs while the other tests run.
+    // `holdAndKill` mostly waits, so it runs while the other tests run.
     holding = holdAndKill(join(folder, 'held.txt'));
     holding.catch(() => {});
   });
@@ -38,8 +38,9 @@ describe('instances on one Redis', function () {
   const startRedis = async () => closing.add(await RedisServer.start(), (it) => it.stop());
 
   /**
-   * Sends one message that the flow never acknowledges. Returns its deliveries in the first 61 s, and those within 60 s
-   * after its holder was killed.
+   * Sends one message that the flow never acknowledges, and kills the instance that delivered it. Returns the
+   * deliveries in the 61 s before the kill (`early`), and all deliveries as soon as another instance has claimed the
+   * message (`late`).
    */
   async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }> {
     const simulator = await start({ waitMs: 2_000 });
@@ -151,12 +152,12 @@ describe('instances on one Redis', function () {
     const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
     assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
     const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
-    // A killed instance may have polled a message that another instance was delivering from a callback. The
-    // instance that claims this message marks it as redelivered.
+    // Allows a second delivery by poll after one from a callback: a killed instance had polled the message, and the
+    // instance that claims it marks it as redelivered.
     const isPolledByDead = ([first, ...copies]: Delivered[]) =>
       first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
-    // The third cut affected all instances. If they refused a callback before it and polled the same message during
-    // it, the message can come again as a callback.
+    // Allows a second delivery of messages from the third cut, which affected all instances: if they refused the
+    // callback of a message and then polled the message, its callback can come again.
     const isPolledInCut = (list: Delivered[]) => {
       const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
       return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);

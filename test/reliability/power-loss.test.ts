@@ -18,7 +18,10 @@ import type { Entry, Order } from './power-machine';
 const cuts = isLong ? 200 : 4;
 const textsPerCut = 20;
 const messagesPerCut = 10;
-/** Maximum number of answers that one cut can lose: `parallelPolls` (1) + 2. */
+/**
+ * Maximum number of poll answers that one cut can lose: *Parallel polls* (1) + 2 (docs/delivery.md, limits of the
+ * promises).
+ */
 const maxLostPerCut = 3;
 const endLimitMs = 60_000;
 const handset = '64215550001';
@@ -97,7 +100,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
         const body = `text ${round} ${index}`;
         fed.add(body);
         order(machine, { send: body, ...(index % 5 === 0 ? { once: true } : undefined) });
-        // Repeats a message, with its key, from before the cut. The earlier one may have been sent or not.
+        // Sends a message of the previous round again, with the same key. The service must not receive it twice.
         if (index % 5 === 0 && round > 0) order(machine, { send: `text ${round - 1} ${index}`, once: true });
         // Never discards a message with a key, because the test may send it again.
         if (!isOnline && index % 5 === 4) order(machine, { discard: `text ${round} ${index - 2}` });
@@ -177,7 +180,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     damaged,
   }).filter(([, bodies]) => bodies.length > 0);
   assert.deepEqual(broken, []);
-  // Each cut can lose answers that arrived and are not flushed yet. The maximum is the number of answers in progress.
+  // Each cut can lose poll answers that have arrived but are not flushed yet.
   assert.ok(missing.length <= cuts * maxLostPerCut, `lost: ${missing.join(', ')}`);
 }
 

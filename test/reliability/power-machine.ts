@@ -30,7 +30,8 @@ const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
     if (!key.startsWith('!items!') || text === undefined) continue;
     const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
     if (part === 'inbox' && record) write({ what, part, body: record.body });
-    // The store writes a message that may leave immediately as `leaving` from the start.
+    // Accepts `leaving` as well, because the store writes a message with this state from the start if it may leave
+    // immediately.
     const isKept = ['waiting', 'leaving'].includes(String(state));
     if (part === 'outgoing' && message && isKept) write({ what, part, body: message.body });
   }

@@ -118,14 +118,16 @@ function observe(database: Database, folder: string, observer: FlushObserver): D
   };
 }
 
-/** A disk that keeps everything that {@link createImager} has seen flushed, and a random part of the later data. */
+/**
+ * A disk that keeps everything that was flushed according to {@link createImager}, and a random part of the later data.
+ */
 export class ImagedDisk implements PoweredDisk {
   readonly images: string;
   readonly folder: string;
   readonly #place = mkdtempSync(join(tmpdir(), 'sms-power-'));
   readonly #random: () => number;
 
-  /** @param random 0 loses all unflushed data */
+  /** @param random share of the unflushed data that survives a cut, from 0 to less than 1 */
   constructor(random: () => number) {
     this.#random = random;
     this.images = join(this.#place, 'images');

@@ -124,7 +124,7 @@ describe('an account on several instances', function () {
         for (const [handset, instance] of fed) {
           if (instance === victim && !stored.has(handset) && !sent.has(handset)) unstored.add(handset);
         }
-        // A short test does not wait until the heartbeat of the instance expires.
+        // A short test deletes the heartbeat of the killed instance instead of waiting until it expires.
         if (!isLong) await redis.client.del(heartbeatKeys.get(victim) ?? assert.fail());
         await begin(async () => {
           await victim.start();

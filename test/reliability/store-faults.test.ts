@@ -186,7 +186,8 @@ describe('Node-RED with a failing store', function () {
     const { name } = fault;
     const undo = await cause(scene);
     await waitUntil(() => badgesOf(observed, `in-${key}`).at(-1) === badge, `a red badge with ${name}`);
-    // A poll that was requested while the store failed might arrive later.
+    // The node might have requested a poll shortly before the store failed. Waits until no poll is in flight for a
+    // while.
     let looks = 0;
     await waitUntil(() => {
       looks = simulator.polling('incoming') === 0 ? looks + 1 : 0;
@@ -219,7 +220,10 @@ describe('Node-RED with a failing store', function () {
     check(scene, { ...facts, callbackAfterwards: await callBack(key) });
   }
 
-  /** Causes a fault. If messages flow, waits until the node reports the fault and has delivered all polled messages. */
+  /**
+   * Causes a fault. If it begins while messages flow, waits until the node reports it and has delivered all polled
+   * messages.
+   */
   async function cause({ fault, key, simulator, store, undo = () => {}, arrivedFile }: Scene): Promise<Undo> {
     const { name, begin } = fault;
     if (!begin) {

@@ -81,8 +81,8 @@ export class AskRules {
   }
 
   /**
-   * Describes a question whose second message was never sent although it ended as unclear. Skips plans with faults,
-   * limits or a full queue, because these can prevent the message.
+   * Describes a question that ended as unclear although its second message was never sent. Skips plans with faults,
+   * limits or a full queue, because these can prevent the second message.
    */
   get missingAgain(): string | undefined {
     const { plan } = this.world;

@@ -53,7 +53,8 @@ export class Callbacks {
         isOver = true;
         message.callback = 'accepted';
       });
-      // If the called process dies, the connection breaks, and the service calls again.
+      // Checks every second whether the called process has died. If it has, the connection breaks, and the service
+      // calls again.
       const watch = () => {
         if (isOver) return;
         if (callee.isAlive) timeline.outside(1_000, watch);

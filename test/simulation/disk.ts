@@ -42,7 +42,7 @@ export class Disk extends MachineStorage {
 
   override isSavedAhead(message: Message): boolean {
     const keeping = this.loginsWith(message);
-    // If the store of another login has the message, the message belongs to that login.
+    // If another login has stored the message, the saved answer does not count: the message belongs to that login.
     return this.logins.some((folder) => folder.hasSavedAhead(message) && keeping.every((keeper) => keeper === folder));
   }
 
@@ -54,7 +54,8 @@ export class Disk extends MachineStorage {
     const isMoved = this.#folders.size > 1;
     for (const { texts, remembered, pendingWrites, mayHaveReturned } of this.logins) {
       if (mayHaveReturned) continue;
-      // Skipped after a change of the login, because an import with several tries can copy a flow message twice.
+      // Does not look for orphans after a change of the login, because an import with several tries can copy a flow
+      // message twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );

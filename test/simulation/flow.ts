@@ -19,7 +19,7 @@ export class FlowError extends Error {}
 /** The flows behind the nodes of a process. They check each message, and acknowledge it, fail or stay silent. */
 export class Flow {
   /**
-   * Ids of nodes that received an exception from a flow. Their messages in progress stay with them until a redeploy.
+   * Ids of nodes whose flow threw an exception. Such a node keeps its messages in progress until a redeploy.
    */
   readonly thrownAt = new Set<string>();
 
@@ -59,8 +59,8 @@ export class Flow {
   }
 
   /**
-   * Returns whether the node accepted an acknowledgement. An exception from the flow counts as accepted, because the
-   * node then sent the next message, for which the flow threw.
+   * Returns whether the node accepted an acknowledgement. True also if the flow throws: after it has accepted the
+   * acknowledgement, the node immediately sends the next message, and the flow throws when it receives that message.
    */
   tolerate(acknowledge: () => boolean): boolean {
     try {
@@ -93,7 +93,8 @@ export class Flow {
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries) {
       world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
-    // If an earlier attempt was acknowledged while this one was on its way, the flow has nothing left to answer.
+    // The flow can acknowledge an earlier delivery while this one is on its way. It then has nothing left to
+    // acknowledge.
     share.isInFlow = !this.#hasFinished(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.process);
@@ -121,7 +122,8 @@ export class Flow {
     world.nodesThatGaveUp.set(message, (world.nodesThatGaveUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat && this.#hasFinished(message, share))
       world.violate('a record became unhandled although its flow had acknowledged it', which);
-    // Counts sends, because an attempt can time out before its message enters the flow if the machine stalls.
+    // Counts the sends of the node, not the deliveries to the flow, because an attempt can time out before its message
+    // enters the flow.
     if (share.sends < maxAttempts && !message.mayBeMarkedRedelivered) {
       world.violate('a record became unhandled before its last attempt', which);
     }
@@ -132,8 +134,8 @@ export class Flow {
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
     const { lifeId, deploymentId } = this.process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
-    // A node may finish a message again if the library could not look it up when it came again or under another login.
-    // The same applies if a dead process also has the message.
+    // The library cannot know this if it could not look the message up when it arrived again, or under another login.
+    // It cannot know either if a dead process has the message as well.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
     // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
     // nodes have finished it.

@@ -22,7 +22,7 @@ export interface Mutant {
 /** Globals that a simulation replaces for the modules of `src/`. */
 export interface Surroundings {
   random: Random | undefined;
-  /** Called with an error that the library throws where only Node.js would catch it. */
+  /** Called with an error that the library throws in a callback, where it would end the process. */
   onThrown: (error: unknown) => void;
   readonly signals: Signals;
 }
@@ -82,7 +82,10 @@ const refused = [
 ] as const;
 const shadowed = [...refused, 'Date', 'Math', 'performance', 'queueMicrotask', 'AbortController'] as const;
 
-/** Loads `src/` unchanged or with one mutation. The code throws if it reads time or randomness without its clock. */
+/**
+ * Loads `src/` unchanged or with one mutation. The code throws if it reads the time or a random number in any other way
+ * than from its clock.
+ */
 export function loadLibrary(mutant?: Mutant): Library {
   const surroundings: Surroundings = {
     random: undefined,

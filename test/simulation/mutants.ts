@@ -2,8 +2,8 @@ import type { Mutant } from './library';
 import type { Way } from './plan';
 
 /**
- * Mistakes that the schedules must find, each in one line of `src/`: by way, by file below `src/`, and by name. A mistake
- * is the code to search, which must occur exactly once, and the code that replaces it.
+ * Mistakes that the schedules must find, by way, by file below `src/`, and by name. Each replaces the code `search`,
+ * which must occur exactly once in the file, by the code `replacement`.
  */
 const mistakes: Record<Way, Record<string, Record<string, readonly [search: string, replacement: string]>>> = {
   // Incoming messages, stores and logins.

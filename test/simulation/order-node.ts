@@ -92,7 +92,7 @@ export class OrderNode {
     });
   }
 
-  /** Withdraws the stored message with the key of a reset. */
+  /** Withdraws the stored message that has the same key as the reset. */
   withdraw(reset: ResetPlan): void {
     const rules = this.process.world.outgoing?.replacing;
     this.#say(() => `receives a reset of key ${reset.replaceKey}`);
@@ -105,8 +105,9 @@ export class OrderNode {
   }
 
   /**
-   * Lets an event enter the flow on the next turn. Resolves with `false` if the node closes before that. The input of
-   * the event is its `origin` while the process of the input runs, and afterwards the stored flow message.
+   * Lets an event enter the flow on the next turn. Resolves with `false` if the node closes before that. The event
+   * names its input by `origin` while the process that received the input runs, and by the stored flow message after
+   * that.
    */
   #report(
     { origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined },

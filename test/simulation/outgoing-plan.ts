@@ -53,7 +53,7 @@ export interface OutgoingPlan {
   /** Ids of the sending nodes. */
   senders: string[];
   limits?: { perHandset?: number; perHandsetMs: number; perDay?: number };
-  /** True if feed entries have the ids of the messages. Otherwise, the service makes its own ids. */
+  /** True if each feed entry has the id of its message. Otherwise, the service gives feed entries ids of its own. */
   feedKnows: boolean;
   /** Value of `Retry-After` of 429 and 503. */
   retryAfterS?: number;

@@ -63,7 +63,7 @@ export class Input {
   readonly reports: ReportEvent[] = [];
   /** Number of stored copies of the message now. */
   copies = 0;
-  /** State of the message that a store wrote last. */
+  /** Last state of the message that a store has written, such as `waiting`. */
   state: string | undefined;
   /** True if a store had the message, and has not lost all its data since then. */
   wasStored = false;
@@ -99,7 +99,10 @@ export interface Leaving {
   leftMs: number;
 }
 
-/** Upper bound of the delay that the store can cause between the check of a rule and its effect, in ms. */
+/**
+ * Tolerance for limits and times, in ms: between the decision of the account and its effect, the store can take this
+ * long.
+ */
 const slackMs = 15_000;
 
 /** Codes of errors that report an unsent message. */
@@ -144,7 +147,7 @@ export class OutgoingModel {
   /** Consent words of handsets, the last committed word first. */
   readonly #consentChanges: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #committedConsents = new Set<Message>();
-  /** STOPs that no node wanted when they were polled. */
+  /** STOPs that no node received when they were polled. The model does not know whether the account has stored them. */
   readonly #unwantedStops = new Set<Message>();
   #unsettledFrom = 0;
 
@@ -200,8 +203,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Notes that a store committed an incoming message, as an entry or as the end of a reply request.
-   * @param isLate whether a store might have committed the message earlier
+   * Notes that a store committed an incoming message, as an item or inside a reply request that it ended.
+   * @param isLate whether a store might have committed the message before
    */
   noteConsent(message: Message, isLate = false): void {
     const { kind, fields } = message;
@@ -209,10 +212,12 @@ export class OutgoingModel {
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#committedConsents.has(message)) return;
     if (!isLate) this.#committedConsents.add(message);
     this.world.say(() => `${body} of ${from} is committed`);
-    // If the store might have written this word earlier, the model does not know which word is the last.
+    // If the store might have written this word before, the model cannot know the last word of the handset. It then
+    // assumes START, which forbids no messages.
     const isUnsure = isLate || this.#unwantedStops.has(message);
     const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.world.timeline.nowMs, message };
-    // A word that is committed again keeps its place, because another word may have arrived since its first commit.
+    // A word that is committed a second time keeps its place, because another word may have arrived since its first
+    // commit.
     const place = this.#consentChanges.findIndex((one) => one.message === message);
     if (place >= 0) this.#consentChanges[place] = change;
     else this.#consentChanges.unshift(change);
@@ -242,9 +247,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Notes that the service accepted a second message (option `again`) for these recipients. Checks the second message
-   * against the rules of `sms-ask`. Also checks it against the limits, unless its question is unlimited or has a
-   * deduplication key.
+   * Notes that the service accepted a second message (option `again`) for these recipients. Checks the rules of
+   * `sms-ask` and, unless the question is unlimited or has a deduplication key, the limits.
    */
   repeatArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
@@ -270,7 +274,8 @@ export class OutgoingModel {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
-      // The model cannot see the commit of a message that no node wants, so it notes a START now, and a STOP as unsure.
+      // If no node wants a message, the model cannot see its commit. It assumes that a START is committed now, and does
+      // not rely on a STOP.
       const isUnwanted = this.world.polls(message.kind) && this.world.nodesFor(message).length === 0;
       if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
       else if (isUnwanted) this.#unwantedStops.add(message);
@@ -329,13 +334,13 @@ export class OutgoingModel {
       this.#violate('a reply request ended at more than one output', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
-    // A reply can resolve an unknown outcome, and so end its request before the flow learns of the acceptance. A store
-    // that failed might not have recorded that end, so that the request can end again.
+    // If the outcome is unknown, a reply can resolve it. The reply request then ends before the flow receives the new
+    // outcome. If the store failed to record this end, the request can end a second time.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknownCodes.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
-    // If an attempt has an unknown outcome, it may have reached a recipient that the next attempt leaves out or that
-    // the service then refuses.
+    // An attempt with an unknown outcome may have reached a recipient, although the next attempt leaves this recipient
+    // out or the service then refuses it.
     const hasArrived = input.order.retryUncertain && input.outgoing.accepted.has(recipient);
     const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
     if (input.order.ask) this.asking.ended(input, event, name);
@@ -403,7 +408,8 @@ export class OutgoingModel {
     if (isUnsure) {
       for (const input of this.inputs) {
         input.mayRepeat = true;
-        // The outcome enters the flow again, as unknown (docs/delivery.md, limits of the promises).
+        // The outcome can enter the flow again, as unknown and without a reply request (docs/delivery.md, limits of the
+        // promises).
         if (input.outcomes.length > 0) input.hasLostRequest = true;
       }
       for (const { message } of this.#replies) if (message.mightBeUnstored) this.#unwritten.add(message);
@@ -464,7 +470,8 @@ export class OutgoingModel {
       const input = this.inputs[this.#unsettledFrom] as Input;
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
-      // If two instances lose contact because the server fails, each may assume that the other has the reply request.
+      // If the server fails, two instances can lose contact, and each can assume that the other has the reply request.
+      // The request may then never end.
       const isParted = this.#mayBeClaimed && this.world.plan.instances > 1;
       if (input.hasLostRequest || isParted) continue;
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
@@ -512,7 +519,7 @@ export class OutgoingModel {
     if (input.isStored && input.wasStored && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
     const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
-    // `SMS_SERVICE` does not always need a search: the HTTP status decides whether the outcome is unknown.
+    // Skips `SMS_SERVICE`, which leaves the outcome unknown, and so needs a search, only with some HTTP statuses.
     if (mustBeSearched && code !== 'SMS_SERVICE' && unknownCodes.has(code) && !searched)
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)
@@ -605,7 +612,7 @@ export class OutgoingModel {
    */
   #examinePending(input: Input, msisdn: string): void {
     const { outgoing, order } = input;
-    // With several attempts, `lastAcceptedMs` can be later than the acceptance that the account knows.
+    // Skips several attempts, because `lastAcceptedMs` can then be later than the acceptance that the account knows.
     if (this.#isDisturbed || outgoing.inputs.length > 1 || outgoing.arrivals > 1) return;
     const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.world.timeline.nowMs < untilMs)
@@ -655,8 +662,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether no reply request used the reply, although the account knew of the request. (A reply can arrive before the
-   * account knows of the request.)
+   * Whether a reply should have ended a reply request, but did not. False if the reply may have come before the
+   * account knew of the request.
    */
   #isUnused({ outgoing, from, message }: Reply): boolean {
     if (this.asking.isUnclear({ outgoing, message })) return false;
@@ -678,8 +685,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether a process was down for longer than the account remembers deduplication keys. A key then no longer keeps
-   * a message that waits from being sent twice.
+   * Whether a process was down for longer than the account remembers deduplication keys. Messages with such a key can
+   * then be sent twice.
    */
   get #outlastsKeys(): boolean {
     return this.world.plan.plannedEvents.some((one) => one.type === 'kill' && one.durationMs > dedupeMs);

@@ -20,7 +20,9 @@ const closeTimeoutMs = 15_000;
 /** If a node is missing for longer than this, the account treats it as removed. */
 const maxDeploymentMs = 20_000;
 const usedBySenderOnly = 'only a sending node used it, as a reply or as a status for a report';
-/** Upper bound of the duration of one step, even if the store is slow. */
+/**
+ * Maximum time that the account needs to store a message or to record a change of it, even if the store is slow, in ms.
+ */
 const stepMs = 10_000;
 /** Maximum number of polls without a message in 10 s, for all endpoints together. */
 const maxPolls = 100;
@@ -77,8 +79,8 @@ export class Process implements Owner {
   /** Messages that have reached this process and, as far as the model knows, are not delivered yet. */
   readonly #undelivered = new Set<Message>();
   /**
-   * Messages in callbacks to this process. An unhandled message is not in `#undelivered`, but a callback lets the account
-   * deliver it again.
+   * Messages in callbacks to this process. They can enter the flow again even if they are not in `#undelivered`, such
+   * as unhandled messages.
    */
   readonly #calledBack = new Set<Message>();
   /** Messages that the server lost and this process has. The process must store them again. */
@@ -87,7 +89,7 @@ export class Process implements Owner {
   #untroubledSinceMs = 0;
   /** Time since which no node polls a kind, in ms. */
   readonly #absentSinceMs = new Map<Kind, number>();
-  /** Poll answers that arrived after the store of their login failed and that no store has, by login and kind. */
+  /** Poll answers that are in no store because the store of their login has failed, by login and kind. */
   readonly #unstoredAnswers = new Map<string, Set<readonly Message[]>>();
   /** Time at which each message last arrived in this process, in ms. */
   readonly #latest = new Map<Message, number>();
@@ -237,11 +239,11 @@ export class Process implements Owner {
       if (this.isImporting) message.mayBeMarkedRedelivered = true;
       if (this.isImporting || this.#hasFailedNow || (login !== this.machine.login && !this.world.isKnownToAll))
         this.world.allowRepetitions(message);
-      // The account does not delay messages of the new login forever while the former store fails or the flows are
-      // redeployed again. So this message of the former login may come after them.
+      // If the former store fails, or the flows are redeployed again, the account delivers messages of the new login
+      // first after some time. This message of the former login may then come after newer messages.
       message.isOutOfOrder ||= login !== this.machine.login && (this.#isDeploying || !this.world.isKnownToAll);
-      // If an instance is cut off from the server, another instance claims the items of the former login, while the
-      // current login still has them in memory.
+      // While this instance is cut off from the server, another instance can claim the items of the former login. The
+      // current login still has them in memory, so that two logins may have the message.
       if (login !== this.machine.login && this.world.plan.instances > 1)
         message.mayBeInTwoLogins ||= this.hasStoreFailed;
     }
@@ -306,7 +308,8 @@ export class Process implements Owner {
       if (message.arrivals === 0) continue;
       if (!this.world.isKnownToAll) this.world.allowRepetitions(message);
       message.mayBeInTwoLogins = this.hasStoreFailed || message.isInTwoLogins;
-      // If the account returns to an earlier login, that login may redeliver messages that it could not release.
+      // Allows unmarked redeliveries: if the account returns to an earlier login, that login may redeliver messages
+      // that it could not release.
       message.mustBeMarkedRedelivered = false;
     }
   }
@@ -394,7 +397,8 @@ export class Process implements Owner {
       }
       const shares = [...message.shares.values()];
       const isFinished =
-        // After a crash, the account can release an accepted callback that it redelivers: the service needs no answer.
+        // If the process redelivers an accepted callback after a crash, the account can release it as soon as one node
+        // has finished it, because the service no longer waits for an answer.
         (shares.some((share) => share.isFinished) &&
           (message.callback === 'accepted' ||
             // If two logins have the message, one login may have delivered it to a node that already finished it
@@ -422,12 +426,12 @@ export class Process implements Owner {
   }
 
   /**
-   * Whether only a sending node uses the message, as a reply or as a status for a report. True only if no receiving
-   * node of this kind is attached, or the current login did not receive the message.
+   * Whether only a sending node uses the message, as a reply or as a status for a report. False if a receiving node of
+   * this kind is attached and the current login has received the message.
    */
   #isForSender(message: Message): boolean {
     if (message.answerPosition === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
-    // The nodes of the current login did not receive the messages of the former login.
+    // The receiving nodes use the current login, so they did not receive a message that only a former login received.
     return !this.#hasNodeOf(message.kind) || !message.logins.has(this.machine.login);
   }
 
@@ -442,7 +446,9 @@ export class Process implements Owner {
     return [...this.#nodes.keys()].some((id) => this.world.kindOf(id) === kind);
   }
 
-  /** Restarts the time without problems while any store has a problem. */
+  /**
+   * Begins to measure the time without problems again if a store has a problem, or the flows are deployed or stopped.
+   */
   #noteTrouble(): void {
     const { storage } = this.machine;
     const isTroubled =
@@ -560,7 +566,7 @@ export class Process implements Owner {
     for (const id of this.#nodeIds) this.#addNode(id);
   }
 
-  /** Imports former logins in the same way as the account node. */
+  /** Imports the data of earlier logins of this machine, as the account node does. */
   #import(membership: Membership): void {
     const { formerKeys } = this.machine;
     const keys = [...formerKeys.keys()].filter((key) => key !== membership.key);

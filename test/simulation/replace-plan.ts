@@ -10,7 +10,7 @@ export function addReplacements(plan: Plan, random: Random): Plan {
   const keys = random.between(1, 2);
   const instances = plan.store === 'shared' && random.chance(0.7) ? 2 : plan.instances;
   const senders = plan.outgoing?.senders.length ?? 1;
-  // Removes clock changes, because a claimed message is due by the clock of the instance that claimed it.
+  // Removes clock changes, because an instance that claims a message judges its due time by another clock.
   const events = plan.plannedEvents
     .filter(({ type }) => type !== 'clock')
     .map((event): PlannedEvent => ('process' in event ? { ...event, process: random.below(instances) } : event));

@@ -34,8 +34,8 @@ interface Group {
 }
 
 /**
- * A possible violation. When each cause has an outcome, `isFault` decides whether it is one, by which causes the
- * library refused.
+ * A possible violation. As soon as each cause has an outcome, `isFault` decides whether it is a violation.
+ * `areRefused`: for each cause, whether the library refused it, so that it replaced nothing.
  */
 interface Suspicion {
   rule: string;
@@ -97,13 +97,17 @@ export class ReplaceRules {
     entry.state = state;
     entry.waitingPosition = state === 'waiting' ? ++this.#position : undefined;
     this.#changed.add(entry.group);
-    // If a shared server fails, an instance may not see that its message, which waits again, was replaced.
+    // If a shared server fails, an instance may not see that a newer message has replaced its message, and may send it
+    // again.
     const mayMiss = entry.hasLeft && this.world.hasFailingServer;
     if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedPosition);
     entry.hasLeft ||= isLeaving;
   }
 
-  /** Notes that the first byte of a message leaves. Without commits (store `memory`), compares the times of inputs. */
+  /**
+   * Notes that the first byte of a message leaves. With the store `memory`, which has no commits, checks that no newer
+   * input has replaced the message, by the times of the inputs.
+   */
   noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
     // Several inputs with one deduplication key cannot be told apart here.
@@ -217,9 +221,8 @@ export class ReplaceRules {
   }
 
   /**
-   * Whether a store might have written a newer message, and with it the end of the older one, although it reported a
-   * failure. The newer message is then discarded, but a change of the login, a restart or another instance finds the
-   * older one as replaced.
+   * Whether a store might have written a newer message although it reported a failure. The library then discards the
+   * newer message, but after a change of the login, a restart or a claim, the older message counts as replaced.
    */
   get #mayHaveWritten(): boolean {
     const { plannedEvents } = this.world.plan;

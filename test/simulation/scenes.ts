@@ -76,7 +76,7 @@ class Stage {
   }
 }
 
-/** Events that belong together: two or three within milliseconds, which pure chance produces too rarely. */
+/** Creates events that belong together. Chance alone rarely puts two or three such events within a few milliseconds. */
 type Scene = (stage: Stage) => PlannedEvent[];
 
 const inward: readonly Scene[] = [

@@ -36,7 +36,9 @@ export class Server {
   /** Data by login. */
   readonly spaces = new Map<string, Space>();
 
-  /** @param library module of the tested library, for its counts and its conflict error */
+  /**
+   * @param library module of the tested library, whose class `StoreConflict` and function `applyCounts` the server uses
+   */
   constructor(
     readonly world: World,
     readonly library: Library['store'],

@@ -203,7 +203,8 @@ class Run {
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back forever`;
-      // On a shared store, another process can hold the polled copy. If no node wants the message, it is then not lost.
+      // On a shared store, another process can have polled and stored a copy. If no node wants the message, that copy
+      // waits there, so that the message is not lost.
       const isElsewhere =
         plan.store === 'shared' && message.answerPosition !== undefined && this.world.nodesFor(message).length === 0;
       const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isElsewhere;
@@ -250,7 +251,8 @@ class Run {
       case 'word': {
         const from = `642155000${planned.handset}`;
         const message = this.#service.addIncoming({ from, body: planned.word }, this.#createRoute(planned));
-        // The account may hold the message until it knows whether it answers a reply request.
+        // Does not check the order of this message: the account may delay it until it knows whether the message answers
+        // a reply request.
         message.isOutOfOrder = true;
         break;
       }

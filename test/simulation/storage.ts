@@ -67,10 +67,7 @@ export abstract class MachineStorage {
   /** Simulates a power failure of the machine. A shared store has its own power supply. */
   loseUnflushed(_random: Random): void {}
 
-  /**
-   * Notes that a login was imported completely. Items that a power failure restores belong to the next account with
-   * that login.
-   */
+  /** Notes that all data of a login was imported elsewhere. Items that a power failure restores may remain here. */
   abandon(_login: string): void {}
 }
 
@@ -319,7 +316,7 @@ export class Copies {
     const { outgoing, plan } = this.world;
     if (!plan.outgoing?.consent) return;
     for (const message of this.in(text)) outgoing?.noteConsent(message);
-    // Without an entry, only a reply request contains the reply. An entry might have been committed earlier.
+    // If only a reply request contains the reply, an earlier commit might already have stored the reply as an item.
     const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
     const reply = result?.reply && this.world.find('incoming', result.reply);
     if (reply) outgoing?.noteConsent(reply, true);

@@ -8,7 +8,10 @@ export type Kind = 'incoming' | 'status' | 'outbox';
 /** A message, a status or an outbox record at the service, and its state in the model. */
 export class Message {
   isRead: boolean;
-  /** Position of the message in the order in which complete answers brought messages. Undefined before that. */
+  /**
+   * Position of the message among all messages that poll answers have brought. Undefined before its first complete
+   * answer.
+   */
   answerPosition: number | undefined;
   /** Number of processes that died while they had the message. Each death may have lost one count of an attempt. */
   deaths = 0;
@@ -201,7 +204,7 @@ export class World {
     return this.plan.store === 'shared' && this.hasEvent('store', 'emptied');
   }
 
-  /** Whether keys are lost at any time in this run, with the memory of a process or the data of the server. */
+  /** Whether deduplication keys are lost in this run, with the memory of a process or the data of the server. */
   get losesKeys(): boolean {
     return this.hasEvent('emptied', ...(this.plan.store === 'memory' ? processEnds : []));
   }

@@ -130,7 +130,6 @@ describe('simulator: poll', () => {
       });
       const recipient = { from: 'SHOP', to: '6421555001', name: 'Anna', statusCode: 'RCV', channel: 'Sms' };
       assert.deepEqual(recipientsList[0], recipient);
-      // Only codes that are documented.
       assert.equal(recipientsList.map(({ statusCode }) => statusCode).join(), 'RCV,SNT,SNT,SNT');
       assert.deepEqual(await calls.pollOutbox(), []);
       await calls.send({ to: handset, body: 'y', messageId: 'two' });
