@@ -19,28 +19,28 @@ import {
   type Verdict,
 } from './identity';
 
-/** The parts of an inbox that the steps in this file use. */
+/** The parts of an inbox, including its unhandled records. */
 export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 
 /**
- * Maximum time for which records wait for the store, in ms. Afterwards, the records are delivered without being matched
- * with sent messages.
+ * Maximum time for which records wait for a failed store, in ms. Afterwards, the records are delivered without being
+ * matched with sent messages.
  */
 const maxMatchWaitMs = 60_000;
 
 const digits = /^\d{1,20}$/;
 
-/** Records of one poll or one callback. */
+/** The records of one answer to a poll, or of one callback, and how they are received. */
 export type Arrival = Destination &
   RecordsOfKind & {
     via: Via;
-    /**
-     * Collects the new entries, so that the caller can deliver them. Absent: they are delivered to the nodes directly.
-     */
+    /** List to which the new entries are added, for the caller to deliver. Absent: the nodes receive them directly. */
     collectedEntries?: Pending[];
-    /** The text with which the answer was saved before its commit. It is removed when the records are stored. */
+    /**
+     * Copy of the answer, saved so that a crash before the commit cannot lose it. Removed when the records are stored.
+     */
     savedAnswer?: PendingWrite | undefined;
-    /** An earlier process received these records. It might have committed them, or delivered them without the store. */
+    /** Set if an earlier process received these records. That process might already have stored or delivered them. */
     isRecovered?: true;
   };
 
@@ -52,11 +52,11 @@ interface UnmatchedRecord {
   readonly correlation: Correlation | undefined;
 }
 
-/** One record on its way into the store. */
+/** A received record that is not stored yet. */
 interface Candidate extends UnmatchedRecord {
   /**
-   * Id of the entry. It stays the same if the step runs again, because a commit that seems to fail might have been
-   * written.
+   * Id of the entry. If the step runs again, it uses the same id, because the first commit might have been written
+   * although it was reported as failed.
    */
   id?: string;
   /** Absent: the record is neither an opt-out nor an opt-in. */
@@ -65,7 +65,7 @@ interface Candidate extends UnmatchedRecord {
 }
 
 /**
- * Stores new records, and then delivers them to the nodes. Resolves with verdicts that say whether each record was seen
+ * Stores new records, and then delivers them to the nodes. Resolves with one verdict per record: whether it was seen
  * before.
  *
  * @throws SmsError `SMS_STORE` for a callback, if the store cannot keep it or is closed
@@ -88,8 +88,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
       const effects = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(context, candidates));
-        // Removes the saved text only when the store has committed the records. If this step ran without the store, a
-        // later step removes the text.
+        // Removes the saved copy of the answer when the records are committed. If the store fails, the copy stays until
+        // the store works again.
         if (isWritten) arrival.savedAnswer?.remove();
         else if (arrival.savedAnswer)
           context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedAnswer?.remove() });
@@ -122,7 +122,7 @@ function readConsent({ clock, readConsentChange }: InboxParts, event: RecordOfKi
   return { msisdns: [msisdn], change, at: clock.now(), via: 'message' };
 }
 
-/** Changes the list of opted-out numbers. Returns the effect. */
+/** Adds an opt-out or opt-in to the changes of a step. Returns a function to call after the commit. */
 function changeConsent(
   { journal, run, onOptOut = () => {} }: InboxParts,
   consent: OptOutChange,
@@ -133,7 +133,7 @@ function changeConsent(
     changeOptOuts(consent, readKey, changes);
     return onOptOut;
   }
-  // Postpones the change, because the list cannot be read while the store fails, and must not be overwritten.
+  // Waits until the store works: a change without reading the list first would overwrite it.
   const decide: Step<void>['decide'] = (...later) => {
     changeOptOuts(consent, ...later);
     return onOptOut;
@@ -142,8 +142,8 @@ function changeConsent(
 }
 
 /**
- * Creates a step that runs when the store works again. It matches records that were delivered without the store, and
- * ends the reply requests and reports that these records answer.
+ * Creates a step for records that were delivered while the store failed. When the store works again, the step finds the
+ * sent messages that they answer, and ends the reply requests and reports that waited for them.
  */
 function createLateMatch(context: InboxParts, candidates: readonly UnmatchedRecord[]): Step<void> {
   const isUnmatched = ({ identity }: UnmatchedRecord, readKey: ReadKey) =>
@@ -168,7 +168,10 @@ function createLateMatch(context: InboxParts, candidates: readonly UnmatchedReco
   };
 }
 
-/** Matches records that this inbox, or the inbox of a former login or store, has delivered without matching them. */
+/**
+ * For each record that was delivered without being matched, finds the sent message that it answers. The records were
+ * delivered by this inbox or, before an import, by the inbox of the former login or store.
+ */
 export function matchLate(context: InboxParts, events: readonly RecordOfKind[]): void {
   if (events.length === 0) return;
   const candidates = events.map((event) => {
@@ -177,7 +180,7 @@ export function matchLate(context: InboxParts, events: readonly RecordOfKind[]):
   context.run(createLateMatch(context, candidates));
 }
 
-/** Adds entries that were just saved, and delivers them to the nodes. */
+/** Adds entries that were just stored to the inbox, as one group, and delivers them to the nodes. */
 export function distributeGroup(
   { entries, subscribers }: InboxParts,
   newEntries: readonly Pending[],
@@ -194,8 +197,8 @@ export function distributeGroup(
 }
 
 /**
- * Judges one record and adds its changes. Returns the effect, which adds the new entry, if there is one, to
- * `newEntries`.
+ * Checks whether a record was seen before, and adds its changes to the step. Returns a function to call after the
+ * commit, which adds the entry of a new record to `newEntries`.
  */
 function acceptRecord(
   context: InboxContext,
@@ -211,8 +214,8 @@ function acceptRecord(
   const notedAnswer = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';
   /**
-   * The polled copy of this record, if it is unhandled because no node receives its kind. The called node then receives
-   * the record.
+   * The polled copy of this called-back record, if the copy is unhandled because no node receives its kind. The called
+   * node then receives the record instead.
    */
   let unhandledCopy: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {
@@ -260,7 +263,7 @@ function acceptRecord(
 }
 
 /**
- * Withholds an entry from the nodes while the outcome of a message that the entry might answer is unknown. Afterwards,
+ * Withholds an entry from the nodes until it is known whether the message that the entry might answer was sent. Then
  * matches the entry and delivers it.
  *
  * @param knownCorrelation correlation of the entry; absent: the function determines it
@@ -283,8 +286,8 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
     decide(readKey, changes) {
       const { isHeldBack, ...entry } = latest(pending.entry, changes);
       const isWaiting = isHeldBack && entries.get(id) === pending && !changes.drop.has(id);
-      // Does nothing if data might still be imported. The entry is withheld from the nodes until the import has ended,
-      // and is matched then.
+      // Does nothing before an import, because the answered message might be in the imported data. The entry is matched
+      // after the import.
       if (!isWaiting || (context.isIncomplete && context.journal.isOpen)) return () => {};
       const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } =
         correlation?.correlate(readKey, changes) ?? entry;
@@ -304,8 +307,8 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
 }
 
 /**
- * Ends a polled entry that no node wants, as soon as the store works. Does nothing if a node that wants the entry has
- * attached in the meantime.
+ * Drops or redirects a polled entry that no node wants, see {@link createLeaveOut}, as soon as the store works. Does
+ * nothing if a node that wants the entry has attached by then.
  */
 export function leaveOut(parts: InboxParts, pending: Pending): void {
   const { id } = pending.entry;
@@ -322,8 +325,8 @@ export function leaveOut(parts: InboxParts, pending: Pending): void {
 }
 
 /**
- * Creates the `decide` of a step for a polled entry that no node wants. If the service has called back with a copy, the
- * called node receives the entry. Otherwise, the entry is dropped, and a called-back copy that arrives later is
+ * Creates the {@link Step.decide} for a polled entry that no node wants. If a callback has brought the same record, the
+ * called node receives the entry. Otherwise, the entry is dropped, and a later callback with the same record is
  * delivered.
  */
 function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
@@ -346,8 +349,8 @@ function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, 
 }
 
 /**
- * Returns whether a polled record ends without reaching a node and without becoming unhandled. Either every filter
- * leaves it out, or a reply request or a report has used it and no node wants it.
+ * Returns whether a polled record can be dropped: the filters of all nodes exclude it, or a reply request or report has
+ * used it and no node wants it.
  */
 function isLeftOut(
   { subscribers }: InboxParts,

@@ -9,9 +9,9 @@ import type { Entries } from './entries';
 /** A record after it was matched with sent messages. */
 export interface CorrelatedRecord {
   record: InboxRecord;
-  /** True if a report used the record. */
+  /** True if the record is a status that an `sms-send` node waited for. */
   isTaken?: true | undefined;
-  /** Runs when the step is written, or has run without the store. */
+  /** Called after the step is committed, or has run while the store fails. */
   effect(): void;
 }
 
@@ -19,24 +19,27 @@ export interface CorrelatedRecord {
 export interface Correlation {
   /** Whether the record might answer a message. If so, it waits while the store fails. */
   readonly mayAnswer: boolean;
-  /** The keys that `correlate` always reads. */
+  /** Keys in the store whose values `correlate` always reads. */
   readonly keys: readonly string[];
   /** Pending while a message that the record might answer has an unknown outcome. Absent: all outcomes are known. */
   readonly outcome?: Promise<void> | undefined;
   /**
-   * Notes that the record is evidence for a message, before the outcome of the message is known. Returns the effect.
+   * Notes that the record might prove that a message with an unknown outcome was sent. Returns a function to call after
+   * the commit.
    */
   noteEvidence?(readKey: ReadKey, changes: Changes): () => void;
-  /** Adds `sent` and `awaited` to the record, and ends the reply request that the record answers. */
+  /**
+   * Adds the answered message (`sent`, `awaited`) to the record, and ends the reply request that the record answers.
+   */
   correlate(readKey: ReadKey, changes: Changes): CorrelatedRecord;
 }
 
 /** Prepares the match of a record. */
 export type Correlator = (event: RecordOfKind) => Correlation;
 
-/** The parts of an inbox that its steps work with, except the unhandled records. */
+/** The parts of an inbox, except its unhandled records. */
 export interface InboxParts {
-  /** Stores the entries. The inbox joins the journal as its participant `inbox`. */
+  /** Stores the entries. */
   readonly journal: Journal;
   readonly clock: Clock;
   readonly entries: Entries;
@@ -44,11 +47,14 @@ export interface InboxParts {
   /** Matches records with sent messages. Absent: no record answers a message. */
   readonly correlator?: Correlator | undefined;
   /**
-   * Whether the message that a record answers might be in data that is not imported yet. A record that is stored before
-   * the import is withheld from the nodes, and is matched after the import.
+   * Whether an import is still to come, which might bring the messages that records answer. Until then, stored records
+   * are withheld from the nodes. They are matched after the import.
    */
   isIncomplete: boolean;
-  /** Records that were delivered without being matched. They are matched after the import. */
+  /**
+   * Records that were delivered without being matched, because the store failed before an import. They are matched
+   * after the import.
+   */
   readonly unmatchedRecords: RecordOfKind[];
   /** Returns the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */
   readonly readConsentChange?: ReadConsentChange | undefined;
@@ -58,7 +64,7 @@ export interface InboxParts {
   dedupe(): boolean;
   /** How long an identifier is remembered, in ms. */
   dedupeMs(): number;
-  /** Runs a step whose result no caller awaits. */
+  /** Runs a step of the journal without waiting for its result. */
   run(step: Step<unknown>): void;
   /** Called if a node or a step threw an unexpected error. */
   onFault(error: unknown): void;

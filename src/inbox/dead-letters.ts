@@ -57,7 +57,8 @@ export class DeadLetters {
   }
 
   /**
-   * Adds an entry. If the entry is dropped in the same turn of the event loop, both changes share a commit.
+   * Adds a record that became unhandled. If the caller drops its entry in the same turn of the event loop, both changes
+   * share a commit.
    *
    * @param node the node whose flow did not acknowledge the entry; blank: no node receives it
    */
@@ -73,8 +74,8 @@ export class DeadLetters {
       keys: node === '' ? identity.keys : [],
       whileFailing: 'apply',
       decide: (readKey, changes) => {
-        // Does nothing if the record was removed in the meantime. A callback that was accepted earlier might have
-        // replaced it.
+        // Does nothing if the record was removed in the meantime, for example because a callback brought the same
+        // record.
         if (!this.#records.has(id) || changes.drop.has(id)) return () => {};
         const callback = node === '' && !item.address ? recallCallback(identity, readKey) : undefined;
         const record = callback ? createDeadLetter(addressTo(callback, entry), node, item.at) : item;
@@ -93,8 +94,8 @@ export class DeadLetters {
   }
 
   /**
-   * Adds an entry that no node receives. Returns whether this is the first such entry since a node last received its
-   * kind.
+   * Adds an entry that no node receives. Returns true for the first such entry of a kind since a node last received
+   * that kind.
    */
   addUnreceived(entry: Entry): boolean {
     this.add(entry, '');
@@ -102,7 +103,7 @@ export class DeadLetters {
   }
 
   /**
-   * Finds the polled copy of a record that became unhandled because no node receives its kind. Ignores a copy that
+   * Finds the polled copy of a called-back record among the records that no node received. Ignores a copy that
    * `changes` drops.
    */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
@@ -188,8 +189,8 @@ export class DeadLetters {
   }
 
   /**
-   * Creates the step that turns records into entries again. Each entry is for the node that did not acknowledge it, or
-   * for all nodes.
+   * Creates the step that delivers unhandled records again: to the node that did not acknowledge them, or to all nodes
+   * if no node had received them.
    */
   #createDelivery(items: readonly DeadLetter[]): Step<void> {
     const { journal, entries, subscribers } = this.#context;
@@ -230,7 +231,7 @@ export class DeadLetters {
   /** Resumes the unhandled records of an earlier process. */
   createParticipant(): Participant {
     return {
-      // Names nothing, because the inbox already names the kinds that this process can claim.
+      // Returns no names, because the participant `inbox` already names everything that this process can claim.
       wantedNames: () => [],
       isReadable: isDeadLetter,
       receiveItems: (items) => {
@@ -255,8 +256,8 @@ function createDeadLetter(
   at: number,
 ): DeadLetter {
   return {
-    // Derives the id from the entry and the node alone. If the store did not write the removal of the entry, the entry
-    // becomes unhandled again, under the same id.
+    // The id depends only on the entry and the node. If the removal of the entry is lost, the entry becomes unhandled
+    // again under the same id, instead of as a second record.
     ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
     ...({ kind, record } as RecordOfKind),
     ...(channel === 'callback' && { address }),

@@ -3,7 +3,9 @@ import type { Item } from '../store/store';
 import { isObject } from '../wire/fields';
 import { type DuplicateCallback, type Identity, identify } from './identity';
 
-/** How an entry is delivered: to the nodes that poll its kind, or to the called-back node. */
+/**
+ * How an entry is delivered: to the nodes that poll its kind, or to the `sms-callback-in` node that the service called.
+ */
 export type Channel = Kind | 'callback';
 
 /** The kinds of records on a channel. */
@@ -22,8 +24,8 @@ interface EntryItem extends Item {
   part: 'inbox';
   channel: Channel;
   /**
-   * Channel `callback`: the called node. Other channels: the only node that receives the entry, because a user
-   * redelivered it.
+   * On channel `callback`: the node that the service called. On other channels: the only node that receives the entry,
+   * because a user redelivered the entry to this node.
    */
   address?: Address;
   /** Number of attempts per node, if the numbers differ. `attempts` is then the highest number. */
@@ -77,12 +79,15 @@ function isKind(value: unknown): value is Kind {
   return kinds.some((kind) => kind === value);
 }
 
-/** Names the nodes that can claim the callbacks of an address, as in {@link Item.subscribers}. */
+/**
+ * Returns the names of a called node for {@link Item.subscribers}. A process that has a node with this id or path can
+ * claim its callbacks.
+ */
 export function nameSubscribers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
 }
 
-/** Addresses a polled entry to the node that the service called back with a copy. */
+/** Redirects a polled entry to the node that the service called with the same record. */
 export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry): Entry {
   return {
     ...entry,
@@ -105,7 +110,7 @@ export interface EntryGroup {
   count: number;
   /** Id of the node that requested the entries. */
   asker?: string | undefined;
-  /** Value that this node passed with its request. The node receives it with the entries. */
+  /** Value that the node passed with this request, and receives back with the entries. */
   context?: unknown;
 }
 
@@ -120,9 +125,12 @@ export class Pending {
   readonly pendingFor = new Map<string, object | undefined>();
   /** Number of nodes that have acknowledged the entry. */
   acknowledgements = 0;
-  /** Attempt number of the first delivery to a node that attaches after the entry arrived or was found in the store. */
+  /**
+   * Attempt number of the first delivery to a node that attached after the entry had arrived, or had been found in the
+   * store.
+   */
   firstAttempt: number;
-  /** Whether no node has received the entry yet, although its first attempt is stored. */
+  /** Whether the first attempt is already stored, but no node has received the entry yet. */
   isNew = false;
   /** The group with which the entry arrived. */
   together: EntryGroup | undefined;

@@ -37,7 +37,10 @@ export interface DuplicateCallback {
   query: unknown;
 }
 
-/** Notes about the polled and the called-back copy of a record, so that one of the copies reaches a flow. */
+/**
+ * Notes about a record that the service might both return to a poll and call back, so that one of the copies reaches a
+ * flow.
+ */
 interface Notes {
   /** See {@link noteLeftOut}. */
   leftOut?: object | undefined;
@@ -59,7 +62,10 @@ interface SeenMessage extends Notes {
   polled?: true;
 }
 
-/** If one second has more equal messages than this, the oldest are recognised only by their identifiers. */
+/**
+ * Maximum number of messages with the same sender, body and second. If there are more, the oldest are recognised only
+ * by their identifiers.
+ */
 const maxInOneSecond = 100;
 
 /** Whether a record was seen before. `repeated`: polled again, although the service marks polled records as read. */
@@ -76,8 +82,8 @@ export interface Memory {
 
 /**
  * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5). An incoming message with a date is also identified
- * by sender, body and date. A status without an identifier is identified by its fields, if it has a date or names a
- * message. A record without keys is always new.
+ * by sender, body and date. A status without an identifier is identified by its fields, if it has a date or the
+ * messageId of a sent message. A record without keys is always new.
  */
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
@@ -119,8 +125,8 @@ export function judge(
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
     const remembered = readKey(key);
-    // Recognises the records of a saved answer at any age, because an earlier process might have committed the answer
-    // long ago.
+    // Ignores the age for the saved answer of an earlier process, because that process might have committed it long
+    // ago.
     const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
     return isCurrent ? remembered : undefined;
   };
@@ -129,8 +135,8 @@ export function judge(
   const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
   if (id !== undefined && (!seenId || (polled && !seenId.polled)))
     remember.set(id, { at: seenId ? rememberedId.at : now, forMs, value: JSON.stringify({ polled }) });
-  // Also remembers sender, body and date of a duplicate. The first copy might be a form callback, which has no date
-  // (§6.4), and a later copy might have no identifier.
+  // For a duplicate, too, the code below remembers sender, body and date. The first copy might have had no date (form
+  // callback, §6.4), and the next copy might have no identifier.
   if (!text || verdict === 'repeated') return verdict ?? 'new';
 
   const rememberedText = recall(text.key);
@@ -159,8 +165,9 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
 }
 
 /**
- * Notes that no node received the polled copy of a record that {@link judge} has remembered: every filter left it out,
- * or a reply request or report used it. A called-back copy of the record is then still delivered, with the same answer.
+ * Notes that no node received the polled copy of a record: the filters of all nodes excluded it, or a reply request or
+ * report used it. A callback with the same record is then still delivered, with the same answer. Call {@link judge}
+ * first.
  *
  * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
  * @returns the callback that {@link noteCallback} noted before; if there is one, nothing is noted
@@ -198,7 +205,7 @@ export function noteCallback(
   const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
   if (!wasPolled || recollection.callback) return;
   note({ callback }, identity, recollection, changes);
-  // Flushes the note, because the service does not repeat this callback.
+  // Makes the step survive a power cut, because the service does not repeat this callback.
   changes.firm = true;
 }
 
@@ -233,8 +240,8 @@ function recall(identity: Identity, readKey: ReadKey) {
 }
 
 /**
- * Merges the identifiers that two processes with a shared store remembered (see {@link Participant.merge}). Keeps all
- * messages of one second.
+ * Merges what two processes with a shared store remembered under the same key (see {@link Participant.merge}). Keeps
+ * the messages of both processes.
  */
 export function mergeSeen(key: string, { storeVersion, ownVersion }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return ownVersion;
@@ -250,7 +257,10 @@ function isSeenAs(message: SeenMessage, { id, text }: Identity): boolean {
   return text !== undefined && findIn([message], { instant: text.instant, ...present({ id }) }) !== undefined;
 }
 
-/** Finds a message among messages with the same sender and body. Either message can lack an identifier. */
+/**
+ * Finds the same message among messages with the same sender and body. Compares identifiers only if both messages have
+ * one.
+ */
 function findIn(messages: readonly SeenMessage[], { instant, id }: SeenMessage): SeenMessage | undefined {
   return messages.find(
     (message) =>
@@ -275,7 +285,7 @@ function parseInstant(date: unknown): Instant | undefined {
   if (typeof date !== 'string' || !date.trim()) return undefined;
   const ms = readInstant(date) ?? Date.parse(date.trim());
   if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
-  // Uses the text of an unreadable date, because even this distinguishes two messages.
+  // Derives a number from the text of an unreadable date, so that messages with different dates stay different.
   return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };
 }
 

@@ -41,7 +41,7 @@ export interface InboxOptions
   onDeadLettersFull(): void;
   /** Whether a kind is polled, even if no node receives it. */
   isPolled(kind: Kind): boolean;
-  /** Called if no node receives a kind. Its records become unhandled from now on. */
+  /** Called when records of a kind start to become unhandled, because no node receives the kind. */
   onUnreceived(kind: Kind): void;
 }
 
@@ -55,10 +55,10 @@ export interface ReceiveCounts {
   unhandled: number;
 }
 
-/** Maximum number of entries. If it is reached, the next callback is refused. */
+/** Number of undelivered entries at which further callbacks are refused. */
 export const maxWaitingForCallback = 20_000;
 
-/** Maximum number of records accepted in one step. */
+/** Maximum number of records in one step of the journal. */
 const maxPieceSize = 500;
 
 /** Counts of waiting records. */
@@ -132,8 +132,8 @@ export class Inbox {
    * Stores records and delivers the new ones to their nodes. Resolves when they are stored, with verdicts in the order
    * of `records`.
    *
-   * @param onSaved called when the answer is saved ahead, so that a crash cannot lose it; the records are stored
-   * afterwards; never called for a callback, or if `saveAhead` saves nothing
+   * @param onSaved called when the answer is saved (see {@link Journal.saveAhead}), so that a crash cannot lose it; the
+   * records are stored afterwards; never called for a callback, or if the answer could not be saved
    * @throws SmsError for a callback: `SMS_STORE` if the store cannot keep it, or is closed; `SMS_BUSY` if too many
    * entries wait
    */
@@ -153,7 +153,8 @@ export class Inbox {
       records.length <= maxPieceSize
         ? await this.#acceptPiece({ ...arrival, savedAnswer })
         : await this.#acceptInPieces({ ...arrival, savedAnswer });
-    // Delays the next poll until nodes have received these records, because further records would fill the memory.
+    // If the answer has several records, waits until nodes have received them. Otherwise, further polls could fill the
+    // memory.
     if (records.length > 1) await subscribers.whenDistributed;
     return verdicts;
   }
@@ -191,17 +192,15 @@ export class Inbox {
   }
 
   /**
-   * Matches records with the sent messages that they answer. `inbox` has delivered these records without matching them.
-   * It is this inbox, or the inbox of the former login or store. Called after an import, and when the store opens
-   * without pending imports.
+   * For each record that `inbox` delivered without matching it, finds the sent message that it answers. `inbox` is this
+   * inbox, or the inbox of the former login or store. Called after an import, and when the store opens without pending
+   * imports.
    */
   matchRecordsOf(inbox: Inbox): void {
     matchLate(this.#context, inbox.#context.unmatchedRecords.splice(0));
   }
 
-  /**
-   * Counts the acknowledgement of an entry by a node. When every node has acknowledged the entry, the inbox forgets it.
-   */
+  /** Notes that a node has acknowledged an entry. When every node has acknowledged the entry, the inbox drops it. */
   acknowledge(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
@@ -217,7 +216,7 @@ export class Inbox {
     this.acknowledge(entry, subscriber);
   }
 
-  /** Stores the attempt number of an entry, if it is higher than the stored number. */
+  /** Stores the number of the current attempt to deliver an entry to a node. */
   countAttempt(entry: Entry, attempt: number, node: string): void {
     const { id } = entry;
     const { entries, run } = this.#context;
@@ -277,7 +276,7 @@ function dropEntry({ entries, run }: InboxParts, id: string): void {
   run(createChange((changes) => dropItem(changes, id, 'inbox')));
 }
 
-/** Creates the step that stores the first attempts of entries. */
+/** Creates the step that stores, before the first delivery of entries, that they are about to be delivered. */
 function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): Step<void> {
   return createChange(
     (changes) => {
@@ -317,7 +316,7 @@ function createInboxParticipant(context: InboxContext): Participant {
         if (!isEntry(entry) || (entries.has(id) && !entry.isHeldBack)) continue;
         const pending = entries.get(id) ?? new Pending(entry);
         entries.set(id, pending);
-        // Waits until the other participants have received the messages that the entry might answer.
+        // Runs in a step, so that the stored messages, which the entry might answer, are read first.
         const hold = () => entries.get(id) === pending && holdBack(context, pending);
         if (pending.entry.isHeldBack) run({ whileFailing: 'apply', decide: () => hold });
       }

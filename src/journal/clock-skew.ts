@@ -1,7 +1,10 @@
 import type { Clock } from '../clock';
 import type { Remembered } from '../store/store';
 
-/** A period between two clock changes. Its times are in ms since 1970, as the clock showed them. */
+/**
+ * A period between two clock changes. `from` and `until` are in ms since 1970, by the clock as it was set in this
+ * period.
+ */
 interface Period {
   from: number;
   until: number;
@@ -22,9 +25,10 @@ const maxPeriods = 16;
 const skewByClock = new WeakMap<Clock, ClockSkew>();
 
 /**
- * Corrects the ages of remembered values after the clock was set. If this process remembered the value, its age is the
- * time that has elapsed. If the time of a value is in the future, the value is older than the last clock change, or
- * else older than this process. Its age then counts from that change, or from the start of the process.
+ * Corrects the ages of remembered values after the clock was set. If this process remembered a value, only the time
+ * that has elapsed since then counts. If the time of a value is in the future, the value was remembered before the last
+ * clock change, or before this process started. Its age then counts from the clock change, or from the start of the
+ * process.
  */
 export class ClockSkew {
   readonly #clock: Clock;
@@ -50,7 +54,7 @@ export class ClockSkew {
   }
 
   /**
-   * Corrects the time of a value by the clock changes since then. A time in the future becomes {@link setAt}, unless
+   * Corrects the time of a value if the clock was set since then. A time in the future becomes {@link setAt}, unless
    * the store is shared.
    *
    * @param isShared true if other processes, whose clocks can be ahead, also write to the store
@@ -62,7 +66,7 @@ export class ClockSkew {
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /** Corrects a time, in ms since 1970, by the clock changes since then. Does not change a time in the future. */
+  /** Corrects a time, in ms since 1970, if the clock was set since then. Does not change a time in the future. */
   timeOf(at: number): number {
     this.noteChange();
     return this.#correctedTime(at);
@@ -71,15 +75,15 @@ export class ClockSkew {
   #correctedTime(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#earlierPeriods) {
-      // Includes times just outside the period, because clock changes below {@link minSetMs} are ignored.
+      // Also corrects times up to {@link minSetMs} outside the period, because smaller clock changes are not noted.
       if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return at + byMs;
   }
 
   /**
-   * Corrects a value for the store. A value from the future stays unchanged for an hour, because the clock of a machine
-   * that has just started might be behind.
+   * Returns a value with the time that the store should have. A time in the future stays unchanged until an hour after
+   * the last clock change, because the clock of a machine that has just started might be behind.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const now = this.noteChange();
@@ -87,16 +91,13 @@ export class ClockSkew {
     return read.at > remembered.at || now - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
-  /** Corrects a value for the store. Returns `undefined` if the value has expired. */
+  /** Corrects a value as {@link correct} does. Returns `undefined` if the value has expired. */
   renew(remembered: Remembered): Remembered | undefined {
     const { at, forMs } = this.read(remembered);
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);
   }
 
-  /**
-   * Notes a clock change, if there was one, and returns the current time. Call it before a step remembers a time by the
-   * clock.
-   */
+  /** Notes a clock change, if there was one, and returns the current time. Call it before a step stores a time. */
   noteChange(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();

@@ -28,7 +28,10 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error if the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /** Called after the journal has opened the store, has passed on claimed items, or has run steps and their effects. */
+  /**
+   * Called after each piece of work: the journal has opened the store, passed claimed items to participants, or run
+   * steps.
+   */
   onSteps?(): void;
   /** Called when damaged data was found in the store and quarantined. The error contains none of the data. */
   onDamaged?(error: SmsError): void;
@@ -55,9 +58,10 @@ const newOutageMs = 10_000;
 const maxGroupSize = 256;
 
 /**
- * Runs each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event
- * loop share a commit. Steps that arrive during a commit share the next one. The journal reopens a failed store, and
- * passes the items in the store to its participants. It does not interpret items or values.
+ * Runs each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event loop
+ * share a commit. Steps that arrive during a commit share the next one. The journal reopens a failed store, and passes
+ * the items in the store to its participants, the parts of the library that own the items. It does not interpret items
+ * or values.
  */
 export class Journal {
   readonly isShared: boolean;
@@ -76,7 +80,7 @@ export class Journal {
   #claimedItems: Item[] = [];
   #whenIdle: Promise<void> | undefined;
   #mode: JournalMode = 'closed';
-  /** Why the store cannot be used. Stays set until a write succeeds. */
+  /** The last error of the store. Stays set until a write succeeds. */
   failure: SmsError | undefined;
   /** The last damage that was found. */
   damage: SmsError | undefined;
@@ -89,9 +93,11 @@ export class Journal {
   #graceTimer: Timer | undefined;
   /** Whether the store should be open. */
   #isWanted = true;
-  /** Whether the participants know everything in the store. */
+  /** Whether the participants have received all items in the store. */
   #isRead = false;
-  /** Whether the participants have released their items, and receive them again when the store opens. */
+  /**
+   * Whether the participants have removed their items from memory. They receive the items again when the store opens.
+   */
   #isReleased = false;
 
   constructor(options: JournalOptions) {
@@ -136,7 +142,7 @@ export class Journal {
   }
 
   /**
-   * Returns whether the participants know everything in the store. If not, opens the store, unless it is surely empty.
+   * Returns whether the participants have received all items in the store, or there are none. If not, opens the store.
    */
   ensureRead(): boolean {
     if (this.#isRead) return true;
@@ -233,7 +239,7 @@ export class Journal {
     return this.#mode === 'lapsed' || this.#mode === 'due';
   }
 
-  /** Starts to process the queue before this turn of the event loop ends. */
+  /** Starts to process the queue, unless that is already under way. */
   #work(): void {
     this.#whenIdle ??= this.#workOff().finally(() => {
       this.#whenIdle = undefined;
@@ -266,7 +272,7 @@ export class Journal {
     if (count === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
   }
 
-  /** Runs steps in one commit, or without the store if it fails. */
+  /** Runs steps in one commit. While the store fails, runs them without it, as {@link Step.whileFailing} says. */
   async #runTasks(tasks: readonly Task[]): Promise<void> {
     if (!this.isOpen)
       return this.#writer.runUnsaved(tasks, this.#unavailable(), undefined, this.#graceTimer !== undefined);
@@ -328,7 +334,8 @@ export class Journal {
   }
 
   async #openStore(): Promise<RecoveredState | undefined> {
-    // Forgets items that were claimed before a failure, because this opening or another process finds them.
+    // Discards items that were claimed before a failure and not passed on. They are still in the store, so this opening
+    // returns them, unless another process has claimed them.
     const claimedItems: Item[] = [];
     this.#claimedItems = claimedItems;
     try {
@@ -341,7 +348,8 @@ export class Journal {
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
-        // Keeps items that belong to no participant unchanged, because another version might have written them.
+        // Leaves items without a participant in the store, because another version of the package might have written
+        // them.
         isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
         onDropped: (bytes, folder) => this.#report(new SmsError('storeDropped', { params: { bytes, folder } })),
@@ -360,8 +368,8 @@ export class Journal {
 
   /**
    * Handles items of this process that are missing from the store. If `isReset`, the store has lost them, so they are
-   * stored again. Otherwise, if the store is shared, another process has claimed them. Changes from the time of the
-   * failure must then not restore them.
+   * stored again. Otherwise, if the store is shared, another process has claimed them, so this process forgets the
+   * items and their unsaved changes.
    */
   #reconcile(missingIds: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
@@ -371,7 +379,8 @@ export class Journal {
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
     for (const id of missingIds) {
-      // Uses one step per item, so that no commit is too large for the server's time limit.
+      // Requests one step per item, so that {@link maxGroupSize} limits the items of one commit. A very large commit
+      // would exceed the time limit for commands.
       if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
         this.#writer.unsaved.keep.delete(id);
@@ -394,10 +403,10 @@ export class Journal {
     }
   }
 
-  /** Closes the store. If the store is durable, participants can forget their items. */
+  /** Closes the store. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    // Lets the participants forget their items, because the open store has received all changes.
+    // Lets the participants remove their items from memory, because the store keeps all of them.
     if (this.isOpen && this.isDurable) {
       for (const one of this.#participants.values()) one.releaseAll?.();
       this.#isReleased = true;
@@ -410,12 +419,12 @@ export class Journal {
   }
 
   /**
-   * Requests that a lapsed store is opened again before anything else. Returns false if `cause` is not a lapse, or
-   * nothing was written since the last lapse.
+   * If the error is a {@link StoreLapse}, requests that the store is opened again before anything else. Returns false
+   * for any other error, or if nothing was written since the last lapse.
    */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // Requests nothing more, because all calls that were running when the store lapsed report the same lapse.
+    // The store will already be opened again. All calls that were running when the store lapsed report the same lapse.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');
@@ -459,7 +468,7 @@ export class Journal {
     );
   }
 
-  /** Notes that a write succeeded, or that nothing has to be written. */
+  /** Clears the failure, because a write succeeded or nothing has to be written. */
   #recovered(): void {
     if (!this.failure || this.#mode === 'failed') return;
     this.failure = undefined;

@@ -6,7 +6,7 @@ import type { Changes, Item, ReadKey, RecoveredWrite, Remembered } from '../stor
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
-/** One change of the store. */
+/** A change that is decided on values of the store, and committed to the store. Its effects run after the commit. */
 export interface Step<Result> {
   /** The keys that `decide` always reads, so that the journal can read them from the store first. Absent: none. */
   readonly keys?: readonly string[];
@@ -20,7 +20,7 @@ export interface Step<Result> {
    */
   decide(readKey: ReadKey, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
-  /** Approximate size in bytes. Set it only for a large step, which ends its commit. Absent: small. */
+  /** Approximate size of the changes in bytes, so that large steps do not share a commit. Absent: small. */
   readonly bytes?: number | undefined;
 }
 
@@ -51,7 +51,7 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
 }
 
 /**
- * Returns a step whose result is the result of `step`, converted by `change`. `change` runs with the effects of `step`.
+ * Returns a step that does the same as `step`, and then, after the effects of `step`, converts its result by `change`.
  */
 export function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
@@ -74,11 +74,11 @@ export interface Versions {
 /** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Receives the items of this participant. The participant might already have some of these items. Items that the
-   * participant has forgotten in this process are left out. The journal runs no step before this method returns, or
-   * before its promise resolves.
+   * Receives the items of this participant from the store, without those that the participant has dropped in this
+   * process. The participant might already have some of these items. The journal runs no step before this method
+   * returns, or before its promise resolves.
    *
-   * @param isOpening true if these are all items that this process has in the store, false if a dead process left them
+   * @param isOpening true if these are all items of this process, false if they were claimed from a dead process
    */
   receiveItems(items: readonly Item[], isOpening: boolean): void | Promise<void>;
   /** Returns the names (see `Item.subscribers`) whose items this process can claim now. */
@@ -94,8 +94,9 @@ export interface Participant {
    */
   replay?(write: RecoveredWrite): boolean;
   /**
-   * Merges two versions of a remembered value of this participant. Both changed while the store failed. If the method
-   * is absent, or the key belongs to another participant, the store keeps `ownVersion`.
+   * Merges two versions of a remembered value of this participant, if another process has changed the value while the
+   * store failed for this process. If the method is absent, or the key belongs to another participant, the store keeps
+   * `ownVersion`.
    */
   merge?(key: string, versions: Versions): Remembered;
   /**
@@ -105,6 +106,6 @@ export interface Participant {
   itemOf?(id: string): Item | undefined;
   /** Called when another process has claimed an item, even if the item belongs to another participant. */
   forget?(id: string): void;
-  /** Called when the store is about to close with all items saved. The participant can forget its items. */
+  /** Called before the store closes, when all items are saved. The participant can remove its items from memory. */
   releaseAll?(): void;
 }

@@ -22,7 +22,8 @@ export interface Task {
 }
 
 /**
- * Number of remembered values after which the store is swept. A sweep checks twice as many values, so that it keeps up.
+ * Number of newly remembered values after which {@link Store.sweep} is called. A sweep checks twice as many values, so
+ * that it keeps up.
  */
 const rememberedPerSweep = 500;
 
@@ -31,16 +32,19 @@ type RecalledValues = ReadonlyMap<string, Remembered | undefined>;
 
 const noValues: RecalledValues = new Map();
 
-/** The changes of a group of steps, with their effects. */
+/** The changes of a group of steps, and the effects, which are called after the commit. */
 interface GroupDecision {
   changes: Changes;
   effects: ((isWritten: boolean) => void)[];
 }
 
-/** The result of a commit: its effects, or an error with the values that were read before. */
+/** The result of a commit: the effects to call, or the error and the values that were read before it. */
 export type Commit = Pick<GroupDecision, 'effects'> | { error: unknown; recalled: RecalledValues | undefined };
 
-/** Runs groups of steps, each in one commit or without the store. Keeps the changes that are not written yet. */
+/**
+ * Runs groups of steps, and writes each group in one commit. While the store fails, runs steps without it, and collects
+ * their changes.
+ */
 export class StepWriter {
   readonly #store: Store;
   readonly #participants: ReadonlyMap<unknown, Participant>;
@@ -53,7 +57,10 @@ export class StepWriter {
   unsaved = createChanges();
   /** Steps that wait until the store works. */
   readonly postponed: Task[] = [];
-  /** Whether the store must be swept: when it opens, after a number of remembered values, and after a clock change. */
+  /**
+   * Whether {@link Store.sweep} must be called: at the start, after {@link rememberedPerSweep} values, and after a
+   * clock change.
+   */
   isSweepDue = true;
   #rememberedSinceSweep = 0;
   #sweptAfterSetting = 0;
@@ -65,8 +72,8 @@ export class StepWriter {
   }
 
   /**
-   * Notes items in the store: all items of this process if `isOpening`, otherwise additional ones. Returns the ids of
-   * missing items.
+   * Notes which items are in the store: all items of this process if `isOpening`, otherwise newly claimed items.
+   * Returns the ids of items that were there before and are missing now.
    */
   noteItems(items: readonly Item[], isOpening: boolean): string[] {
     const formerIds = this.storedIds;
@@ -99,7 +106,7 @@ export class StepWriter {
   }
 
   /**
-   * Refuses, postpones or applies each step.
+   * Refuses, postpones or applies each step while the store fails.
    *
    * @param refusal the reason why the store cannot be used
    * @param recalled values that were read before the store failed; absent: none
@@ -129,13 +136,13 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.unsaved, changes);
-    // Drops the compared keys and the limits of the step. The effects of the step have already run. Therefore, the step
-    // is written even if another process has changed a key or reached a limit.
+    // Removes the compared keys and the limits, so that no conflict can prevent the later write: the effects of the
+    // step have already run.
     this.unsaved.compare.clear();
     for (const [key, count] of this.unsaved.count) this.unsaved.count.set(key, { ...count, limits: [] });
   }
 
-  /** Merges the unsaved changes with the values of other processes. */
+  /** Returns the unsaved changes, merged with what other processes have changed in a shared store in the meantime. */
   #mergeUnsaved(recalled: RecalledValues): Changes {
     const remember = new Map(this.unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {
@@ -168,8 +175,8 @@ export class StepWriter {
   }
 
   /**
-   * Calls `decide` of each step. If a step throws, the remaining steps decide again without it. But if a step looked up
-   * a key that is not read yet, returns, because the caller must read the key first.
+   * Calls `decide` of each step. If a step throws, calls `decide` of the remaining steps again. Exception: if
+   * `keysToRead` received a key, returns, because the caller must read the key and try again.
    *
    * @param keysToRead receives the keys that are not read yet; absent: they cannot be read
    */
@@ -221,7 +228,7 @@ export class StepWriter {
   }
 }
 
-/** Calls `decide` of a step. Returns the effects, which resolve or reject the task. */
+/** Calls `decide` of a step. Returns a function that runs the effects, and resolves or rejects the task. */
 function decide({ step, resolve, reject }: Task, readKey: ReadKey, changes: Changes): (isWritten: boolean) => void {
   const effects = step.decide(readKey, changes);
   return (isWritten) => {

@@ -1,17 +1,19 @@
-/** A time, in ms since 1970, and the number of messages at this time. The time can stand for several merged times. */
+/**
+ * A time, in ms since 1970, and the number of messages at this time. If there are too many times, near ones are merged.
+ */
 export type Counted = [at: number, number: number];
 
-/** Messages that a commit counts under a key, and the limits for the messages that are already counted there. */
+/** Messages that a commit adds to the count of a key, and limits for the messages that are already counted. */
 export interface Count {
   /** The current time, in ms since 1970. */
   now: number;
   /** Length of the longest window, in ms. The store forgets older messages. */
   windowMs: number;
-  /** Identifies the clock of the times. It contains no colon. */
+  /** Name of the clock that the times were read from, without a colon. */
   clock: string;
   /** Messages to add, with their times. A negative number removes messages that were added at this time. */
   changes: readonly Counted[];
-  /** Another process has reached a limit if the store has more than `max` messages after the time `since`. */
+  /** The commit fails if the store has already counted more than `max` messages after the time `since`. */
   limits: readonly { since: number; max: number }[];
 }
 
@@ -29,7 +31,7 @@ export const partsOfWindow = 360;
  */
 const spareMs = 24 * 3_600_000;
 
-/** Reads the times of a counted value, the latest last. An unreadable value has none. */
+/** Parses a stored count into its times, the latest last. Returns an empty list for an unreadable value. */
 export function parseCounts(value = ''): Counted[] {
   const [, ...entries] = value.split(' ');
   const times = entries.map((text): Counted => {
@@ -39,12 +41,12 @@ export function parseCounts(value = ''): Counted[] {
   return times.filter((time) => time.every(Number.isInteger));
 }
 
-/** Returns the name of the clock of a counted value. */
+/** Returns the name of the clock of a stored count, see {@link Count.clock}. */
 export function clockOfCounts(value: string | undefined): string {
   return value?.split(' ', 1)[0] ?? '';
 }
 
-/** Writes counted messages as a value. */
+/** Formats the times of counted messages as a value for the store. */
 export function formatCounts(clock: string, times: readonly Counted[]): string {
   return [clock, ...times.map(([at, number]) => `${at}:${number}`)].join(' ');
 }
@@ -54,17 +56,18 @@ export function storedMs(windowMs: number): number {
   return Math.ceil(windowMs) + spareMs;
 }
 
-/** Returns whether a count does not exceed its limits. */
+/** Returns whether the messages in a stored count are within the limits. */
 export function isWithinLimits(value: string | undefined, { limits }: Count): boolean {
   const times = limits.length > 0 ? parseCounts(value) : [];
   return limits.every(({ since, max }) => sumAfter(times, since) <= max);
 }
 
 /**
- * Counts messages on top of a value. Removing a message lowers the number at its time or, if that time was merged with
- * other times, at the merged time. Returns the new value, or `undefined` if no message is left in the window.
+ * Adds messages to a stored count, or removes messages from it. Removing a message lowers the number at its time or, if
+ * that time was merged with other times, at the merged time. Returns the new value, or `undefined` if no message is
+ * left in the window.
  *
- * `redis-scripts.ts` has the same rules for the server.
+ * The Lua functions in `redis-scripts.ts` must follow the same rules.
  */
 export function addCount(
   value: string | undefined,
@@ -74,8 +77,8 @@ export function addCount(
   for (const [at, number] of changes) {
     const lastTime = times.at(-1);
     if (number < 0) remove(times, at, -number, windowMs / partsOfWindow);
-    // The last time might be later than `at`, because another machine has a different clock. The message then counts
-    // from the later time.
+    // If the last time is later than `at`, because the clock of another machine is ahead, the messages are added to the
+    // later time.
     else if (lastTime && lastTime[0] >= at) lastTime[1] += number;
     else times.push([at, number]);
   }
@@ -85,7 +88,10 @@ export function addCount(
   return { at: now, forMs: storedMs(windowMs), value: text };
 }
 
-/** Joins the counts of two steps. Lowers the limits of the later step by the messages that the earlier step adds. */
+/**
+ * Joins the counts that two steps of one commit add to the same key. Lowers the limits of the later step by the
+ * messages that the earlier step adds.
+ */
 export function joinCounts(earlierCount: Count | undefined, laterCount: Count): Count {
   if (!earlierCount) return laterCount;
   const limits = new Map(earlierCount.limits.map(({ since, max }) => [since, max]));
@@ -99,7 +105,7 @@ export function joinCounts(earlierCount: Count | undefined, laterCount: Count): 
     now: Math.max(earlierCount.now, laterCount.now),
     windowMs,
     clock: laterCount.clock,
-    // Merges the changes, because their number during a long outage has no limit.
+    // Merges times, because a long outage of the store could otherwise collect any number of changes.
     changes: changes.length > maxTimes ? mergeParts(changes, windowMs) : changes,
     limits: [...limits].map(([since, max]) => ({ since, max })),
   };
@@ -113,7 +119,7 @@ export function sumAfter(times: readonly Counted[], since: number): number {
 function remove(times: Counted[], removedAt: number, number: number, partMs: number): void {
   let remainingCount = number;
   for (const time of times) {
-    // Also finds a merged time, which is stored under the latest of its times.
+    // A merged time is stored under the latest of its times, so it can be later than `removedAt`.
     if (time[0] < removedAt || time[0] - removedAt >= partMs) continue;
     const difference = Math.min(remainingCount, time[1]);
     time[1] -= difference;
@@ -121,7 +127,7 @@ function remove(times: Counted[], removedAt: number, number: number, partMs: num
   }
 }
 
-/** Merges successive added messages of the same part of the window. */
+/** Merges successive times in the same part of the window. Does not merge removals. */
 function mergeParts(times: readonly Counted[], windowMs: number): Counted[] {
   const partOf = (at: number) => Math.floor((at * partsOfWindow) / windowMs);
   const mergedTimes: Counted[] = [];

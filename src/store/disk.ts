@@ -88,19 +88,19 @@ const [itemPrefix, rememberedPrefix, unreadablePrefix] = ['!items!', '!remembere
 /** Returns the end of the keys with a prefix. Every UTF-8 text sorts before U+10FFFF. */
 const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 
-/** Maximum number of items read in one turn of the event loop, and of values read in one sweep. */
+/** Maximum number of items or values that are read from the database at once. */
 const pageSize = 1_000;
 /** Length of the text with which {@link probe} checks the disk. */
 const probeLength = 256 * 1024;
 /**
- * Key that exists while {@link DiskStore.clear} drops the data. Its value names the only remembered value that stays.
+ * Key that exists while {@link DiskStore.clear} drops the data. Its value is the key of the only remembered value that
+ * stays.
  */
 const clearingKey = '!clearing!';
 
 /**
- * Stores everything in a database in its own folder. Kept items are flushed before `commit` resolves. Drops are written
- * without a flush, because a lost drop only causes a redelivery. Exception: a step that a power cut must not undo
- * (`firm`) is always flushed.
+ * Stores everything in a database in its own folder. `commit` flushes stored items to the disk, but not drops, because
+ * a lost drop only causes a redelivery. For exceptions, see {@link Changes.loose} and {@link Changes.firm}.
  *
  * @example
  * ```ts
@@ -205,7 +205,7 @@ export class DiskStore implements Store {
       for (const [key, value] of [...remember, ...countedValues]) {
         operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
       }
-      // Ignores the keys to compare, because no other process can change their values.
+      // Does not check `changes.compare`, because no other process can change the values.
       if (operations.length === 0) return;
       const isToFlush = isFlushed(changes);
       await database.write(operations, { isFlushed: isToFlush });
@@ -311,8 +311,8 @@ async function probe(database: Database): Promise<void> {
 }
 
 /**
- * Stores how to undo a failed commit. If only the flush of a commit failed, the commit is reported as failed, but the
- * database finds it in its log at the next opening.
+ * File with the values from before a failed commit, to undo it. This is necessary if only the flush failed: the commit
+ * is reported as failed, but the database would find it in its log at the next opening.
  */
 class UndoFile {
   readonly #path: string;
@@ -321,7 +321,7 @@ class UndoFile {
     this.#path = join(folder, 'undo');
   }
 
-  /** Writes the file without a flush, because a power cut would also lose the unflushed commit. */
+  /** Writes the file. It needs no flush, because a power cut that loses the file also loses the unflushed commit. */
   async note(database: Database, operations: readonly Operation[]): Promise<void> {
     try {
       const texts = await database.read(operations.map(([key]) => key));
@@ -340,7 +340,7 @@ class UndoFile {
   }
 }
 
-/** Parses the file. Ignores a file that a kill cut off, because the commit was not reported as failed yet. */
+/** Parses the undo file. Ignores a truncated file: its process was killed before it reported the commit as failed. */
 function parseUndo(text: string): Operation[] {
   try {
     return (JSON.parse(text) as [string, string | null][]).map(([key, formerText]) => [key, formerText ?? undefined]);
@@ -349,20 +349,20 @@ function parseUndo(text: string): Operation[] {
   }
 }
 
-/** Start of the names of files with saved texts. The databases ignore these files. */
+/** Start of the names of {@link SavedFiles}. The databases ignore these files. */
 const pendingPrefix = 'held-';
 /** Prefix of the names of files that were quarantined. */
 const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
 /**
- * Files in a folder, one for each saved text. They are written synchronously without a flush, so that they survive the
- * end of the process. Their names ascend in the order of the texts. Each text ends with a line break, so that a
- * truncated text can be recognised.
+ * Files in the folder of the store, one for each text of {@link Store.saveAhead}. They are written synchronously
+ * without a flush, so that they survive the end of the process. Their names ascend in the order of the texts. Each text
+ * ends with a line break, so that a truncated text can be recognised.
  */
 class SavedFiles {
   readonly #folder: string;
-  /** Names of the files whose texts this process has in memory. */
+  /** Names of the files that this process wrote and that are not removed yet. */
   readonly #ownNames = new Set<string>();
   /** Number of the last saved text, of this process or of an earlier one. */
   #lastNumber = 0;
@@ -375,7 +375,7 @@ class SavedFiles {
   saveAhead(text: string): PendingWrite | undefined {
     let remove = () => {};
     try {
-      // Finds the files of earlier processes first, because the store might not have been opened yet.
+      // Lists the files of earlier processes first, so that the number of the new file is higher.
       if (this.#lastNumber === 0) {
         mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
         this.#list();

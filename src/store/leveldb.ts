@@ -4,9 +4,9 @@ import type { ClassicLevel } from 'classic-level';
 import { type Database, type Engine, maxBytes } from './store';
 
 /**
- * Size of the read cache, in bytes. It is small, because lookups use digests, which are spread over all keys and miss
- * any cache. LevelDB's default of 8 MiB would cost a busy account 7 to 12 MiB and save no time. A smaller write buffer
- * would save another 5 MiB, but take 50% more processor time.
+ * Size of the read cache, in bytes. It is small, because lookups by digest are spread over all keys, so a cache rarely
+ * helps. LevelDB's default of 8 MiB would cost a busy account 7 to 12 MiB and save no time. The write buffer keeps its
+ * default size: a smaller one would save 5 MiB, but take 50% more processor time.
  */
 const cacheSize = 2 * 1_024 * 1_024;
 
@@ -68,8 +68,8 @@ function countDamaged(log: Buffer): number {
         at = next;
         continue;
       }
-      // Does not count zeros, which pad a block. Does not count a last record without an end either, because the
-      // process ended while it wrote that record.
+      // Does not count the zeros at the end of a full block. Does not count an incomplete last record either, because
+      // the process ended while it wrote that record.
       const isFilling = log.readUInt32LE(at) === 0 && next === at + headerSize;
       const isCutOff = end === log.length && next > end && !hasRecord(log, at + 1, end);
       if (!isFilling && !isCutOff) damagedBytes += end - at;

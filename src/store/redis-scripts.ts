@@ -6,7 +6,10 @@ export const closedHeartbeat = 'left';
 /** Hash field of the heartbeat value. The hash also has the items of the instance by id, and no item has this id. */
 export const heartbeatField = '-';
 
-/** Checks that no other instance has claimed items of this instance, and that the server has not lost the items. */
+/**
+ * Start of a script. Sets `isAlive` to false if other instances might have claimed items of this instance, or the
+ * server has lost its items.
+ */
 const checkHeartbeat = `
 local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.heartbeat and redis.call('HGET', KEYS[1], '${heartbeatField}') == step.heartbeat
@@ -19,15 +22,15 @@ local isAlive = redis.call('GET', KEYS[2]) == step.heartbeat and redis.call('HGE
 const claimedSuffix = 'taken';
 
 /**
- * Writes the first heartbeat of a session, and returns it. The heartbeat gets the suffix {@link claimedSuffix} in two
- * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
- * found such claims. If the suffix is absent but items are missing, the server has lost them.
+ * Writes the first heartbeat of a new connection (session), and returns it. The heartbeat gets the suffix {@link
+ * claimedSuffix} in two cases: other instances have claimed items of this instance since it was last open, or an
+ * earlier opening that failed found such claims. If the suffix is absent but items are missing, the server has lost
+ * them.
  *
  * Before the script changes lasting data, it runs every command that the store needs. A Redis user without the
  * necessary rights is therefore refused before any change.
  *
- * Keys: own items, heartbeat, mark that this instance is gone, mark that its items are reserved, and names of all
- * instances.
+ * Keys: the four of `allOf` for this instance (see {@link createKeys}), and the names of all instances.
  */
 const startSessionScript = `
 local step = cjson.decode(ARGV[1])
@@ -53,8 +56,8 @@ return heartbeat
 `;
 
 /**
- * Counts messages, by the rules of `counts.ts`. `readCounts` returns nothing if a limit is reached. `addCounts` returns
- * the new value, or nothing if no message is left in the window.
+ * Lua functions that count messages, by the rules of `counts.ts`. `readCounts` returns nothing if a limit is reached.
+ * `addCounts` returns the new value, or nothing if no message is left in the window.
  */
 const countFunctions = `
 local function readCounts(text, limits)
@@ -106,10 +109,10 @@ end
  * - -1 without a commit, if the server has lost items, or if the heartbeat has expired. Other instances might then have
  *   claimed items.
  *
- * Keys: own items, heartbeat, all remembered values, all values that are only compared, then all counts.
+ * Keys: items and heartbeat of this instance, values to remember, values that are only compared, then counts.
  *
- * If the server refuses writes, it refuses the first command. If the server refuses a later command, nothing is lost,
- * because the script stores a message before its identifier, and drops the message after storing its outcome.
+ * If the server refuses writes, the first command fails, and nothing has changed. If a later command fails, no message
+ * is lost, because the script stores a message before its identifier, and drops the message after storing its outcome.
  */
 const commitScript = `
 ${countFunctions}
@@ -143,12 +146,12 @@ return 1
 
 /**
  * Claims items of another instance that has closed or has no heartbeat: items with a wanted name, and outgoing messages
- * whose reservation has ended. If no item is left, removes the other instance. Returns the id and text of each item.
- * Returns nothing if the heartbeat of this instance has expired, because other instances then treat this instance as
- * dead.
+ * that no instance has wanted for `reservedMs`. If no item is left, removes the other instance. Returns the id and text
+ * of each item. Returns nothing if the heartbeat of this instance has expired, because other instances then treat this
+ * instance as dead.
  *
- * Keys: own items, heartbeat, names of all instances, then the keys of the other instance: items, heartbeat, mark that
- * the instance is gone, mark that its items are reserved.
+ * Keys: items and heartbeat of this instance, names of all instances, then the four of `allOf` for the other instance
+ * (see {@link createKeys}).
  */
 const claimScript = `
 ${checkHeartbeat}
@@ -194,8 +197,8 @@ return claimed
 export type ListedItem = [id: string, text: string];
 
 /**
- * The Lua scripts as commands. Each command takes the keys and a step. If `numberOfKeys` is not defined here, the
- * number of keys comes first.
+ * The Lua scripts as commands of the client. Each command takes keys and, as JSON, the data of a step. A command
+ * without a fixed `numberOfKeys` also takes the number of keys, as the first argument.
  */
 export const scripts = {
   startSession: { lua: startSessionScript, numberOfKeys: 5 },
@@ -222,9 +225,9 @@ export function createKeys(login: string) {
     items: (instance: string) => name(`inbox:${instance}`),
     alive: (instance: string) => name(`alive:${instance}`),
     /**
-     * Returns the keys of an instance, in the order that the scripts expect: items, heartbeat, mark that it is gone,
-     * and mark that its items are reserved. The mark that it is gone contains its last heartbeat, and means that no
-     * items are left. Reserved items wait for instances that want them.
+     * Returns the keys of an instance, in the order that the scripts expect: its items, its heartbeat, `gone` and
+     * `reserved`. `gone` exists after another instance has claimed items, and contains the last heartbeat if no items
+     * are left. While `reserved` exists, the remaining outgoing messages wait for an instance with their nodes.
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

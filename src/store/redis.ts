@@ -32,9 +32,15 @@ export interface RedisTiming {
   aliveMs: number;
   /** Time between two heartbeats. */
   heartbeatMs: number;
-  /** Time for which an instance that has just connected waits for other instances to return from a common outage. */
+  /**
+   * Time after connecting in which an instance treats no other instance as dead, because the others might return from
+   * the same outage.
+   */
   graceMs: number;
-  /** Time for which unclaimed items of a dead instance are reserved for instances that might return. */
+  /**
+   * Time for which outgoing messages of a dead instance wait for an instance with their nodes. Then any instance claims
+   * them.
+   */
   reservedMs: number;
   /** Maximum duration of a command. */
   commandTimeoutMs: number;
@@ -53,9 +59,8 @@ export interface RedisStoreOptions {
 }
 
 /**
- * With these times, an instance claims the items of a dead instance within `aliveMs` plus two heartbeats, which is less
- * than 60 s. Instances claim unwanted outgoing messages only after the time for which messages wait for a missing
- * node.
+ * An instance claims the items of a dead instance within `aliveMs` plus two heartbeats, which is less than 60 s.
+ * `reservedMs` is also the time for which stored messages wait for a missing node.
  */
 const redisTiming: RedisTiming = {
   aliveMs: 30_000,
@@ -77,7 +82,7 @@ const pageSize = 250;
 const scanSize = 1_000;
 
 /**
- * Message of the error if other instances might have claimed the items of this instance, or the server has lost them.
+ * Error message for two cases: other instances might have claimed items of this instance, or the server has lost them.
  */
 const missingHeartbeat =
   'Redis: the server has no heartbeat of this instance. The instance was cut off or paused for too long, or its keys (sms:…) were deleted or evicted. It reconnects by itself. If this error returns, check the network, the load of this machine, and which program deletes keys';
@@ -88,7 +93,7 @@ type UncertainInstances = Map<string, number | undefined>;
 /** One connection, from its opening until it fails or is closed. */
 interface Session {
   redis: ScriptedRedis;
-  /** Heartbeat value of this session. A late commit of an earlier session finds a different value. */
+  /** Heartbeat value of this session. A late commit of an earlier session fails, because it has a different value. */
   heartbeat: string;
   beganAtMs: number;
   events?: StoreEvents;
@@ -144,8 +149,8 @@ export class RedisStore implements Store {
     this.#abandon(this.#session);
     const redis = await this.#createClient();
     const session: Session = { redis, heartbeat: randomUUID(), beganAtMs: this.#clock.elapsed() };
-    // Uses the last error as the cause. Without the right password, the first error is only that the server refuses the
-    // database.
+    // The last error is the one to report. If the password is wrong, the first error only says that the server refuses
+    // to select the database.
     let failure: Error | undefined;
     redis.on('error', (error: Error) => (failure = error));
     redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
@@ -188,8 +193,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Returns whether another instance might still turn out to be dead. An instance is alive if it has renewed its
-   * heartbeat since the first call.
+   * Returns true while it is not known of every other instance whether it is alive or dead. An instance is alive if it
+   * has renewed its heartbeat since the first call.
    */
   async awaitsClaims(): Promise<boolean> {
     const session = this.#requireSession();
@@ -262,7 +267,7 @@ export class RedisStore implements Store {
     session?.redis.disconnect();
   }
 
-  /** Ends a session without releasing its items, because this instance continues to run. */
+  /** Ends a session. Other instances cannot claim the items yet, because this instance continues to run. */
   #abandon(session: Session | undefined): void {
     this.#session = undefined;
     session?.nextBeat?.cancel();
@@ -383,7 +388,7 @@ export class RedisStore implements Store {
         await this.#readTime(session.redis);
         const { claimedItems } = await this.#claim(session, events);
         const items = await this.#readItems(session, claimedItems, events);
-        // Ignores the items if the session has ended. The next session lists them as its own.
+        // Ignores the claimed items if the session has ended, because the next session lists them.
         if (this.#session !== session) return;
         if (items.length > 0) events.onTakenOver(items);
         this.#beatLater(session, events);
@@ -402,7 +407,7 @@ export class RedisStore implements Store {
     });
   }
 
-  /** Rejects with the error of {@link describeFailure}. */
+  /** Waits for a command. If it fails, rejects with the error of {@link describeFailure}. */
   #attempt<T>(command: Promise<T>): Promise<T> {
     return command.catch((error: unknown) => Promise.reject(describeFailure(error, this.#redact)));
   }
@@ -413,7 +418,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** Formats a value as it was read. An absent value becomes `false`, as in the scripts. */
+/** Formats a value so that a script can compare it. An absent value is `false`, as in Lua. */
 function formatRecalled(remembered: Remembered | undefined): string | false {
   return remembered !== undefined && formatRemembered(remembered);
 }
@@ -450,7 +455,7 @@ function describeFailure(error: unknown, redact: Redact): Error {
     const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
     return new Error(`Redis: ${code}${hint}`);
   }
-  // Replaces the message with which the client reports an unreadable answer as its own bug.
+  // For an unreadable answer, the client asks the user to report a bug. The usual cause is a server of another kind.
   return new Error(
     `Redis: ${/please report/i.test(message) ? 'the server does not speak Redis' : message.replace(/\.$/, '')}`,
   );

@@ -23,8 +23,8 @@ export const sqlite: Engine = {
  */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // Does not inherit the Node.js options of the process, because a thread refuses some of them. The option here hides
-  // the warning that `node:sqlite` is experimental.
+  // `execArgv` replaces the Node.js options of the process, because a thread refuses some of them. It hides the warning
+  // that `node:sqlite` is experimental.
   const worker = new Worker(__filename, {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     workerData: threadName,
@@ -109,7 +109,7 @@ interface Row {
   text: string;
 }
 
-/** The used part of `node:sqlite`, which the type definitions of Node.js 20 lack. */
+/** The part of `node:sqlite` that this file uses. The type definitions of Node.js 20 lack this module. */
 interface Sqlite {
   DatabaseSync: new (file: string) => SqliteFile;
 }
@@ -132,10 +132,10 @@ type TextFile = ReturnType<typeof openDatabase>;
 function openDatabase(file: string) {
   const { DatabaseSync } = require('node:sqlite') as Sqlite;
   const database = new DatabaseSync(file);
-  // A commit writes every page that it touches, so small pages halve the written data. The log still grows to 4 MiB, as
-  // with the default page size.
+  // Small pages halve the written data, because a commit writes whole pages. With 4,000 pages, the log can grow to 4
+  // MiB, as with the default page size.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
-  // The exclusive lock keeps other processes out, and needs no shared memory, which some file systems do not have.
+  // The exclusive lock keeps other processes out. It also avoids shared memory, which some file systems do not support.
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
   // Makes each flush reach the disk on macOS, where an ordinary flush leaves data in the cache of the disk.
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');

@@ -6,16 +6,16 @@ import { addCount, type Count, isWithinLimits, joinCounts } from './counts';
 export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
 
 /**
- * An item that the store keeps until the part of the library that owns it drops it. Plain data. Each part adds its own
- * properties.
+ * A received record, unhandled record or outgoing message, which the store keeps until the part of the library that
+ * owns it drops it. Plain data. Each part adds its own properties.
  */
 export interface Item {
   /** Ids ascend in the order of arrival within the store. */
   id: string;
   part: ItemKind;
   /**
-   * Names of the subscribers that can claim the item from a dead process: `incoming`, `status`, `outbox`, `node ID`,
-   * `path PATH`. A process with any one of them can claim the item.
+   * Nodes that a process needs to claim the item from a dead process: nodes that receive a kind (`incoming`, `status`
+   * or `outbox`), the node with an id (`node ID`), or a node with a path (`path PATH`). One of them is enough.
    */
   subscribers: readonly string[];
   /** Number of times that the item might have been delivered. */
@@ -24,9 +24,9 @@ export interface Item {
 
 /** Start and duration of a remembered value. */
 export interface Duration {
-  /** Time from which the value is remembered, in ms since 1970. */
+  /** Start of the time for which the value is remembered, in ms since 1970. */
   at: number;
-  /** Duration, in ms. A sweep after this time drops the value. */
+  /** Duration, in ms. Afterwards, {@link Store.sweep} drops the value. */
   forMs: number;
 }
 
@@ -37,12 +37,12 @@ export interface Remembered extends Duration {
 }
 
 /**
- * Prefix of keys that the sweep neither reads nor drops, because their values can be large. The code that writes such a
- * value must also forget it.
+ * Prefix of keys that {@link Store.sweep} neither reads nor drops, because their values can be large. The code that
+ * writes such a value must also forget it.
  */
 export const unsweptPrefix = '~';
 
-/** A duration longer than any wait, in ms. It is small enough that Redis reads it as a whole number. */
+/** Duration of values that must not expire: 100 years, in ms. Redis still reads this number as a whole number. */
 export const foreverMs = 100 * 365 * 24 * 3_600_000;
 
 /** Parses a value that was remembered as JSON. A damaged value counts as absent, so that the account can continue. */
@@ -62,24 +62,24 @@ export function parseRememberedValue<T>(
 /** Looks up the remembered value of a key. */
 export type ReadKey = (key: string) => Remembered | undefined;
 
-/** A text that survives a crash of the process. */
+/** A text that {@link Store.saveAhead} has saved. */
 export interface PendingWrite {
   /** Deletes the text after it is committed. */
   remove(): void;
 }
 
-/** A saved text of an earlier process. */
+/** A text that an earlier process saved with {@link Store.saveAhead} and did not delete. */
 export interface RecoveredWrite extends PendingWrite {
   text: string;
   /** Moves an unreadable text to another place, and returns that place. */
   quarantine(): string;
 }
 
-/** Data of earlier processes. */
+/** The data that a store contains when it is opened. */
 export interface RecoveredState {
   /** Items in the order of their ids. */
   items: Item[];
-  /** Saved texts of earlier processes. Their content might already be among the items, or have been dropped. */
+  /** Texts that earlier processes saved. Their content might already be committed, and even be dropped again. */
   pendingWrites: RecoveredWrite[];
   /**
    * True if the store has lost data since it was last open. If so, the process must store its items again from memory.
@@ -98,15 +98,11 @@ export interface StoreEvents {
   /** Set if the store is opened for an import. `open` then returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * Called when this process has claimed items of a dead process. Only a shared store calls it. Some outgoing messages
-   * might belong to nodes that this process does not have, because no process with these nodes has claimed the messages
-   * in time.
+   * Called when this process has claimed items of a dead process. Only a shared store calls it. If outgoing messages
+   * have waited too long for a process with their nodes, any process claims them.
    */
   onTakenOver(items: readonly Item[]): void;
-  /**
-   * Returns the names (see {@link Item.subscribers}) whose items this process can claim now. Other processes claim the
-   * remaining items.
-   */
+  /** Returns the names (see {@link Item.subscribers}) of this process, which decide which items it can claim now. */
   wantedNames(): readonly string[];
   /** Called when the store has failed, so that the next call would fail too. */
   onFailure(error: unknown): void;
@@ -119,7 +115,8 @@ export interface StoreEvents {
 }
 
 /**
- * Error if a value that a step depends on has changed. Nothing was committed, so the caller must decide the step again.
+ * Thrown by `commit` if another process has changed a value that the step has read, or has reached a limit. Nothing was
+ * committed, so the step must decide again.
  */
 export class StoreConflict extends Error {
   constructor() {
@@ -127,28 +124,36 @@ export class StoreConflict extends Error {
   }
 }
 
-/** Error if other processes might have claimed items of this process. The store works, but must be opened again. */
+/**
+ * Error of a store that works, but must be opened again, because other processes might have claimed items of this
+ * process.
+ */
 export class StoreLapse extends Error {}
 
-/** One atomic step. Each id is only in `keep` or in `drop`, and each key only in `remember` or in `count`. */
+/**
+ * The changes of one atomic commit. Each id is only in `keep` or in `drop`, and each key only in `remember` or in
+ * `count`.
+ */
 export interface Changes {
   /** New or changed items, by id. */
   keep: Map<string, Item>;
-  /** Ids of items in `keep` that must survive the process but need not survive a power cut. */
+  /** Ids of items in `keep` that need no flush: they must survive a crash of the process, but not a power cut. */
   loose: Set<string>;
-  /** Ids of items to drop, with their parts. */
+  /** Ids of items to drop, with the part of the library that each item belongs to. */
   drop: Map<string, ItemKind>;
   /** Values to remember, by key. `undefined` forgets the key. */
   remember: Map<string, Remembered | undefined>;
   /**
-   * Messages to count under a key, on top of the messages that the store has counted there. Other processes can count
-   * under the same key at the same time. This is a conflict only if the messages that the store has counted exceed one
-   * of the limits of the {@link Count}.
+   * Messages to add to the counts in the store, by key. Other processes can add to the same count at the same time. The
+   * commit fails only if the messages that are already counted exceed a limit of the {@link Count}.
    */
   count: Map<string, Count>;
   /** Keys that the step read. A shared store commits the step only if their values are unchanged. */
   compare: Set<string>;
-  /** True if a power cut must not undo the step, even if it only drops and forgets. */
+  /**
+   * True if the commit must be flushed, so that a power cut cannot undo it, even if it only drops items and forgets
+   * values.
+   */
   firm: boolean;
 }
 
@@ -162,26 +167,26 @@ export interface Store {
   /** True if stored data survives the process, so that the memory can drop it on close. */
   readonly durable: boolean;
   /**
-   * True if several processes use the store at the same time. Such a store drops remembered values automatically.
-   * `open` returns all items of this process, so missing items belong to another process.
+   * True if several processes use the store at the same time. Such a store drops remembered values automatically. If
+   * `open` does not return an item that this process has stored, another process has claimed the item.
    */
   readonly shared?: true;
   /**
-   * Whether the store might contain data of an earlier process. The store need not be open. If this is absent, the
-   * answer is unknown, and a process does not look for data of nodes that it does not have.
+   * Whether the store might contain data of an earlier process. The store need not be open. Absent: unknown. The store
+   * is then opened only when a node needs it.
    */
   readonly mayHold?: boolean | undefined;
   /**
-   * Returns the server's time in ms since 1970, or `undefined` if it is not known yet. Only shared stores have it.
-   * Everything in such a store uses this time.
+   * Returns the server's time in ms since 1970, or `undefined` if it is not known yet. Only shared stores have it. All
+   * times in such a store are by this clock.
    */
   now?(): number | undefined;
   /** Opens or reopens the store, and returns the data of earlier processes. */
   open(events: StoreEvents): Promise<RecoveredState>;
   /**
-   * Saves a text synchronously, so that it survives a crash. This is necessary because a commit takes time, and the
-   * service no longer has the text. Also works while the store is closed. Never throws, and returns `undefined` on
-   * failure. Absent: the store cannot save texts in this way.
+   * Saves an answer of the service synchronously, so that a crash during the commit cannot lose it: the service does
+   * not return the answer again. Also works while the store is closed. Never throws, and returns `undefined` on
+   * failure. Absent: the store cannot do this.
    */
   saveAhead?(text: string): PendingWrite | undefined;
   /**
@@ -211,7 +216,7 @@ export interface Store {
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
-   * Drops expired values. One call can process some of the values, and the next call continues.
+   * Drops expired values. A call can stop after some of the values. The next call then continues.
    *
    * @param renew returns the value to keep, or `undefined` if the value has expired
    */
@@ -247,13 +252,13 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = false): void {
   const { id } = item;
   drop.delete(id);
-  // Keeps the flush that an earlier change of this item required.
+  // If an earlier change of this item must be flushed, the item is still flushed.
   if (isLoose && (loose.has(id) || !keep.has(id))) loose.add(id);
   else loose.delete(id);
   keep.set(id, item);
 }
 
-/** Returns an item with the changes of earlier steps in the same commit. */
+/** Returns the version of an item that an earlier step of the same commit stores, or else the item itself. */
 export function latest<SomeItem extends Item>(item: SomeItem, { keep }: Pick<Changes, 'keep'>): SomeItem {
   return (keep.get(item.id) as SomeItem | undefined) ?? item;
 }
@@ -264,20 +269,20 @@ export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): v
   drop.set(id, part);
 }
 
-/** Remembers a value, instead of everything that was counted under its key. */
+/** Remembers a value, or forgets the key. Replaces the messages that earlier changes count under the key. */
 export function rememberValue({ remember, count }: Changes, key: string, value: Remembered | undefined): void {
   count.delete(key);
   remember.set(key, value);
 }
 
-/** Counts messages on top of earlier changes. */
+/** Adds messages to the count of a key, on top of earlier changes of this key. */
 export function countMessages({ remember, count }: Changes, key: string, addition: Count): void {
   if (remember.has(key)) remember.set(key, addCount(remember.get(key)?.value, addition));
   else count.set(key, joinCounts(count.get(key), addition));
 }
 
 /**
- * Returns the values after the messages of a commit are counted.
+ * Returns the new value of each key under which a commit counts messages.
  *
  * @param storedUnder returns the value that the store has under a key
  * @throws StoreConflict if a limit is reached
@@ -381,14 +386,15 @@ export function timeOf({ id }: Pick<Item, 'id'>): number {
   return Number.parseInt(id.slice(0, idTimeLength), 36) / 1_000;
 }
 
-/** Number of bytes after which a page or a batch of writes ends. */
+/** Size in bytes after which a page of read data or a commit ends. */
 export const maxBytes = 1_048_576;
 
 /** Writes a text under a key, or deletes the key if the text is `undefined`. */
 export type Operation = readonly [key: string, text: string | undefined];
 
 /**
- * Texts by key, in a folder that only this process has open. Calls never overlap. Each call can reject with any error.
+ * A database of texts by key, in a folder. Only one process can open it. Calls never overlap. Each call can reject with
+ * any error.
  */
 export interface Database {
   /** A file that exists for as long as the database does. */
