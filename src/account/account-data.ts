@@ -17,8 +17,8 @@ interface AccountDataOptions extends Required<Pick<JournalOptions, 'store' | 'on
   inbox: Omit<InboxOptions, 'clock' | 'journal' | 'correlator'>;
   outbox: Omit<OutboxOptions, 'clock' | 'journal'>;
   /**
-   * Earlier data in the same store, if its export to another store has begun. This data opens the store only after that
-   * export.
+   * Earlier data in the same store. Present if another store has imported that data, or is importing it. The new data
+   * opens the store only after that import.
    */
   formerData: AccountData | undefined;
   /** Returns whether a deployed account node uses this data. */
@@ -28,7 +28,10 @@ interface AccountDataOptions extends Required<Pick<JournalOptions, 'store' | 'on
 /** Time in ms after which an open shared store has claimed all items of dead processes. */
 const claimedAfterMs = 70_000;
 
-/** Data of an account in one store: an inbox and an outbox on one journal. */
+/**
+ * The data of an account in one store: an inbox and an outbox on one journal. If a user changes the store or the login,
+ * a new object of this class imports the data of the former one.
+ */
 export class AccountData {
   readonly storeName: string;
   readonly journal: Journal;
@@ -39,9 +42,9 @@ export class AccountData {
   readonly #clock: Clock;
   /** Time at which the store was first opened, by {@link Clock.elapsed}. */
   #openedAt = Number.POSITIVE_INFINITY;
-  /** The data into which this data was imported. */
+  /** The data of another store that imports everything from here, or has imported it. */
   #successor: AccountData | undefined;
-  /** Settles when the import of this data into other data has ended. */
+  /** Settles when {@link exportTo} has ended. */
   exporting: Promise<void> | undefined;
 
   constructor({ storeName, store, onStore, onSteps, onDamaged, formerData, ...options }: AccountDataOptions) {
@@ -81,27 +84,27 @@ export class AccountData {
     });
   }
 
-  /** Whether other data has imported this data, or is importing it. If so, nothing more may be stored here. */
+  /** Whether another store imports everything from here, or has imported it. If so, nothing more may be stored here. */
   get isImported(): boolean {
     return this.#successor !== undefined;
   }
 
   /**
-   * The inbox that accepts the answers of polls in flight. After {@link exportTo}, this is the inbox of the successor.
+   * The inbox that accepts the answers of polls in flight. After {@link exportTo}, this is the inbox of the new data.
    */
   get receiver(): Inbox {
     return this.#successor?.receiver ?? this.inbox;
   }
 
   /**
-   * Whether the process can drop this data without loss. `false`, for example, if the opted-out numbers are only in
-   * memory.
+   * Whether the process can drop this object without loss. `false`, for example, for a memory store, because only this
+   * object has its opted-out numbers.
    */
   get isSettled(): boolean {
     return this.isImported || (this.journal.isDurable && this.inbox.isSettled && this.outbox.isSettled);
   }
 
-  /** Moves everything into other data, and closes this data. */
+  /** Moves everything into the data of another store, and closes this data. */
   exportTo(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     this.#successor = successor;
     this.inbox.isIncomplete = true;
@@ -124,7 +127,7 @@ export class AccountData {
     successor.#importMemoryOf(this);
   }
 
-  /** Imports the data that other data has only in memory. */
+  /** Imports the inputs and unmatched records of former data, which are only in memory. */
   #importMemoryOf({ outbox, inbox }: AccountData): void {
     this.outbox.importInputs(outbox);
     this.inbox.matchRecordsOf(inbox);
@@ -137,8 +140,8 @@ export class AccountData {
   }
 
   async close(): Promise<void> {
-    // Keeps the entries, although no account node is deployed now. An entry that no node receives becomes unhandled
-    // only after the store is opened again.
+    // Entries that no node receives must not become unhandled while no account node is deployed. They wait until the
+    // store is opened again.
     this.inbox.subscribers.stopWaiting();
     await this.imports.stop();
     await this.journal.close();

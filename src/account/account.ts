@@ -50,7 +50,7 @@ const optedOutKnownMs = 30_000;
 /** Time in ms for which the account stays in memory after its last member has left. No redeploy takes longer. */
 const forgetAfterMs = 60_000;
 
-/** The connections, queue, store and polls that all nodes of one login share. */
+/** Connections, queue, store and polls of one login. The deployed account nodes of this login are its members. */
 export class Account implements EndpointHost, MembershipHost {
   readonly key: string;
   readonly clock: Clock;
@@ -63,36 +63,38 @@ export class Account implements EndpointHost, MembershipHost {
   #optedOutReadAt = Number.NEGATIVE_INFINITY;
   /** Recognises opt-out and opt-in words of all nodes. Absent if no node has `optOut`. */
   #readConsentChange: ReadConsentChange | undefined;
-  /** Allowed prefixes by id of the sending node. */
+  /** Allowed prefixes of numbers, by id of the sending node. */
   readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
-  /** Data, by the name of its store. */
+  /** The data of each store that the account has used, by the name of the store. */
   readonly #byStore = new Map<string, AccountData>();
-  /** Data in the current store. */
+  /** The data in the store that the account uses now. */
   data: AccountData | undefined;
-  /** Whether a member has chosen the store since the first member joined. */
+  /** Whether one of the members has chosen the store, see {@link dataOf}. Reset when the first member joins. */
   #isChosen = false;
-  /** Resolves when the member that left last has closed. */
+  /** Promise of the latest {@link leave}. */
   #departure: Promise<void> | undefined;
   /** Polls for replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
-  /** Queue of the reads that flows request. */
+  /** Queue of the requests with which flows read from the service. */
   readonly reads: SendQueue;
   #currentConnections: Connections | undefined;
   /** Connections for all clients, opened by the first member. */
   readonly #connections: Pick<Connections, 'dispatch'> = {
     dispatch: (...exchange) => this.#currentConnections?.dispatch(...exchange) ?? false,
   };
-  /** Settings of a current member or, without members, of the last member, because polls might still be in flight. */
+  /** Settings of one of the members, or of the last member that left, because its polls might still be in flight. */
   settings: AccountSettings | undefined;
-  /** Settings whose limits apply, by id: the settings of the members, and of members that are being redeployed. */
+  /** Settings whose limits apply, by id of the member. Includes members that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
   readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
   /** Number of running tasks that need the account even if it has no members. */
   #runningTaskCount = 0;
-  /** One promise for each former login. The promise resolves when the polls in flight of that login have ended. */
+  /**
+   * One promise for each former login whose data was imported. It resolves when the polls in flight of that login end.
+   */
   readonly #arrivals = new Set<Promise<void>>();
   #forgetTimer: Timer | undefined;
   /** Timer that starts when the first member joins. When it ends, all sending nodes of the deployment are attached. */
@@ -206,7 +208,7 @@ export class Account implements EndpointHost, MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
     const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
-    // Does not remove the prefixes when the node closes, because stored messages of a node are sent only while it is
+    // The prefixes stay when the node closes. This has no effect, because messages of a node are sent only while it is
     // deployed.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
     else this.#prefixes.delete(handler.id);
@@ -257,7 +259,8 @@ export class Account implements EndpointHost, MembershipHost {
     };
     const isCurrent = () => this.data === data;
     const onFault = (error: unknown) => this.settings?.onFault?.(error);
-    // All poll loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
+    // All poll loops drop duplicates by one list of identifiers, so the settings of the loop for incoming messages
+    // apply.
     const dedupeMs = () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs;
     const data = new AccountData({
       isUsed: () => isCurrent() && this.members.size > 0,
@@ -362,7 +365,9 @@ export class Account implements EndpointHost, MembershipHost {
     );
   }
 
-  /** Keeps this account open until the polls that the former account still has in flight have ended. */
+  /**
+   * Keeps this account open until the polls in flight of a former account have ended, because it stores their answers.
+   */
   #keepFor(formerAccount: Account): void {
     const arrivals = formerAccount.lastArrivals();
     this.#arrivals.add(arrivals);
@@ -374,14 +379,14 @@ export class Account implements EndpointHost, MembershipHost {
     });
   }
 
-  /** Resolves when the polls in flight have ended, including the polls of former logins. */
+  /** Resolves when all polls in flight have ended, including the polls of former logins whose data was imported. */
   async lastArrivals(): Promise<void> {
     await Promise.all([this.polls.whenEnded(), ...this.#arrivals]);
   }
 
   /**
-   * Returns the data in a store, unless other data has imported it. If `isToClose`, waits first until leaving members
-   * have closed.
+   * Returns the data in a store, unless another store has imported it. If `isToClose`, waits first until the latest
+   * {@link leave} has ended.
    */
   async findData(storeName: string, isToClose: boolean): Promise<AccountData | undefined> {
     if (isToClose) await this.#departure;
@@ -467,8 +472,8 @@ export class Account implements EndpointHost, MembershipHost {
     const { data } = this;
     await data?.close();
     if (this.#isNeeded) return;
-    // Keeps an account for a while if it has items in a shared store. A new account for this login would not find the
-    // items.
+    // Keeps an account for a while if it has items in a shared store, because a new account for this login would not
+    // find these items.
     const hasOwnItems = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!hasOwnItems && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();

@@ -45,7 +45,7 @@ export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<U
 /**
  * Returns a page of the entries that wait.
  *
- * @throws SmsError `SMS_STORE` if the store fails, because the sent bodies of reply requests are only in the store
+ * @throws SmsError `SMS_STORE` if the store fails: the bodies of messages that wait for a reply are only in the store
  */
 export async function listWaiting(
   data: AccountData,
@@ -57,7 +57,10 @@ export async function listWaiting(
   return { items: items.map(createUndeliveredEntry), ...pageInfo };
 }
 
-/** Searches the recipients and messageIds of requests, but not the sent bodies, which are only in the store. */
+/**
+ * Searches the recipients and messageIds of reply requests. Does not search the bodies of the sent messages, because
+ * only the store has them.
+ */
 async function listRequests({ outbox, journal }: AccountData, query: EntryQuery): Promise<Page<WaitingEntry>> {
   const search = searchIn(query, ({ recipient, messageId }: ReplyRequest) => [recipient, messageId]);
   const { items, ...pageInfo } = pageOf(outbox.admin.openRequests, ({ id }) => id, search);
@@ -72,7 +75,7 @@ async function listRequests({ outbox, journal }: AccountData, query: EntryQuery)
   return { items: items.map(format), ...pageInfo };
 }
 
-/** Returns the texts of a record that a search compares. */
+/** Returns the values of a record in which a search looks. */
 function searchedFieldsOf({ record }: RecordOfKind): readonly unknown[] {
   const { to, from, body, messageId, inReplyToId } = record as Partial<Record<string, unknown>>;
   return [to, from, body, messageId, inReplyToId];

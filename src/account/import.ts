@@ -33,7 +33,10 @@ export interface ImportOptions {
   /** Functions that check items and name the items to claim from dead instances. */
   events: Pick<StoreEvents, 'wantedNames' | 'isReadable' | 'onUnreadable'>;
   merge: Merge;
-  /** Whether this process has used the former store long enough to have claimed all items of dead processes. */
+  /**
+   * Whether this process has already claimed all items of dead processes in the former store. If not, the import waits
+   * until they are claimed.
+   */
   hasAllItems: boolean;
   /** Stops the import before its next page. */
   signal: AbortSignal;
@@ -55,7 +58,7 @@ const markPrefix = 'imported:';
  */
 const markedMs = 30 * 24 * 3_600_000;
 
-/** Interval at which the import checks whether the former store can still claim items of dead processes, in ms. */
+/** Interval at which the import checks whether all items of dead processes in the former store are claimed, in ms. */
 const claimCheckMs = 1_000;
 
 /**
@@ -129,8 +132,8 @@ async function copyAll(
   };
   await stage(pendingWrites, []);
   for await (const { items, remembered } of from.pages()) {
-    // Includes the items of an unfinished import into the former store. In a shared store, staged pages can belong to
-    // another instance, so they are ignored.
+    // If an import into the former store is unfinished, its staged items are included. In a shared store, staged pages
+    // can belong to another instance, so they are ignored.
     const staged = from.shared ? [] : remembered.filter(([key]) => key.startsWith(pagePrefix));
     const ownPrefixes = [headPrefix, pagePrefix, markPrefix];
     const values = remembered.filter(([key]) => !ownPrefixes.some((prefix) => key.startsWith(prefix)));
@@ -187,8 +190,8 @@ function stageValue(value: unknown, at: number): Remembered {
 }
 
 /**
- * Creates items from polled answers that were saved but not committed. Their ids make them older than all other items.
- * Each try creates the same ids.
+ * Creates items from polled answers that an earlier process saved, but did not commit as items. Their ids sort before
+ * all other ids. Each try creates the same ids, so that a repeated import adds no duplicates.
  */
 function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }: ImportOptions['events']): Item[] {
   return pendingWrites.flatMap((write, index) => {
@@ -253,7 +256,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
 const maxAnswerWaitMs = 2_000;
 const retryMs = 10_000;
 
-/** The imports that must end before a store opens, in the order in which the account used the former places. */
+/** The imports that must end before a store opens, in the order in which the account used the former stores. */
 export class Imports {
   readonly #options: ImportsOptions;
   readonly #sources: ImportSource[] = [];
@@ -267,7 +270,7 @@ export class Imports {
     this.#options = options;
   }
 
-  /** The import that waits, and the reason. `undefined` if no import waits. */
+  /** The import that waits, and why it waits. `undefined`: no import waits. */
   get waitingImport(): WaitingImport | undefined {
     const [source] = this.#sources;
     return source && this.#failure && { kind: source.kind, error: this.#failure };

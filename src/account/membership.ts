@@ -59,7 +59,8 @@ export interface Subscription {
 /** Subscription of a node that reads the outbox. */
 export interface OutboxSubscription {
   /**
-   * Polls the outbox (§4.3) after the current poll. This node and all watching nodes get the records.
+   * Polls the outbox (§4.3) after the current poll. This node gets the records, and so do all nodes that poll the
+   * outbox at an interval.
    *
    * @param context returned to the node with the records
    * @returns the number of records that the node got
@@ -87,7 +88,7 @@ export interface Subscriptions {
   callback: CallbackSubscription;
 }
 
-/** A membership in an account. */
+/** The membership of one account node in the account of its login. */
 export interface Membership {
   /** Key of the login: 32 hexadecimal digits, from which the login cannot be derived. */
   readonly key: string;
@@ -108,27 +109,32 @@ export interface Membership {
   /** Client for direct calls with the credentials of this member. */
   readonly client: Client;
   /**
-   * Runs a read when its turn comes. The nodes of the account share `concurrency` and `queueLimit`.
+   * Runs a request that reads from the service, when its turn comes. All nodes of the account share `concurrency` and
+   * `queueLimit`.
    *
-   * @throws SmsError `SMS_BUSY` if too many reads wait; `SMS_CLOSED` if `signal` aborts before the read starts
+   * @throws SmsError `SMS_BUSY` if too many such requests wait; `SMS_CLOSED` if `signal` aborts before this request
+   * starts
    */
   read<Result>(read: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
   /** Subscribes a node to a channel. An endpoint is polled while a node is subscribed to it. */
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C];
   /** Returns the state of the account. */
   state(): AccountState;
-  /** Counts of {@link state} since midnight, or since the start of the process. */
+  /** The counts of {@link state} since midnight or, if the process started later, since its start. */
   countsToday(): Counts;
   /**
    * Whether {@link entries} lists everything in the store. `false` only for a moment, while the store is being opened.
    */
   knowsEntries(): boolean;
-  /** Lists entries of a state, the oldest first. Entries show private bodies. */
+  /**
+   * Lists entries of a state, the oldest first. Entries contain the bodies of messages, which only some users may see.
+   */
   entries(state: EntryState, query: EntryQuery): EntryList;
   /**
-   * Lists received records that wait for a flow, or open reply requests. Both lists show private bodies.
+   * Lists received records that wait for a flow, or open reply requests. Both lists contain the bodies of messages,
+   * which only some users may see.
    *
-   * @throws SmsError `SMS_STORE` if the store fails, because the sent bodies of reply requests are only in the store
+   * @throws SmsError `SMS_STORE` if the store fails: the bodies of messages that wait for a reply are only in the store
    */
   waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>>;
   /**
@@ -159,11 +165,11 @@ export interface Membership {
    */
   changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number>;
   /**
-   * Ends the membership. Resolves when all arrived records are stored, at most 8 s after the stop. A poll in flight
-   * continues, and the next member gets its answer.
+   * Ends the membership. Resolves when all received records are stored, at most 8 s after the flow was stopped. A poll
+   * in flight continues, and the next member gets its answer.
    *
-   * @param returning resolves at the end of a redeploy during which a member with the id of this member might join;
-   * until then, the limits of this member apply
+   * @param returning for a redeploy: resolves when the redeploy is over. Until then, the limits of this member still
+   * apply, because a member with the same id might join
    * @param stoppedAt time at which the flow was stopped, by {@link Clock.elapsed}; absent: now
    */
   leave(returning?: Promise<void>, stoppedAt?: number): Promise<void>;

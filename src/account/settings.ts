@@ -61,7 +61,7 @@ export type StoreChoice = Pick<AccountSettings, 'storeName' | 'createStore'>;
 /** Settings of connections. */
 export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy' | 'proxyRules'>;
 
-/** A member of an account, with its settings. */
+/** A member of an account: one deployed account node, with its settings. */
 export interface Member extends Poller {
   readonly settings: AccountSettings;
 }

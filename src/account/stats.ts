@@ -28,7 +28,7 @@ export interface StoreState {
   ok: boolean;
   /** Why the store fails, or the damage that was found since the process started. */
   error?: SmsError;
-  /** The waiting import, with the reason. */
+  /** The waiting import, and why it waits. */
   former?: WaitingImport;
 }
 

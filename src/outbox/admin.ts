@@ -17,7 +17,7 @@ import { stale } from './transitions';
 
 /** Counts of outgoing messages, for users. */
 export interface SendState {
-  /** Messages that are being sent, or for which the account searches for evidence. */
+  /** Messages that are being sent, or for which the account still checks whether the service accepted them. */
   inFlight: number;
   /** Messages that wait for their turn or for the service, including stored messages. */
   waiting: number;
@@ -33,7 +33,7 @@ export interface SendState {
   awaitingReply: number;
   /** Open reports. */
   awaitingReport: number;
-  /** The current outage, if stored messages wait for its end. */
+  /** The current outage. Present only while stored messages wait for its end. */
   failing?: SendFailure;
 }
 
@@ -148,7 +148,7 @@ export class Admin {
     const { messages } = this.#options.repository;
     const { item, listing } = messages.find(id) ?? {};
     const entry = listing?.entry;
-    // Does not return `gone` while the account searches for evidence, because the message might wait again afterwards.
+    // Does not return `gone` for a stored message that is being sent, because the message might wait again afterwards.
     if (!entry && !(item?.state === 'leaving' && isKept(item))) return 'gone';
     if (!item || !entry || action === 'deliver') return 'unfit';
     return (await this.#decide(item, action, entry.state === 'kept')) ? 'done' : 'unfit';

@@ -29,7 +29,7 @@ interface DispatcherOptions {
 /** Interval at which the dispatcher checks again whether an expired message can end, in ms. */
 const postponedMs = 1_000;
 
-/** Prefix of the turn of a message that a user sends now. Turns with this prefix sort before all other turns. */
+/** Prefix of the queue key of a message that a user sends now. Keys with this prefix sort before all other keys. */
 const urgent = '!';
 
 /**
@@ -41,7 +41,7 @@ export class Dispatcher implements TurnSource {
   /** Numbers of messages that the outbox is accepting. `scheduled`: messages that cannot be sent yet. */
   readonly arriving = { scheduled: 0, unscheduled: 0 };
   readonly #options: DispatcherOptions;
-  /** Messages that wait only for the service and their turn, by {@link OutgoingMessage.turn}. */
+  /** Messages that wait only for the service and their turn, by the key {@link OutgoingMessage.turn}. */
   readonly #ready = new BTree<string, OutgoingMessage>();
   readonly #tries = new UnderWay();
   /**
@@ -61,7 +61,7 @@ export class Dispatcher implements TurnSource {
     return this.arriving.unscheduled + queued + paused;
   }
 
-  /** The current outage, if stored messages wait for its end. */
+  /** The current outage. `undefined` unless stored messages wait for its end. */
   get failing(): SendFailure | undefined {
     const { repository, outage } = this.#options;
     const { queued, scheduled, paused, connecting, sending } = repository.messages.counts;
@@ -72,7 +72,7 @@ export class Dispatcher implements TurnSource {
    * Queues a stored message. Does nothing while the outbox is closed, because the outbox queues its messages when it
    * opens.
    *
-   * @param repeats number of earlier unknown outcomes: if there was any, the message first waits for a while
+   * @param repeats number of earlier tries with an unknown outcome. If above 0, the message first pauses
    * @param isUrgent sends the message before all other messages
    */
   admit(item: MessageItem, repeats = 0, isUrgent = false): void {
@@ -144,7 +144,7 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** Forgets a message that another step ended or removed. Aborts its request if the request was not sent yet. */
+  /** Takes a message in any state out of the queue. Aborts its request if the request was not sent yet. */
   release(id: string): void {
     const message = this.#options.repository.messages.find(id);
     if (!message) return;
@@ -161,7 +161,7 @@ export class Dispatcher implements TurnSource {
     const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
-    // While the outbox is closed, no message has a place in the queue, so a waiting message is already removed.
+    // The queue of a closed outbox is empty, so a waiting message counts as removed.
     if (message?.place === undefined) return isClosed && message !== undefined;
     this.release(id);
     return true;
@@ -194,8 +194,8 @@ export class Dispatcher implements TurnSource {
   }
 
   /**
-   * See {@link TurnSource}. During an outage, only one message at a time is tried. No message can start before its try
-   * is due, unless a user sends the message.
+   * See {@link TurnSource}. During an outage, only one message at a time is tried, and only when the next try is due. A
+   * message that a user sends now does not wait for that time.
    */
   get first(): string | undefined {
     const { outage } = this.#options;
@@ -225,7 +225,10 @@ export class Dispatcher implements TurnSource {
     registrations.reportState(node);
   }
 
-  /** Tries to send a message. Resolves with `false` if the try does not count for the pace of the queue. */
+  /**
+   * Tries to send a message. Resolves with `false` if no request was made, so that the try does not count for the pace
+   * of the queue.
+   */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { repository, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;
@@ -311,8 +314,8 @@ export class Dispatcher implements TurnSource {
     const { id, item, end } = message;
     if (!end || message.place === undefined || registrations.leftMs(item.node, end) > 0) return false;
     if (!this.remove(id)) {
-      // Checks a message again later if its state `leaving` is being written, because it might soon wait again. A
-      // message that was sent will get an outcome.
+      // If the state `leaving` is still being written, checks again later, because the message might wait again. A
+      // message that was sent needs no check: it will get an outcome.
       if (item.state === 'waiting') repository.dueTimes.set(id, clock.elapsed() + postponedMs, this.#onDue);
       return true;
     }
@@ -343,7 +346,7 @@ export class Dispatcher implements TurnSource {
     const { phase, place, abort, item } = message;
     const isFree = !repository.isClosed && !abort && phase === 'queued';
     if (isFree && place !== undefined && registrations.handlerOf(item.node)) {
-      // If the message already has an urgent turn, the turn stays urgent.
+      // If the key of the message already has the prefix `urgent`, it keeps the prefix.
       const turn = isUrgent ? urgent + place : (message.turn ?? place);
       this.#unready(message);
       message.turn = turn;

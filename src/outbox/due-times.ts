@@ -22,7 +22,7 @@ interface Due {
   onDue(id: string): void;
 }
 
-/** The next due time of each message, reply request and report, with one timer for the earliest. */
+/** The time of the next action on each message, reply request and report. One timer runs, for the earliest time. */
 export class DueTimes {
   readonly #clock: Clock;
   readonly #byId = new Map<string, Due>();
@@ -37,8 +37,8 @@ export class DueTimes {
   /**
    * Sets or replaces the due time of an id. An infinite time only removes the earlier due time.
    *
-   * @param onDue called with the id at that time, when its due time has already been removed
-   * @param time the clock method whose time `at` refers to
+   * @param onDue called with the id at that time. The due time is removed before the call
+   * @param time the method of the clock to which `at` refers
    */
   set(id: string, at: number, onDue: Due['onDue'], time: Time = 'elapsed'): void {
     this.delete(id);

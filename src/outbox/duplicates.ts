@@ -4,8 +4,8 @@ import { keysOfOnce } from './once';
 import type { Acceptance } from './transitions';
 
 /**
- * Interval at which a waiting duplicate reads the store again, in ms. Used if another instance has the first message,
- * or if the first message has just ended.
+ * Interval at which a waiting duplicate reads the store again, in ms. Used if another instance has the first message
+ * with the same key, or if that message has just ended.
  */
 const otherInstanceMs = 1_000;
 /**
@@ -56,7 +56,7 @@ export class Duplicates {
   /**
    * Waits until the first message has an outcome, or no message has the deduplication key. Then accepts the duplicate.
    *
-   * @throws the reason of `signal`, if the wait is aborted; the error of `accept`
+   * @throws the reason of `signal` if the wait is aborted, or the error of `accept`
    */
   wait(item: MessageItem, waiting: Waiting): Promise<Acceptance> {
     const [key = ''] = keysOfOnce(item);

@@ -34,8 +34,8 @@ export interface Counting {
 }
 
 /**
- * A time by the wall clock, with the state of that clock. If the clock is set while the process runs, counts can be
- * corrected.
+ * A time, and the state of the clock that showed it. If the clock is set while the process runs, the state is used to
+ * correct the times of counts.
  */
 export interface CountTime {
   /** Milliseconds since 1970. */
@@ -62,10 +62,10 @@ const minSetMs = 1_000;
 const maxAheadMs = 60_000;
 
 /**
- * Returns the recipients over a limit, each with the limit that ends last.
+ * Returns the recipients over a limit. If a recipient is over several limits, names the limit that ends last.
  *
- * @param isLeaving true to count a message for each of the other recipients, in the step that stores the state
- * `leaving`. If the message is not sent to some of them, call {@link releaseCounts} for these recipients
+ * @param isLeaving whether the step stores the state `leaving`. If so, counts one message for each recipient within the
+ * limits. If the message is then not sent to some of them, call {@link releaseCounts} for these
  */
 export function applyLimits(counting: Counting, readKey: ReadKey, changes: Changes, isLeaving: boolean): Limited[] {
   const { recipients, item } = counting;
@@ -158,10 +158,11 @@ function openWindows({ rules, time }: Counting, readKey: ReadKey) {
 }
 
 /**
- * The messages that the store has counted under a key for one or more limits, over the longest window of these limits.
+ * The messages that the store has counted under one key, over the longest period of the limits that use the key.
  *
- * If the clock is set while the process runs, the window corrects the times of its counts. It cannot correct counts of
- * other processes. If such a count lies in the future, it lasts for one window after this process first reads it.
+ * If the clock is set while the process runs, the times of counts by this process are corrected. The times of counts by
+ * other processes cannot be corrected. If such a time lies in the future, it becomes the time at which this process
+ * first reads it.
  */
 class CountWindow {
   /** Number of messages that this step adds. If negative, the number that this step removes. */

@@ -43,7 +43,10 @@ export interface SendOptions extends TimeOptions {
   retries: number;
   /** Tries again even if the outcome is unknown. The message might then be sent twice. */
   retryUncertain: boolean;
-  /** Maximum duration of the search for evidence if the outcome is unknown, in ms. 0: no search. */
+  /**
+   * If the outcome is unknown, maximum duration of the search for evidence that the service accepted the message, in
+   * ms. 0: no search.
+   */
   resolveMs: number;
   /** Among waiting messages, those with a higher priority go first. */
   priority: number;
@@ -93,7 +96,7 @@ export interface MessageItem extends Item, CheckedDraft {
   leftAt?: number;
   /** Recipients that the rules withheld at the last check. */
   withheld?: readonly Withheld[] | undefined;
-  /** The time at which the recipients that are not withheld were counted for limits. Absent: they are not counted. */
+  /** Time at which all recipients except the withheld ones were counted for limits. Absent: no recipient is counted. */
   countedAt?: CountTime;
   outcome?: StoredOutcome;
   /** Time at which the outcome was written, or at which the flow received an unknown outcome, in ms. */
@@ -158,7 +161,7 @@ export function isFollowed(item: Pick<MessageItem, 'options'>): boolean {
   return isRemembered(item) || asks(item);
 }
 
-/** Returns whether the account searches for evidence if the outcome of the message is unknown. */
+/** Returns whether an unknown outcome of the message starts a search for evidence that the service accepted it. */
 export function isReconciled({ message, options }: Pick<MessageItem, 'message' | 'options'>): boolean {
   return options.resolveMs > 0 && message.messageId !== undefined;
 }
@@ -169,7 +172,7 @@ export function submittedOf({ message, withheld }: Pick<MessageItem, 'message' |
   return message.to.filter((item) => !withheldNumbers.has(item));
 }
 
-/** Returns the message after a try that the service might have accepted. */
+/** Returns the message with its last try noted in `previousAttempt`. The service might have accepted that try. */
 export function afterUnknown(item: MessageItem, outcome: StoredOutcome): MessageItem {
   return { ...item, previousAttempt: { to: concernedBy(item), outcome } };
 }
@@ -181,8 +184,8 @@ export function concernedBy(item: MessageItem): string[] {
 }
 
 /**
- * Returns the recipients that were counted for limits although, according to the outcome, the message did not go to
- * them.
+ * Returns the recipients whose counts for limits must be removed, because the outcome says that the message did not go
+ * to them.
  */
 export function uncountedBy(item: MessageItem, outcome: Outcome): string[] {
   if (!item.countedAt || isUnknown(outcome)) return [];

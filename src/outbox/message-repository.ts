@@ -73,12 +73,15 @@ export class MessageRepository {
   /** Reply requests and reports whose results have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
-  /** Whether incoming records can answer remembered messages. `undefined` until the store has been read. */
+  /**
+   * Whether any message is remembered, so that an incoming record can be its reply or status. `undefined` until the
+   * store has been read.
+   */
   remembers: boolean | undefined;
   readonly journal: Journal;
   /** Whether the outbox is closed. If so, no message is sent, resumed or reported. */
   isClosed = false;
-  /** Aborts when the outbox closes. A new one replaces it when the outbox opens. */
+  /** Aborts when the outbox closes. Replaced by a new controller when the outbox opens. */
   closing = new AbortController();
   /** Ids of messages whose commit failed, although the store might contain them. */
   readonly #refused = new Set<string>();
@@ -133,7 +136,7 @@ export class MessageRepository {
       .filter((item) => {
         const current = this.followUps.get(item.id);
         // Replaces a follow-up without a result if the store has its result. This happens if the commit of the result
-        // seemed to fail.
+        // only seemed to fail.
         return !current || (item.result !== undefined && current.result === undefined);
       });
     for (const item of messages) this.messages.put(item);
@@ -144,11 +147,12 @@ export class MessageRepository {
   /**
    * Accepts a new message.
    *
-   * @throws SmsError `SMS_STORE` if the store fails, or the reason why the message cannot wait. The caller must not
-   * send the message then, because the repository does not have it
+   * @throws SmsError `SMS_STORE` if the store fails, or `arrival.busy` if the message would have to wait. The caller
+   * must not send the message then, because the repository does not have it
    */
   async accept(item: MessageItem, arrival: Arrival): Promise<Acceptance> {
-    // Stays `false` while the store fails, because `decide` is then not called and nothing is written.
+    // Stays `false` while the store fails. The journal then refuses the step without a call of `decide`, and writes
+    // nothing.
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;
@@ -197,7 +201,7 @@ export class MessageRepository {
     this.#watching = clock.after(
       watchMs,
       () => {
-        // Ignores failures of the store, because the next check finds these messages.
+        // Ignores failures of the store, because the next check searches again.
         void collect()
           .catch(() => {})
           .then(() => {
@@ -228,8 +232,8 @@ export class MessageRepository {
   }
 
   /**
-   * Stores the state `leaving` of a message, and counts its recipients. Resolves with `undefined` if the caller must
-   * judge the message again.
+   * Stores the state `leaving` of a message, and counts its recipients. Resolves with `undefined` if the rules no
+   * longer allow this. The caller must then call {@link judge} again.
    *
    * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message: the caller must not send the
    * message then
@@ -266,8 +270,8 @@ export class MessageRepository {
   async delivered(item: MessageItem): Promise<void> {
     if (!isTracked(item)) return;
     const uncertain = undecided(item, this.#context());
-    // Updates memory before the commit, so that the list of entries agrees with the flow and nothing resumes the
-    // message in the meantime.
+    // Updates memory before the commit. Users then see the unknown outcome as soon as it has entered the flow, and
+    // nothing resumes the message in the meantime.
     if (uncertain) this.awaitDecision(this.messages.put(uncertain).item);
     else this.messages.delete(item.id);
     await this.journal.run(delivered(item, uncertain, this.followUps));
@@ -287,7 +291,8 @@ export class MessageRepository {
   /**
    * Removes a message. Resolves with whether the state of the message allowed this.
    *
-   * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write the change now. The message then stays
+   * @throws SmsError `SMS_STORE` if `whileFailing` is `refuse` and the store cannot write the change now. The message
+   * then stays
    */
   discard(item: MessageItem, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
     const step = discard(item, this.#context(), whileFailing);
@@ -305,7 +310,7 @@ export class MessageRepository {
     );
   }
 
-  /** Checks whether the store, which has just opened, has remembered messages. */
+  /** Checks whether any message is remembered in the store, which has just opened. */
   async findRemembered(): Promise<void> {
     this.remembers ||= undefined;
     const isFound = await this.journal.run(createReading('postpone', hasSentIndex));
@@ -324,7 +329,7 @@ export class MessageRepository {
     return this.journal.run(createReading('postpone', (readKey) => readKey(key)?.value));
   }
 
-  /** @param remembered the message of the step, if the step might store it for later replies and statuses */
+  /** @param remembered the message, if the step might remember it for later replies and statuses */
   #context(remembered?: MessageItem): StepContext {
     const { clock, settings } = this.#options;
     const now = clock.now();

@@ -102,7 +102,7 @@ export class Messages {
   /** Ids of messages that wait and have a `replace` key. */
   readonly replaceable = new Set<string>();
   readonly #messages = new Map<string, OutgoingMessage>();
-  /** Number of messages in each phase, as far as {@link Listing.counted} includes them. */
+  /** Number of messages in each phase. {@link Listing.counted} explains which messages are counted. */
   readonly counts: PhaseCounts = { ...noMessages };
   readonly #byNode = new Map<string, MessagesOfNode>();
   /** Messages that a user can decide about, by time and id. */

@@ -27,9 +27,9 @@ interface Guard {
   fingerprint: string;
   id: string;
   outcome?: StoredOutcome;
-  /** Time in ms after the outcome from which another message can use the key. Absent: not before the value expires. */
+  /** Time from the outcome until another message can use the key, in ms. Absent: until the stored value expires. */
   freeAfterMs?: number;
-  /** Set if a former store, or the store of a former login, might still have a reservation of the key. */
+  /** Set if the key might still be reserved in a former store, or in the store of a former login. */
   inFormerStore?: true;
 }
 
@@ -47,10 +47,10 @@ export interface KeyMemory {
 
 /**
  * Time for which a key stays reserved after the message has stopped waiting, in ms. If the outcome is lost, the key
- * then becomes free.
+ * becomes free after this time.
  *
- * A free key that might still be reserved in a former store is remembered for the same time. If a user changes the
- * login back within this time, the import replaces the outdated reservation.
+ * A free key is remembered for the same time if a former store might still have a reservation of it. If a user changes
+ * the login back within this time, the import overwrites the outdated reservation.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
 

@@ -37,7 +37,10 @@ export interface OutboxSettings {
 
 /** The account, as its outbox sees it. */
 export interface OutboxAccount {
-  /** Returns the sources of evidence that the account polls now. Excludes the feed, which only searches read. */
+  /**
+   * Returns the sources of evidence that the account polls now. Excludes the feed, because only a search for evidence
+   * reads it.
+   */
   sources(): readonly Evidence[];
   /** Returns the client of any member, for use while no sending node is deployed. `undefined`: there are no members. */
   client(): Client | undefined;

@@ -14,8 +14,8 @@ export interface SendFailure {
 }
 
 /**
- * Time after the end of an outage, in ms. If a message that arrived before the end fails within this time, nodes are
- * not notified again, because the outage seems to continue.
+ * Time after the end of an outage in which the outage can resume, in ms. If a message that arrived before the end fails
+ * in this time, nodes are not notified again.
  */
 const relapseMs = 60_000;
 
@@ -37,9 +37,9 @@ export class Outage {
   /** Time at which the outage began, by {@link Clock.elapsed} like all times below. */
   #begunAt = 0;
   #failures = 0;
-  /** Earliest time of the next try because of the growing delay between tries. */
+  /** Earliest time of the next try, set by the growing delay between tries. */
   #dueAt = 0;
-  /** Earliest time of the next try because of the `Retry-After` of the service. */
+  /** Earliest time of the next try, set by the `Retry-After` of the service. */
   #retryAfterAt = 0;
   /** Time at which the last outage ended, or the account closed. */
   #endedAt = Number.NEGATIVE_INFINITY;

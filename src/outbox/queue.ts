@@ -40,7 +40,7 @@ export interface TaskOptions {
   order?: number;
 }
 
-/** A source of any number of tasks that wait outside the queue. */
+/** A source of tasks that wait outside the queue, for example the stored messages of a dispatcher. */
 export interface TurnSource {
   /** Number of waiting tasks of the source to which the queue limit applies. */
   readonly waiting: number;
@@ -67,8 +67,8 @@ export function placeOf(priority: number, order: number): string {
 }
 
 /**
- * Runs a limited number of tasks at the same time, at a limited pace. Other tasks wait in the order of priority and
- * arrival, up to a limit.
+ * Runs a limited number of tasks at the same time, at a limited pace (`perSecond`). Other tasks wait in the order of
+ * priority and arrival, up to a limit.
  */
 export class SendQueue {
   /** Sources of tasks that wait outside the queue. */
@@ -80,8 +80,8 @@ export class SendQueue {
   /** Number of tasks that run. */
   inFlight = 0;
   /**
-   * The last start that the pace counts, with the time at which it was due. The next start keeps its distance from that
-   * time.
+   * The last start that the pace counts, with the time at which it was due. The next start is due one interval of the
+   * pace after that time.
    */
   #last: { dueAt: number } | undefined;
   #timer: Timer | undefined;
@@ -156,7 +156,7 @@ export class SendQueue {
   /**
    * Returns `SMS_BUSY` if the queue has no place for another waiting task.
    *
-   * @param places number of waiting tasks that can start now, so that they no longer need a place
+   * @param places number of waiting tasks that can start now. They do not count for the limit
    */
   busy(places = 0): SmsError | undefined {
     const { queueLimit: limit } = this.#options.settings();
@@ -213,7 +213,7 @@ export class SendQueue {
     let isGivenBack = false;
     const refund = () => {
       isGivenBack = true;
-      // Only the last start can be undone, because later starts keep their distance from earlier ones.
+      // Only the last start can be undone, because the due times of later starts depend on the earlier starts.
       if (this.#last !== start) return;
       this.#last = before;
       this.nudge();

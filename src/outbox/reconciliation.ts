@@ -29,7 +29,7 @@ const wordCharacter = /[\p{L}\p{N}_-]/u;
 const minSearchLength = 8;
 
 interface ReconciliationsOptions extends Pick<OutboxOptions, 'clock' | 'account'> {
-  /** Provides a client, because a redeploy closes the client that sent the message. */
+  /** Provides a client for the search, because a redeploy closes the client that sent the message. */
   registrations: SenderRegistrations;
 }
 
@@ -129,7 +129,8 @@ export class Reconciliation {
     if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // A handset that is not among the recipients can belong to any address-book item.
+      // A handset that is not among the recipients can belong to any address-book item, so the record is evidence for
+      // all items.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
@@ -177,8 +178,8 @@ export class Reconciliation {
   }
 
   /**
-   * Notes evidence for recipients. The outcome names the latest source that proves all recipients, or else the first
-   * source.
+   * Notes evidence that recipients were accepted. The outcome names the latest source with evidence for all recipients,
+   * or else the first source.
    */
   #resolveBy(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;

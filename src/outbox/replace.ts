@@ -70,8 +70,8 @@ export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: Read
   const key = keyOf(item);
   if (key === undefined) return;
   const current = readHolder(key, readKey);
-  // Does nothing if a newer message has the key, or if the store fails and the key cannot be read. An unread key still
-  // says that the message is being sent. This is safe, because a newer message can still replace it.
+  // Does nothing if a newer message has the key, or if the key cannot be read because the store fails. An unread key
+  // keeps `isLeaving`, which does not prevent a later replacement.
   if (!isLeaving && current?.id !== item.id) return;
   const { hasOvertaken } = current ?? {};
   const holder = { id: item.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };

@@ -121,7 +121,8 @@ const consentRule: Rule = (leaving, readKey, changes, isLeaving) => {
 };
 
 /**
- * Returns the numbers to check against the list of opted-out numbers. This check is impossible while the store fails.
+ * Returns the numbers to check against the list of opted-out numbers. If there are any, the message cannot be sent
+ * while the store fails.
  */
 export function askedForConsent({ recipients, rules, item }: Leaving): string[] {
   return rules.optOut && !item.options.essential ? recipients.filter(isNumber) : [];

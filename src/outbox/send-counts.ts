@@ -44,7 +44,7 @@ export class SendCounts {
   }
 }
 
-/** Returns the name of the count for recipients with this error code, if it is the code of a rule. */
+/** Returns the name of the count that belongs to the error code of a rule. `undefined`: another code. */
 function countOf(code: unknown): 'limited' | 'optedOut' | 'notAllowed' | undefined {
   if (code === 'SMS_LIMIT') return 'limited';
   if (code === 'SMS_OPTED_OUT') return 'optedOut';

@@ -122,8 +122,8 @@ interface SenderRegistrationsOptions
 }
 
 /**
- * Minimum time for which messages wait for a node that this process has never seen, in ms. Even the node of an old
- * message might have been deployed until this process began.
+ * Minimum time for which messages wait for a node that this process has never seen, in ms. Even if the message is old,
+ * its node might have been deployed until this process started.
  */
 const minAbsenceMs = 3_600_000;
 

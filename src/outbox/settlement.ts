@@ -221,8 +221,8 @@ export class Settlement {
   }
 
   /**
-   * Searches for evidence of a stored message with an unknown outcome. Then ends the message, or returns the message if
-   * it must be sent again.
+   * Searches for evidence that the service accepted a stored message with an unknown outcome. Then ends the message, or
+   * returns the message if it must be sent again.
    */
   async reconcile(item: MessageItem, error: SmsError): Promise<MessageItem | undefined> {
     const { repository, reconciliations, registrations } = this.#options;

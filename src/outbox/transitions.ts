@@ -269,8 +269,8 @@ export function requeue(item: MessageItem, change: Partial<MessageItem>, context
 }
 
 /**
- * leaving or uncertain → waiting: the message is sent again, although the service might have accepted the last try, as
- * `outcome` says. The recipients of the last try stay counted for limits.
+ * leaving or uncertain → waiting: the message is sent again after a try with the unknown outcome `outcome`. The
+ * recipients of that try stay counted for limits, because the service might have accepted them.
  */
 export function sendAgain(
   item: MessageItem,
@@ -395,11 +395,11 @@ export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): Mess
 }
 
 /**
- * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. The message
- * becomes uncertain if {@link undecided} has returned `uncertain`.
+ * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. Stores
+ * `uncertain`, the result of {@link undecided}, or else removes the message.
  */
 export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
-  // Changes only the store, because the process already knows the message in its new state.
+  // Changes only the store, because memory already has the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // Keeps the flow message for follow-ups that exist now, even if a later commit removes them. The process might be
   // killed before that commit.
@@ -422,7 +422,8 @@ export function discard(
   return {
     whileFailing,
     decide(readKey, changes) {
-      // The store might have written a message although it reported a failure. This process does not know that message.
+      // The store might have written a message although it reported a failure. This process does not have that message
+      // in memory.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // Discards nothing if the message is in another state than `item`, for example because it waits again.
       const current = startFromOwn('discard', item, context, changes);

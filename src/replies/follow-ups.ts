@@ -7,9 +7,9 @@ export interface NoReply {
   reason: 'timeout' | 'unclear' | 'undelivered' | 'failed';
   /** Body of the last unclear reply. */
   reply?: string;
-  /** Final status of the handset (`undelivered`). */
+  /** Final status of the handset, if the reason is `undelivered`. */
   statusCode?: string;
-  /** Error of the service or of a rule of the account (`failed`). */
+  /** Error of the service or of a rule of the account, if the reason is `failed`. */
   errorCode?: number | string;
   errorMessage?: string;
   /** Why a rule of the account withheld the recipient. The node uses this to translate the error message. */

@@ -84,7 +84,7 @@ export class Replies {
    */
   readonly #unreadKinds = new Map<Kind, { timer: Timer; since: number }>();
   #collectTimer: Timer | undefined;
-  /** Position in the open follow-ups at which the account next looks for results that other instances received. */
+  /** Index of the open follow-up from which the next collection continues, see `#collect`. */
   #collectedCount = 0;
 
   constructor(options: RepliesOptions) {
@@ -229,7 +229,7 @@ export class Replies {
   ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
     const { clock, repository } = this.#options;
     const ownRequest = this.#ownRequest(request, changes);
-    // A request that this process does not have can be open only in another process, which needs a shared store.
+    // If this process does not have the request, a process with the same shared store might have it.
     const isAwaited = ownRequest !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
     const rules = request.hasAnswers && readAnswerRules(messageOfRequest(request.id), readKey);
@@ -477,8 +477,8 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  */
 function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopenedRequest = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Checks `isLast` now and in the step. If another follow-up ends in between, a later commit can drop it. If the
-  // process crashes before that commit, the other follow-up still needs the flow message.
+  // Checks `isLast` both now and in the step. Another follow-up that ends in between might stay in the store until a
+  // later commit. If the process crashes before that commit, that follow-up still needs the flow message.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',

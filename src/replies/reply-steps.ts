@@ -122,7 +122,8 @@ export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest
 
 /**
  * Notes in the reply request that a second message (option `again`) is stored or sent. The note and the second message
- * share a commit, so that a crash neither loses nor repeats the second message. Returns the effect.
+ * share a commit, so that a crash neither loses nor repeats the second message. Returns a function that updates memory
+ * after the commit.
  */
 export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
   if (!again) return () => {};

@@ -58,8 +58,8 @@ export function expectStatuses(
 }
 
 /**
- * Notes a status if it is the first final status of its handset. Returns the reference of its messages, or `undefined`
- * if none of these messages has a report.
+ * Notes a status if it is the first final status of its handset. Returns the reference of the status, or `undefined` if
+ * no message with this reference has a report.
  */
 export function noteStatus(
   record: StatusRecord,
@@ -113,7 +113,10 @@ function resultOf(delivered: number, undelivered: number, pending: number): Deli
   return delivered === 0 ? 'undelivered' : 'partly';
 }
 
-/** Joins the statuses of two values if their times are equal. Otherwise, keeps the later value. */
+/**
+ * Merges the statuses that two stores have under one key. If the values have the same time, joins the statuses.
+ * Otherwise, keeps the later value.
+ */
 export function mergeStatuses(ownValue: Remembered, formerValue: Remembered): Remembered {
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const statuses = new Map([...parse(formerValue), ...parse(ownValue)]);

@@ -31,7 +31,10 @@ export function hasSentIndex(readKey: ReadKey): boolean {
 /** A remembered message, stored under its reference. */
 interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
   messageItemId?: string;
-  /** How long the message is remembered, in ms. Set only if the message is stored longer, for its reply requests. */
+  /**
+   * How long the message is remembered, in ms. Set only if the message is stored for a longer time because of its reply
+   * requests.
+   */
   rememberMs?: number;
 }
 
@@ -167,7 +170,7 @@ function publicMatch(
   return { sent: { ...sent, matchedBy }, rememberedUntil };
 }
 
-/** A message that was sent to a handset. */
+/** An entry in the list of the messages that were sent to one handset. */
 interface Reference {
   /** The reference of the message. */
   sent: string;
@@ -219,7 +222,7 @@ function formatReferences(references: readonly Reference[]): Remembered | undefi
   return { at, forMs: until - at, value: JSON.stringify(remainingReferences) };
 }
 
-/** Joins two lists of messages to a handset. If a message is on both lists, keeps the entry with the later time. */
+/** Joins the lists of messages to one handset from two stores. If a message is on both lists, keeps the later entry. */
 export function mergeReferences(ownValue: Remembered, formerValue: Remembered): Remembered {
   const byTime = (a: Reference, b: Reference) => a.at - b.at;
   const all = [...parseReferences(formerValue), ...parseReferences(ownValue)].sort(byTime);
@@ -250,7 +253,7 @@ export interface Memory extends KeyMemory {
   sentMs: number;
 }
 
-/** Returns for how long a message that is sent or accepted now is remembered. */
+/** Returns for how long a message is remembered if it is sent or accepted now. */
 export function durationOf({ options, again }: MessageItem, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
   const waitsMs = [options.waitMs, options.reportMs, again?.waitMs].filter((waitMs) => waitMs !== undefined);
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
@@ -439,8 +442,8 @@ export function changeRequest(
 }
 
 /**
- * Keeps the requests that are open in both values, if the times of the values are equal. Otherwise, keeps the later
- * value.
+ * Merges the open requests that two stores have under one key. If the values have the same time, keeps the requests
+ * that are open in both. Otherwise, keeps the later value.
  */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
   // Keeps equal values. This includes the values of second messages (option `again`), which are not lists.
