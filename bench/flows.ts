@@ -114,7 +114,10 @@ const { req, res } = msg;
 const message = { payload: record.body, topic: record.from, sms: { ...record, isReply, via: 'callback', query: req.query } };
 return [message, { req, res, statusCode: 200, payload: 'OK' }];`;
 
-/** Creates two flows that send: `package-probe` feeds `sms-send`, and `hand-probe` feeds core nodes. */
+/**
+ * Creates two flows that send. The probe nodes start them: `package-probe` sends flow messages to `sms-send`, and
+ * `hand-probe` sends them to core nodes.
+ */
 export function createSendFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
@@ -157,7 +160,9 @@ export function createStoredSendFlows(baseUrl: string, file: string): FlowNode[]
   ];
 }
 
-/** Creates two flows that receive by polling. `hand-probe` starts the loop of core nodes. */
+/**
+ * Creates two flows that receive by polling: `sms-in`, and a loop of core nodes, which the node `hand-probe` starts.
+ */
 export function createReceiveFlows(baseUrl: string, parallelPolls: number): FlowNode[] {
   return [
     tab,

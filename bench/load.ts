@@ -1,6 +1,6 @@
 import { createConnection, type Socket } from 'node:net';
 
-/** Durations of all requests together, and of each request, in ms. */
+/** Total duration of all requests, and the duration of each one, in ms. */
 export interface LoadResult {
   wallMs: number;
   /** Time from each request to the end of its answer. */

@@ -10,7 +10,10 @@ export interface Cost {
   samples: { count: number; rss: number; heapUsed: number }[];
 }
 
-/** One of the programs that a benchmark compares: this package, a flow of core nodes (`by hand`), or a bare loop. */
+/**
+ * A program that a benchmark compares: this package, a flow of core nodes (`by hand`), or a loop without flows (`bare
+ * loop`).
+ */
 export interface Contestant {
   name: 'package' | 'by hand' | 'bare loop';
   /** Runs the task of the benchmark once. */
@@ -98,7 +101,7 @@ export function formatTable(lines: readonly Line[]): string {
   ].join('\n');
 }
 
-/** Returns the median of the ratios, with the middle half of the rounds in brackets. */
+/** Returns the median of the ratios, followed in brackets by the range of their middle half. */
 function formatRatios(ratios: readonly number[] | undefined): string {
   if (!ratios) return '';
   const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => formatNumber(percentile(ratios, share)));

@@ -1,4 +1,4 @@
-/** The state of one endpoint for one login. */
+/** The unread messages of one login at one endpoint of the service, and the way that the endpoint answers. */
 export interface Mailbox {
   /** Number of unread messages. */
   unread: number;
@@ -8,7 +8,7 @@ export interface Mailbox {
   waits: boolean;
 }
 
-/** Changes a mailbox. */
+/** An order to the service's process to change a mailbox. */
 export interface ServiceOrder {
   id: number;
   path: string;

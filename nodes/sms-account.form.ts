@@ -167,7 +167,9 @@ function prepareChoices(node: EditorNode): void {
 /** Delay between typing and the request to the runtime. */
 const typingMs = 300;
 
-/** Names the deployed nodes that have the login of the form, and those whose connection settings apply. */
+/**
+ * Names the deployed nodes with the login of the form, and the proxy or TLS settings of one of them that apply instead.
+ */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');
   let requestedData: string | undefined;
@@ -243,8 +245,8 @@ function prepareTest(node: EditorNode): void {
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
       });
   });
-  // The result belongs to the tested values. If one of these values changes, removes the result, or ignores the result
-  // if it arrives later.
+  // The result is only valid for the tested values. If the user changes one, removes the result, or ignores a result
+  // that arrives later.
   result.closest('.sms-form').on('change input', () => {
     if (JSON.stringify(readConnection(node)) === testedValues) return;
     testedValues = undefined;

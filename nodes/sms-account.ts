@@ -106,7 +106,7 @@ export = (RED: NodeAPI) => {
   });
 };
 
-/** Warns if the proxy or the TLS settings of another node of the login apply instead of this node's. */
+/** Warns if proxy or TLS settings of this node are ignored, because those of another node of the same login apply. */
 function warnOfOtherConnection(RED: NodeAPI, nodes: AccountNodes, node: AccountNode): void {
   const { membership } = node;
   const connection = membership instanceof SmsError ? undefined : membership.connection;
@@ -144,7 +144,7 @@ function createStoredMessageLog(
       if (counts.size === 0) setTimeout(logAll, logDelayMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
-    // If a message has no node, the log names the account node.
+    // Names the account node if the message belongs to no node.
     onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id || node.id })),
   };
 }

@@ -70,15 +70,15 @@ export = (RED: NodeAPI) => {
         }
         for (const record of event.records) record.query = query;
         await subscription.accept(event);
-        // Updates the badge only after an error. Each update is an event for the editor and for Status nodes, and
+        // Resets the badge only after an error, because each badge is an event for the editor and for Status nodes, and
         // thousands of callbacks can arrive in a second.
         if (path !== undefined && showsError) this.status(badges.at(path));
         showsError = false;
         return { status: 200, text: 'OK' };
       } catch (error) {
         if (asSmsError(error).code === 'SMS_CLOSED') return createTryLater('The flows are being deployed.');
-        // Raises one error until a callback is stored again. Raises none if the account cannot be used, because the
-        // node reported this when it started.
+        // Raises only the first of several errors in a row. Raises none if the account cannot be used, because the node
+        // has already reported this at its start.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
@@ -153,7 +153,7 @@ function createTryLater(text: string): CallbackAnswer {
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
   const { token } = node.credentials ?? {};
   if (!isBlank(token)) return token;
-  // A node in a subflow stores its credentials under the id of its template.
+  // Node-RED stores the credentials of a node in a subflow under the id that the node has in the subflow's template.
   const saved: { token?: unknown } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
   return saved.token;
 }

@@ -60,8 +60,8 @@ RED.nodes.registerType('sms-in', {
 });
 
 /**
- * Suggests an sms-send node after an sms-in node that a user has dragged from the palette. The body of the sms-send
- * node is text that the user writes.
+ * Suggests an sms-send node after an sms-in node that a user has dragged from the palette. The suggested node sends
+ * fixed text, which the user writes in its form.
  */
 function suggestSendNode(node: EditorNode, how?: { source?: string }): void {
   if (node.type !== 'sms-in' || how?.source !== 'palette') return;

@@ -23,7 +23,7 @@ export = (RED: NodeAPI) => {
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
-    /** Resolves when the last requested poll has ended. The next poll starts then. */
+    /** Resolves when all requested polls have ended. The next poll waits for it. */
     let lastPoll: Promise<unknown> = Promise.resolve();
     /** The poll that has not started, and the inputs that share it. */
     let nextPoll: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;

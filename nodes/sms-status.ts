@@ -8,7 +8,7 @@ export = (RED: NodeAPI) => {
       kind: 'status',
       filters: {
         all: () => true,
-        // Includes unknown codes, because they might be final.
+        // Also delivers statuses with an unknown code, because the code might be final.
         final: ({ final }) => final !== false,
       },
     });

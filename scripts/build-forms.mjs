@@ -64,8 +64,8 @@ async function compileForm(type) {
 }
 
 /**
- * Starts a form as soon as the plugin is loaded. The editor normally loads the plugin first, but it can load it second
- * if the package is installed into an open editor.
+ * Starts a form as soon as the plugin is loaded. If the package is installed while the editor is open, the editor can
+ * load the form before the plugin.
  */
 function startAfterPlugin(script) {
   return `(() => {
@@ -85,8 +85,9 @@ start();
 }
 
 /**
- * Replaces lines such as `<!-- row acknowledge texts="sms-account" -->` with the row from nodes/forms/rows/ and its
- * values. Adds the catalog to each text key: `sms-account.label.advanced` is in the catalog of `sms-account`.
+ * Replaces each line such as `<!-- row acknowledge texts="sms-account" -->` with the file of this name in
+ * nodes/forms/rows/, filled with the attributes of the line. Adds the catalog to each text key:
+ * `sms-account.label.advanced` is in the catalog of `sms-account`.
  */
 export function fillTemplate(template) {
   return template

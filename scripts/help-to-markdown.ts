@@ -1,6 +1,6 @@
 const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', nbsp: '\u00a0' };
 
-/** Converts the help of a node to Markdown, without its references. Terms of a list become list items. */
+/** Converts the help of a node to Markdown, without its section *References*. Definition lists become bullet lists. */
 export function formatHelp(html: string): string {
   const inline = html
     .replace(/<h3>References<\/h3>[\s\S]*?(?=<\/script>)|<\/?script[^>]*>/g, '')
@@ -10,7 +10,8 @@ export function formatHelp(html: string): string {
     .replace(/&(?!lt;)\w+;/g, decode)
     .replace(/<\/?[bi]>/g, '*')
     .replace(/<br>/g, ' ');
-  // Lists of terms and items contain no other list, except the numbered list of the outputs.
+  // Matches each list up to the first end tag. This suffices, because only the list of outputs contains other lists,
+  // and it is converted last.
   return inline
     .replace(/<p>(.*?)<\/p>/g, (_element, text: string) => `\n${formatParagraph(text)}\n\n`)
     .replace(/<h\d>(.*?)<\/h\d>/g, '\n**$1**\n\n')
@@ -31,7 +32,7 @@ function formatParagraph(text: string): string {
   return text.trim().replace(/^[a-z]/, (first) => first.toUpperCase());
 }
 
-/** Formats a list of terms: one item per description, which begins with the terms that it describes. */
+/** Formats a definition list: one bullet for each description, which begins with the terms that it describes. */
 function formatTerms(list: string): string {
   return list
     .replace(

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 const parts = ['reliability', 'chaos', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
 
 /**
- * Files and folders that can run on each generation: Node-RED 4 on the Node.js that runs this script, and Node-RED 5 on
- * Node.js 24. All other files run on the first generation only.
+ * Files and folders that can run on both generations. The first is Node-RED 4 on the Node.js that runs this script, the
+ * second is Node-RED 5 on Node.js 24. All other files run only on the first.
  */
 const everyGeneration = [
   'reliability',
@@ -21,7 +21,8 @@ const everyGeneration = [
 ];
 
 /**
- * Exceptions from {@link everyGeneration}: these files test the simulator's page, which does not depend on Node-RED.
+ * Exceptions from {@link everyGeneration}. These files run only on the first generation, because they test the
+ * simulator's page, which does not depend on Node-RED.
  */
 const installedOnly = ['editor/simulator-page.test.ts', 'editor/simulator-service.test.ts'];
 

@@ -124,7 +124,7 @@ function killGroup(pid) {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // The group has ended.
+    // Ignores the error, because the process group has already ended.
   }
 }
 

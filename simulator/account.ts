@@ -56,7 +56,7 @@ export class Account {
     this.reset();
   }
 
-  /** Restores the initial state: the settings of the options, one handset and an empty address book. */
+  /** Restores the initial state: the values of the simulator's options, one handset and an empty address book. */
   reset(): void {
     const { balance = 1_000_000, dailyLimit = Number.POSITIVE_INFINITY } = this.#options;
     Object.assign(this, { balance, dailyLimit });
@@ -129,7 +129,8 @@ export class Account {
   }
 
   /**
-   * Returns the handsets of a recipient item (§2.1). Returns none if the item is not a number, a contact or a group.
+   * Returns the handsets that an item of `to` means (§2.1): a number, a contact or the members of a group. Returns none
+   * for any other item.
    */
   resolve(item: string): Handset[] {
     const members = this.#groups.get(item);

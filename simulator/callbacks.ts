@@ -39,13 +39,13 @@ interface PendingCallback extends CallbackPayload {
 }
 
 /**
- * Calls the client's URLs (§6): the URL of the message, or else that of the organisation. Retries for 48 hours of the
- * simulator's clock.
+ * Calls the client's URLs (§6): the callback URL of the sent message, or else the URL of the organisation. Retries for
+ * 48 hours of the simulator's clock.
  */
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];
   readonly mailbox: Mail[] = [];
-  /** Callbacks that failed until the end of the retry window. The service then shows them only online (§6.1). */
+  /** Callbacks that failed until the end of the retry window. The customer can then view them only online (§6.1). */
   readonly undelivered: UndeliveredCallback[] = [];
   readonly #surroundings: CallbackSurroundings;
   readonly #retries: CallbackRetries;

@@ -110,8 +110,8 @@ export class SimulatorClient {
   }
 
   /**
-   * Starts or ends an outage, during which the service refuses every connection. This client follows the control
-   * interface to its other port.
+   * Starts or ends an outage, during which the service refuses every connection. The control interface then has another
+   * port, and this client uses it.
    */
   async setOutage(on: boolean): Promise<void> {
     const { pageUrl } = await this.#do<{ pageUrl: string }>('outage', { on });

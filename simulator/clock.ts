@@ -7,7 +7,7 @@ export interface Clock {
   now(): number;
   /** Runs `run` once after `delayMs`. Returns a function that cancels it. `run` must not reject. */
   schedule(delayMs: number, run: () => void | Promise<void>): () => void;
-  /** Registers work in progress, which must end before the time moves forward. `work` must not reject. */
+  /** Lets the clock move forward only after `work` has ended. `work` must not reject. */
   during(work: Promise<void>): void;
   /** Moves forward by `ms` and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void>;
@@ -126,8 +126,8 @@ export function createManualClock(startMs = Date.now()): ManualClock {
 }
 
 /**
- * Returns the index after all entries that are due at `at` or earlier, so that entries with equal times run in the
- * order in which they were scheduled.
+ * Returns the position in the queue after all runs that are due at `at` or earlier, so that runs that are due at the
+ * same time keep their order.
  */
 function placeAfter(queue: readonly ScheduledRun[], at: number): number {
   let low = 0;

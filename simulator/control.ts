@@ -17,7 +17,7 @@ const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 
 interface Action {
   /** Names of all fields that the input can have. */
   fields: string[];
-  /** @param whenSent resolves when the answer was sent */
+  /** @param whenSent resolves when the answer to the action was sent */
   // biome-ignore lint/suspicious/noConfusingVoidType: most actions return nothing
   run: (simulator: Simulator, input: ControlInput, whenSent: Promise<void>) => object | void | Promise<object | void>;
 }
@@ -183,8 +183,8 @@ const views: Readonly<Record<string, (simulator: Simulator, query: ControlQuery)
 };
 
 /**
- * Serves the control API below `/control/`. Input and output are JSON, with one path for each action and one for
- * `events`. Invalid input gets a 400 with one line in `error`.
+ * Serves the control API below `/control/`: a path for each action, for each view of the state, and for `events`. Input
+ * and output are JSON. If the input is invalid, the answer is a 400 with one line in `error`.
  */
 export async function serveControl(
   simulator: Simulator,

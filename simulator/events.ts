@@ -10,7 +10,7 @@ const maxHandsets = 500;
 const maxLogEntries = 200;
 /** Time in ms for which changes are collected before they are sent, so that the page can handle many changes. */
 const gatherMs = 30;
-/** Like {@link gatherMs}, for settings. Longer, because every message changes the balance. */
+/** Like {@link gatherMs}, for settings. It is longer, because every message changes a setting: the balance. */
 const settingsGatherMs = 250;
 /** If more changes than this are pending, the page gets the whole state instead. */
 const maxChanges = 500;

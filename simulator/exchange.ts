@@ -13,7 +13,7 @@ const maxLoggedAnswer = 4096;
 
 /** One request to the service, as endpoints receive it. */
 export interface Call extends Poller {
-  /** 1, 2 or 3, from the path (§9). */
+  /** Version of the service's API: 1, 2 or 3, from the path (§9). */
   apiVersion: number;
   authorization: string | undefined;
   /** Query and form parameters together (§4). */

@@ -7,8 +7,8 @@ const calls = new WeakMap<Message, Call>();
 const messages = new WeakMap<Call, Message>();
 
 /**
- * Records which request sent or fetched a message, or which callback reported it. A later request or callback replaces
- * an earlier one.
+ * Links a message with the request that sent or fetched it, or with the callback that reported it. A later link
+ * replaces an earlier one.
  */
 export function linkCall(message: Message, call: Call): void {
   calls.set(message, call);

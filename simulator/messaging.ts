@@ -76,9 +76,9 @@ export class Messaging {
   /**
    * Sends a message to every recipient that can receive it (§4.1).
    *
-   * @throws RefusedError if no item is a number, a contact or a group, or if the message exceeds the daily limit. For
-   *   /api/1 and /api/2, also if every recipient fails, because the answers of these versions cannot list failed
-   *   recipients.
+   * @throws RefusedError if no item of `to` is a number, a contact or a group, or if the message exceeds the daily
+   * limit. For /api/1 and /api/2, also if every recipient fails, because the answers of these versions cannot list
+   * failed recipients.
    */
   send(submission: Submission): OutboundMessage {
     const { account, clock, changes, history } = this.#surroundings;
@@ -168,7 +168,9 @@ export class Messaging {
     return this.#accept(message, undefined, { to: message.to, receivedOn: message.to });
   }
 
-  /** Changes a status (§2.5). If the messageId is unknown, the status is for a message of another program. */
+  /**
+   * Changes the status of a message (§2.5). An unknown messageId stands for a message that another program has sent.
+   */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
     const { account, statuses, callbacks, changes, history } = this.#surroundings;
     const message = history.find(change.messageId);
@@ -284,7 +286,8 @@ export class Messaging {
 }
 
 /**
- * If several items mean the same handset, keeps one recipient, so that the handset receives the message only once.
+ * If several items of `to` mean the same handset, keeps one recipient, so that the handset receives the message only
+ * once.
  */
 function onePerHandset(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
   const byHandset = new Map<string, OutboundRecipient>();

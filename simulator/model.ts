@@ -114,13 +114,13 @@ export interface RecipientStatus {
   error?: string;
 }
 
-/** One handset, or one refused item, of an outbound message. */
+/** Result of an outbound message for one handset, or for one refused item of `to`. */
 export interface OutboundRecipient {
-  /** Item as submitted: a number, a contact or a group. */
+  /** Item of `to` as submitted: a number, a contact or a group. */
   item: string;
-  /** Further items that mean the same handset. The handset receives the message once. */
+  /** Further items of `to` that mean the same handset. The handset receives the message once. */
   otherItems?: string[];
-  /** The handset. If the item could not be resolved, the item itself. */
+  /** Number of the handset. If `item` means no handset, `item` itself. */
   msisdn: string;
   name?: string;
   isError: boolean;
@@ -138,9 +138,9 @@ export interface OutboundMessage {
   recordId: string;
   /** Whether the client set the messageId. If not, the inReplyToId of replies is `default` (§2.3). */
   messageIdGiven: boolean;
-  /** 1, 2 or 3, from the path (§9). */
+  /** Version of the service's API: 1, 2 or 3, from the path (§9). */
   apiVersion: number;
-  /** Items as submitted, without repetitions. */
+  /** Recipients as submitted (numbers, contacts and groups), without repetitions. */
   to: string[];
   body: string;
   /**
@@ -276,7 +276,7 @@ export type Fault =
   | { repeat: true };
 
 /**
- * A state change. `record` is the live object, for messages, requests and the like. `read`: an incoming message or
+ * A state change. `record` is the changed message, request or the like, not a copy. `read`: an incoming message or
  * status was fetched or called back. `forgotten`: a record was removed to make room. `cleared`: the log was cleared.
  * `reset`: everything was reset.
  */

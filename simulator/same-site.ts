@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/**
- * Addresses that mean every network interface. If the simulator listens on one of them, any host name can be its own.
- */
+/** Addresses that mean every network interface. A simulator at such an address can have any host name. */
 const unspecified = ['0.0.0.0', '[::]'];
 
 /**

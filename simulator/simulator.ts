@@ -271,7 +271,7 @@ export class Simulator {
    * Starts or ends an outage. During an outage, the service refuses every connection, and page and control interface
    * use another port.
    *
-   * @param whenSent the connection of the caller stays open until this promise resolves
+   * @param whenSent resolves when the caller has its answer; the caller's connection stays open until then
    * @returns the new address of the page
    */
   async setOutage(on: boolean, whenSent?: Promise<void>): Promise<string> {

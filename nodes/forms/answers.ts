@@ -3,14 +3,16 @@ import type { EditorNode } from './editor';
 import { attempt, type Verdict } from './rules';
 import { listNames, text, valueIn } from './shared';
 
-/** Checks answers as the runtime does. Accepts saved answers, or the JSON text of the open form. */
+/**
+ * Checks the list of expected answers as the runtime does. Accepts the saved list, or the JSON text of an open form.
+ */
 export function checkAnswers(value: unknown): Verdict {
   return attempt(() => parseAnswers(typeof value === 'string' && value !== '' ? JSON.parse(value) : value));
 }
 
 /**
- * Returns the label of the output for answers: the values of all answers, including unsaved answers in an open form. If
- * no answers are defined, every reply is an answer, and the label is the word *answer*.
+ * Returns the label of output 1: the values of all expected answers, including unsaved ones in an open form. If the
+ * list is empty, any reply is an answer, and the label is the word *answer*.
  */
 export function labelAnswers(node: EditorNode): string {
   const value = valueIn(node, 'answers');
@@ -37,8 +39,7 @@ export function prepareAnswers(node: EditorNode): void {
           .val(content)
           .on('input change', update);
       row.addClass('sms-answer').append(input('value', value), input('words', words.join(', ')));
-      // Waits, because Node-RED adds the delete button after this call. Gives the button the name for screen readers
-      // that it lacks.
+      // Names the delete button for screen readers. Waits, because Node-RED adds the button only after this call.
       const name = `${RED._('common.label.delete')}: ${text('sms-ask.label.addAnswer')}`;
       setTimeout(() => row.siblings('.red-ui-editableList-item-remove').attr({ role: 'button', 'aria-label': name }));
       update();

@@ -3,10 +3,10 @@ import { isEnv } from '../limits';
 import type { EditorNode } from './editor';
 import { text, typeIn, valueIn } from './shared';
 
-/** Maximum number of characters outside the GSM alphabet that the line below the body lists. */
+/** The line below the body lists at most this many characters that are outside the GSM alphabet. */
 const maxNamed = 6;
 
-/** Prepares the area for a text or a template, and the counter below it. */
+/** Prepares the text area for a fixed body or a template, and the line below it that counts characters. */
 export function prepareBody(node: EditorNode): void {
   const area = $('#sms-body-text');
   const line = $('#sms-measure');

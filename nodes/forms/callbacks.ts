@@ -8,7 +8,7 @@ const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackSt
 
 type CallbackProperty = keyof typeof references;
 
-/** Creates a `validate` for a callback URL. {@link checkReference} checks the node if the type is `node`. */
+/** Creates a `validate` for a callback URL. Accepts the type `node`, because {@link checkReference} checks the node. */
 export function checkCallback(property: CallbackProperty) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     const type = typeIn(this, property);

@@ -76,21 +76,21 @@ interface SmsRecord {
   /** The last unclear reply. */
   reply?: string;
 
-  /** Report: the numbers that received the message. */
+  /** In a delivery report: the numbers that received the message. */
   delivered?: string[];
-  /** Report: the numbers that did not receive the message. */
+  /** In a delivery report: the numbers that did not receive the message. */
   undelivered?: { msisdn: string; statusCode: string; description?: string }[];
-  /** Report: the recipients without a final status. */
+  /** In a delivery report: the recipients without a final status. */
   pending?: string[];
 
-  /** Outbox: number of recipients. */
+  /** In a record of the outbox: number of recipients. */
   recipientCount?: number;
-  /** Outbox: the recipients. */
+  /** In a record of the outbox: the recipients. */
   recipientsList?: { from?: string; to?: string; name?: string; statusCode?: string; channel?: string }[];
-  /** Outbox: whether the message was deleted at the service. */
+  /** In a record of the outbox: whether the message was deleted at the service. */
   deleted?: boolean;
 
-  /** Feed: the account at the service. */
+  /** In a read of the feed: the account at the service. */
   account?: { balance?: number | string; type?: string; currency?: string };
   title?: string;
   /** ISO 8601, UTC. */
@@ -101,7 +101,7 @@ interface SmsRecord {
   error?: string | SmsErrorRecord;
   /** Whether the flow might have received this record before. */
   redelivered?: boolean;
-  /** To acknowledge the record, wire the flow message back to the input of the node. */
+  /** Id for the acknowledgement. The flow acknowledges the record by a flow message back to the input of the node. */
   ackId?: string;
 }
 

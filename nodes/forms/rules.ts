@@ -63,10 +63,10 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
-/** Path of a call to the service (§3, §4). In the address of a call, the path follows the base URL. */
+/** Path of the service's endpoints (§3, §4). It follows the base URL. */
 const call = /\/api\/\d\/sms\//;
 
-/** Finds the base URL in the address of a call to the service, or in an address without a scheme. */
+/** Finds the base URL if the user typed the address of an endpoint, or an address without a scheme. */
 export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
   const typedUrl = String(value ?? '').trim();
   const hasScheme = typedUrl.includes('://');

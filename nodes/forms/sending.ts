@@ -107,8 +107,7 @@ export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<strin
   const template = choice('template', 'sms-send.type.template', 'fa fa-file-text-o');
   const types: Record<string, Types> = {
     to: [message, 'str', ...otherSources],
-    // Has a separate text area, because a body can have several lines, which the single line of a TypedInput would
-    // lose.
+    // Fixed text has a separate text area, because the single line of a TypedInput would lose line breaks.
     body: [message, template, fixedText, ...otherSources],
     from: ['str', ...fromFlow],
     messageId: [

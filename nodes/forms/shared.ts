@@ -95,8 +95,8 @@ export function valueIn(node: EditorNode, property: string): unknown {
 }
 
 /**
- * Returns the default of a property that a saved node lacks. Blank if the node has another TypedInput type than the
- * default type, because the default is not a value of that type.
+ * Returns the default of a property that a saved node lacks. Returns a blank value if the node has another type than
+ * the default type for this property, because the default is only a value of the default type.
  */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
@@ -111,14 +111,16 @@ function openField(node: EditorNode, property: string): JQuery | undefined {
   return field.length === 0 ? undefined : field;
 }
 
-/** Finds the field of a property by its id, or by an attribute if the editor must not save the field itself. */
+/**
+ * Finds the field of a property by its id. If the editor must not save the field, the field has an attribute instead.
+ */
 function findField(form: JQuery, prefix: string, property: string): JQuery {
   return form.find(`#${prefix}-${property}, [data-sms-property="${property}"]`);
 }
 
 /**
- * Whether `other` runs if `node` runs: neither `other` nor its flow is disabled. If both nodes are in one flow, it does
- * not matter whether that flow is disabled.
+ * Whether `other` runs if `node` runs: `other` is not disabled, and it is in the same flow or in a flow that is not
+ * disabled.
  */
 export function runsBeside(node: EditorNode, other: EditorNode): boolean {
   return !other.d && (other.z === node.z || !RED.nodes.workspace(other.z)?.disabled);
@@ -222,7 +224,8 @@ function prepareField(
     if (element.id === '') element.id = `${id}-about-${index}`;
   }
   return () => {
-    // Shows the default only in a blank field for a number. A blank property name does not mean the default.
+    // Shows the default only in a blank field for a number. In a field for a property name, blank does not mean the
+    // default.
     if (byDefault !== undefined && visible[0] !== input[0]) {
       visible.attr('placeholder', fromFlow.includes(typeIn(node, property)) ? '' : byDefault);
     }
@@ -320,7 +323,7 @@ export function prepareAcknowledge(): void {
 }
 
 /**
- * Prepares the choice of the trigger: an interval, or the input of the node. The input is saved as an interval of 0.
+ * Prepares the choice of the trigger: an interval, or flow messages at the input, which are saved as an interval of 0.
  *
  * @param offeredSeconds interval that the form offers when a user chooses *at an interval of*
  */

@@ -33,7 +33,7 @@ import type {
 import { formatMetrics, metricsType } from './metrics';
 import { translateError } from './texts';
 
-/** Maximum and default number of entries in one answer. */
+/** Maximum and default length of a list in one answer. */
 const maxEntries = 200;
 
 /** Maximum length of a search text, in characters. Longer texts are cut off. */
@@ -58,7 +58,7 @@ export const json: RequestHandler = (request, response, next) => {
   else response.status(415).type('text').send('Send JSON.');
 };
 
-/** Serves the state of the accounts and their entries, and lets users act on entries. */
+/** Serves the state of the accounts and lists of their messages (entries), and lets users act on these messages. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
   // Reading entries needs this permission too, because entries show private bodies.
@@ -173,7 +173,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  /** Creates a handler for entries. Answers 503 while the store is being opened. */
+  /** Creates a handler that reads or changes an account's entries. Answers 503 while the store is being opened. */
   function answerOfEntries(handle: Handle): RequestHandler {
     return answer(async (node, request, response) => {
       if (node.hasStarted && node.membership.knowsEntries()) return handle(node, request, response);
@@ -197,7 +197,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     };
   }
 
-  /** Creates a handler that answers for all accounts. */
+  /** Creates a handler for requests that concern all accounts. */
   function answerOfAll(write: (response: Response) => void): RequestHandler {
     return (_request, response) =>
       orFail(response, async () => {
@@ -328,8 +328,8 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
-  // Reports only the first node whose settings do not apply, because the sidebar shows one card for all nodes of the
-  // account.
+  // Reports at most one node whose proxy or TLS settings are ignored, because the sidebar shows one card for all nodes
+  // of the account.
   const [connection] = ids.flatMap((id) => {
     const node = nodes.get(id);
     return (node && isUsable(node) && formatConnection(nodes, node)) || [];
@@ -358,7 +358,10 @@ function formatNode(RED: NodeAPI, nodes: RunningNodes, node: UsableNode): StateR
   return { ...formatState(RED, node.membership.state()), ...(connection && { connection }) };
 }
 
-/** Returns the settings of a node that do not apply, because another node of the account was deployed first. */
+/**
+ * Returns the proxy and TLS settings of a node that are ignored, and the name of the node whose settings apply instead,
+ * because it was deployed first.
+ */
 function formatConnection(nodes: RunningNodes, { membership }: UsableNode): StateReport['connection'] {
   const { connection } = membership;
   const connectionNode = connection && nodes.get(connection.id);

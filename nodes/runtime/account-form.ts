@@ -47,7 +47,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
       const key = keyOfLogin(settings);
       for (const { id, name = '', membership, connection } of nodes.values()) {
         if (id === form.id || membership instanceof SmsError || membership.key !== key) continue;
-        // Reports no differences of a node whose own connection settings do not apply.
+        // Does not compare with a node whose own connection settings are ignored, because those of another node apply.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });
       }
@@ -103,10 +103,10 @@ function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
 }
 
 /**
- * Returns the credentials of the form. Uses a saved credential if the form lacks it.
+ * Returns the credentials of the form. If a field is blank, uses the saved credential.
  *
- * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address. Otherwise, an editor user could
- * send the credential to an address of their choice.
+ * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address. If it were used, an editor user
+ * could send it to an address of their choice.
  */
 function chooseCredentials(
   RED: NodeAPI,
@@ -149,7 +149,7 @@ interface Declaration {
   id: string;
 }
 
-/** Types that can be evaluated synchronously and without a flow message. */
+/** Types of environment variables that can be evaluated synchronously and without a flow message. */
 const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
 
 /**

@@ -9,7 +9,7 @@ export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
 /** The part of an `sms-account` node that other nodes use. */
 export interface AccountNode extends Node<AccountCredentials> {
-  /** Membership in the account, or the reason why the node cannot be used. */
+  /** Membership in the account that all nodes of the same login share, or the reason why the node cannot be used. */
   membership: Membership | SmsError;
   /** Absent if the configuration is invalid. */
   connection?: AccountConnection;

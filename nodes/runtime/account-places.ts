@@ -8,21 +8,22 @@ import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
 /**
- * Format of a place (see {@link AccountPlaces}) in the file: the key of a login and the name of a store. Places in
- * memory are not saved. A former place ends with the id of its import.
+ * Format of a place in the file (see {@link AccountPlaces}): key of the login, name of the store, and for a former
+ * place the id of its import. Places in memory are not saved.
  */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
 /** End of a place whose store is in memory. */
 const memorySuffix = ' memory';
 
-/** Separates a former place (see {@link AccountPlaces}) from the id of its import. */
+/** Stands before the id of the import in a former place (see {@link AccountPlaces}). */
 const importSeparator = ' import ';
 const placeOf = (notedPlace: string) => notedPlace.split(importSeparator)[0] ?? '';
 
 /**
  * Remembers the places where account nodes kept their data. A place is the key of a login and the name of a store
- * ({@link NodeStores.place}). A file keeps the places across restarts.
+ * ({@link NodeStores.place}). A former place also has the id of the import that brings its data to the current place. A
+ * file keeps the places across restarts.
  */
 export class AccountPlaces {
   /** Places by node. The current place is the last. */
@@ -32,7 +33,7 @@ export class AccountPlaces {
 
   /**
    * Records the current place of a node. Returns the former places of the node whose data was not imported yet, oldest
-   * first. Each former place ends with the id of its import.
+   * first.
    *
    * @param file file that keeps the places across restarts
    */
@@ -62,8 +63,8 @@ export class AccountPlaces {
   }
 
   /**
-   * Returns the places of a node: first the places that only the file has, then the places in memory. Memory lacks
-   * earlier places if the file was unreadable when a place was recorded.
+   * Returns the places of a node: first those that are only in the file, then those in memory. Earlier places are only
+   * in the file if it could not be read when the current place was recorded.
    */
   #placesOf(node: string, file: string | undefined): string[] {
     const placesInMemory = this.#places.get(node) ?? [];
@@ -88,8 +89,8 @@ export interface Importing extends NodeStores, StoreChoice {
 }
 
 /**
- * Imports the data of a node's former logins and stores. Waits until the flows have started, to know whether other
- * nodes use these places. Returns a function that ends this wait.
+ * Imports the data of a node's former logins and stores. Waits until the flows have started, because only then all
+ * nodes that use these logins and stores are known. Returns a function that ends the wait.
  */
 export function importFromFormerPlaces(
   RED: NodeAPI,

@@ -88,13 +88,13 @@ export const countNames = [
 
 type CountName = (typeof countNames)[number];
 
-/** Settings that one node of a login decides for all its nodes. */
+/** Settings that are the same for all nodes of a login: those of the node that was deployed first. */
 export type ConnectionSetting = 'proxy' | 'tls';
 
-/** State of an entry. */
+/** State of an {@link EntryReport}: stored message, unknown outcome, or unhandled message. */
 export type EntryStateName = 'kept' | 'uncertain' | 'unhandled';
 
-/** Action on an entry. */
+/** Action that a user can choose for an {@link EntryReport}. */
 export type EntryActionName = 'send' | 'markSent' | 'deliver' | 'discard';
 
 /** A page of entries, and the total number. */
@@ -145,7 +145,7 @@ export interface OptOutChangedReport {
   changed: number;
 }
 
-/** An entry that needs a decision. */
+/** An entry of a list in the sidebar: a stored message, a message with an unknown outcome, or an unhandled message. */
 export interface EntryReport {
   id: string;
   state: EntryStateName;
@@ -166,7 +166,7 @@ export interface EntryReport {
 /** Topic under which the runtime notifies editors of changes. */
 export const changedTopic = 'sms-account/changed';
 
-/** Answer of `POST sms-account/same`: the other deployed account nodes with the login of a form. */
+/** Answer of `POST sms-account/same`: the other deployed account nodes that have the same login as an open form. */
 export interface SameLoginReport {
   same: { id: string; name: string; differs?: ConnectionSetting[] }[];
 }

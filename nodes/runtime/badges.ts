@@ -6,7 +6,7 @@ import { formatMinute, nextMinute } from './minutes';
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-/** Errors with a separate badge, because the badge of their code would suggest a wrong cause. */
+/** Badges of errors for which the general badge of the error code would suggest a wrong cause. */
 const ownBadges: { [Reason in SmsErrorReason]?: BadgeKey } = {
   callbackPathTaken: 'status.pathTaken',
   certificateUntrusted: 'status.certificateUntrusted',

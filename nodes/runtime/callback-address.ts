@@ -26,7 +26,7 @@ export function isCallbackNode(node: Node | null): node is CallbackNode {
  */
 export function parseCallbackPath(value: unknown): string | undefined {
   const path = parsePath(parseText('path', value));
-  // Also refuses an unset variable after the leading slash, because Node-RED does not replace a variable there.
+  // Also refuses `/${NAME}`, because Node-RED replaces a variable only if it is the whole value.
   parseText('path', path?.slice(1));
   return path;
 }

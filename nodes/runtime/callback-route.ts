@@ -53,8 +53,7 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
 
 /** Removes one middleware function, so that other nodes keep theirs on the same path. */
 function removeLayer({ httpNode }: NodeAPI, layer: RequestHandler): void {
-  // Tries the name in Express 4 (`_router`) first, because in Express 4, reading the name in Express 5 (`router`)
-  // throws.
+  // Tries `_router` (Express 4) first, because Express 4 throws if `router` (Express 5) is read.
   const routers = httpNode as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
   const stack = (routers._router ?? routers.router)?.stack;
   const index = stack?.findIndex(({ handle }) => handle === layer) ?? -1;

@@ -27,7 +27,7 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
   return cancel;
 }
 
-/** Raises an error with a flow message, and ends the input that caused the error. */
+/** Raises an error with a flow message. If an input caused the error, calls its `done`. */
 export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
   if (input?.node !== node) {
     // A redeploy has stopped the node that received the input. The error is raised at `node`, so `done` must not raise

@@ -14,9 +14,12 @@ interface Batch {
    * message.
    */
   readonly messages: (() => Outputs)[];
-  /** Whether the batch waits for the flows to start. Later batches then wait too. */
+  /** Whether the batch waits until a change of the flows has ended. If so, later batches wait too. */
   isWaiting: boolean;
-  /** Number of times that Node-RED had stopped nodes when the batch was sent. `undefined` during such a stop. */
+  /**
+   * Value of `#stops` when the batch was sent. If it differs later, Node-RED has stopped nodes in the meantime.
+   * `undefined` during a change of the flows.
+   */
   stops: number | undefined;
   arrival: Promise<boolean>;
 }
@@ -32,7 +35,9 @@ export class FlowSender {
   readonly #node: WiredNode;
   readonly #flows: Flows;
   readonly #unwatch: () => void;
-  /** The nodes to which this node was wired when Node-RED last stopped nodes. */
+  /**
+   * The nodes after this node when Node-RED last stopped nodes. If all of them still run, they get the flow messages.
+   */
   #nextAtStop: Node[] = [];
   #stops = 0;
   #batch: Batch | undefined;
@@ -116,8 +121,8 @@ export class FlowSender {
   }
 
   async #deliver(batch: Batch): Promise<boolean> {
-    // Waits for further calls in this turn of the event loop. They share the batch, so that their arrival is checked
-    // only once.
+    // Waits until all calls in this turn of the event loop have joined the batch, because one check then covers all of
+    // their flow messages.
     await undefined;
     this.#batch = undefined;
     if (!batch.isWaiting && (await this.#hasArrived(batch))) return true;

@@ -59,7 +59,7 @@ export class Flows {
 
   /** Calls back once when the flows have started. Returns a function that cancels the callback. */
   onceStarted(callback: () => void): () => void {
-    // Wraps the function, so that it is called for each caller if several callers pass the same one.
+    // Wraps the function. Otherwise, the set would hold it only once if several callers pass the same function.
     const uniqueCallback = () => callback();
     this.#startCallbacks.add(uniqueCallback);
     return () => this.#startCallbacks.delete(uniqueCallback);
@@ -86,8 +86,8 @@ export class Flows {
   }
 
   /**
-   * Calls back when Catch nodes can receive errors of `node`: after the current change of the flows or, if `node`
-   * itself is being stopped, immediately.
+   * Calls back when Catch nodes can receive errors of `node`, which is after the current change of the flows. Calls
+   * back immediately if `node` itself is being stopped.
    */
   onceCatchable(node: Node, callback: () => void): void {
     if (this.isAlive(node)) this.afterChange(callback);

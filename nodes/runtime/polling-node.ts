@@ -27,13 +27,16 @@ export interface PollingConfig extends ReceivingConfig {
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
   /**
-   * Functions that say whether a record passes, by the choices of the property `filter`. The first choice is the
-   * default.
+   * By each choice of the property `filter`, a function that says whether the node delivers a record. The first choice
+   * is the default.
    */
   filters: Readonly<Record<string, NonNullable<Subscribers[K]['wants']>>>;
 }
 
-/** Creates the part of a receiving node that decides how its flow acknowledges records. */
+/**
+ * Creates the options that all receiving nodes have: how the flow acknowledges records, and the error for records that
+ * it did not acknowledge.
+ */
 export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig) {
   const { ackTimeout, maxAttempts } = limits['sms-in'];
   return {

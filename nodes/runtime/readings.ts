@@ -2,16 +2,19 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * Maximum wait in ms: of a stop for inputs whose properties are being read, and of an input for earlier inputs. A stop
- * then gives requests in flight another 10 s, because Node-RED waits at most 15 s for a stop.
+ * Maximum time in ms that an input waits for earlier inputs, and a stopping node for all inputs, while their properties
+ * are read. Node-RED waits at most 15 s for a stop, which leaves 10 s for requests in flight.
  */
 const maxWaitMs = 4_000;
 
-/** Keeps inputs in order while their properties are read, which can take long with a slow context store. */
+/**
+ * Keeps inputs in order while their properties are read. A reading evaluates all properties of one input, which can
+ * take long with a slow context store.
+ */
 export class Readings {
   readonly #stops = new Set<() => void>();
   #onRead = () => {};
-  /** Settles when the last reading and all earlier ones have ended. */
+  /** Settles when all readings that have begun so far have ended. */
   #lastReading: Promise<void> | undefined;
   #isClosed = false;
 
@@ -36,10 +39,7 @@ export class Readings {
     });
   }
 
-  /**
-   * Resolves when all properties are read, including those of inputs that Node-RED is delivering, but after 4 s at
-   * most.
-   */
+  /** Waits up to 4 s until the readings of all inputs have ended, including inputs that Node-RED is delivering now. */
   async close(): Promise<void> {
     await nextTurn();
     const whenRead = new Promise<void>((resolve) => {

@@ -6,8 +6,8 @@ import { badges, endBadge } from './badges';
 const badgeIntervalMs = 20;
 
 /**
- * Time in ms for which the badge does not change after the last send has ended. It would otherwise show the previous
- * outcome until the new outcome is stored.
+ * Time in ms for which the badge stays unchanged after the last send has ended, because its outcome is stored first.
+ * Otherwise, the badge would briefly show the previous outcome.
  */
 const outcomeFollowsMs = 250;
 
@@ -43,13 +43,16 @@ export class SendBadge {
     this.#showNext();
   }
 
-  /** Removes the badge of a closed node permanently. */
+  /** Removes the badge of a closed node. Later changes do not show a badge again. */
   close(): void {
     this.#cancel();
     endBadge(this.#node);
   }
 
-  /** Shows a failure immediately if no message is in flight, so that the next message does not hide it. */
+  /**
+   * Shows the next badge after a short pause. Shows a failure without a pause if no message is in flight, so that the
+   * next message does not hide the failure.
+   */
   #showNext(): void {
     const show = () => this.#show();
     if (!this.#createCurrentBadge && !this.#isNew) {

@@ -128,7 +128,7 @@ export class SendFields {
   }
 
   /**
-   * Whether messages of the node might have to be stored beyond the end of the process.
+   * Whether the node needs the store, because data about its messages must survive a restart.
    *
    * @throws SmsError `SMS_CONFIG`
    */
@@ -283,11 +283,12 @@ function readField(
 ): TypedInput<Field> {
   const savedValue = config[field] ?? undefined;
   const savedType = config[`${field}Type`];
-  // A manually written flow can have a value without a type. The type is then the default type if the value is blank or
-  // the default, and otherwise text.
+  // In a manually written flow, a value can lack its type. It has the default type if it is blank or the default value.
+  // Otherwise, it is text.
   const defaultType = savedValue === undefined || savedValue === '' || savedValue === value ? type : 'str';
   const chosenType = typeof savedType === 'string' && savedType !== '' ? savedType : defaultType;
-  // Uses the default value only with its own type. The value can be a property name, which must not be sent as text.
+  // Uses the default value only with the default type. Otherwise, a default such as a property name could be sent as
+  // text.
   return { field, value: savedValue ?? (chosenType === type ? value : ''), type: chosenType };
 }
 

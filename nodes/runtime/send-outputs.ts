@@ -16,8 +16,8 @@ export type SentEvent = OutcomeEvent & { outcome: Sent };
 const sliceSize = 100;
 
 /**
- * Properties that are not copied from the input but set separately on each copy. In the input, they can contain the
- * list of all recipients.
+ * Properties that are set separately on each copy. Copies of the input's values could contain the list of all
+ * recipients.
  */
 const perCopy = ['topic', 'sms'];
 

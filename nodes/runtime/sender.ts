@@ -63,8 +63,8 @@ class Sender {
   readonly #storedFlowMessage: StoredFlowMessage<SmsMessage>;
   readonly #readings = new Readings();
   /**
-   * Errors while the node is being stopped, with their counts. They are logged, because the Catch node might already be
-   * stopped. `undefined`: the node runs.
+   * Errors that were raised while the node was being stopped, each with its count. The node logs them, because its
+   * Catch node might already be stopped. `undefined`: the node runs.
    */
   #lateErrors: Map<string, number> | undefined;
   #account: UsableAccount | undefined;
@@ -198,8 +198,8 @@ class Sender {
   }
 
   /**
-   * Handles an outcome that is not stored and did not enter the flow: raises an error, or lets the newly deployed node
-   * send the outputs.
+   * Handles an outcome that did not enter the flow and is not stored, so that it cannot be redelivered. Raises an
+   * error, or sends the outputs through the newly deployed node.
    */
   #onMissed(event: OutcomeEvent): void {
     const { outcome } = event;
@@ -279,8 +279,8 @@ class Sender {
 }
 
 /**
- * Returns a `done` that acts only once, because an outcome that a stopping flow missed is redelivered and calls `done`
- * again.
+ * Returns a `done` that acts only once. Without it, the redelivery of an outcome that a stopping flow missed would end
+ * the input a second time.
  */
 function callOnce(done: Input['done']): Input['done'] {
   let isDone = false;

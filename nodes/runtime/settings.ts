@@ -53,7 +53,7 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 /**
  * Reads text of a node's configuration or credentials. Blank: `undefined`. Accepts numbers and flags, because the value
  * of a variable can be a number or a flag. Refuses `${NAME}`, which Node-RED leaves if the variable is not set, because
- * anyone could guess such a secret.
+ * a secret with this value would be easy to guess.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */
@@ -85,7 +85,7 @@ export interface TypedInput<Field extends string = string> {
 export async function evaluate(RED: NodeAPI, node: Node, input: TypedInput, message: NodeMessage): Promise<unknown> {
   const { field, value, type } = input;
   if (type === 'str' || type === 'num' || value === undefined) return value;
-  // Returns blank values unchanged, except for a timestamp, which needs no value.
+  // Does not evaluate a blank value, except for a timestamp, whose value can be blank.
   if (value === '' && type !== 'date') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   try {

@@ -50,8 +50,8 @@ function format(message: object, limitBytes: number): string | undefined {
       const text = unstoredProperties.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
-      // Omits a property that JSON cannot represent. Keeps the size of a property that is too large, because the whole
-      // flow message is then too large.
+      // Omits a property that JSON cannot represent, and does not count its size. Counts a property that exceeds the
+      // limit, because the whole flow message then exceeds it too.
       if (minBytes <= limitBytes) minBytes = earlierMinBytes;
       return [];
     }
@@ -72,7 +72,7 @@ export function parseFlowMessage(text: string | undefined, onUnreadable: () => v
     const message: unknown = JSON.parse(text, restore);
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
   } catch {
-    // The call below reports the unreadable text.
+    // Reports below that the text cannot be read.
   }
   onUnreadable();
   return {};
@@ -133,7 +133,10 @@ function restore(_name: string, value: unknown): unknown {
   return type === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
 }
 
-/** Renames the matching properties of an object, and converts its property values. Returns other values unchanged. */
+/**
+ * Renames the properties of an object whose names match `pattern`, and converts its property values. Returns other
+ * values unchanged.
+ */
 function rename(
   value: unknown,
   pattern: RegExp,

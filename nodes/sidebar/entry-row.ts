@@ -102,7 +102,8 @@ export class EntryRow {
     if (unclear !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('unclear', { body: unclear })));
     if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message, ' ', helpLink(error.code)));
-    // Explains that the account delivers this entry automatically to the first node that can receive it.
+    // Explains that this message has no node, and that the account will deliver it to the next node that can receive
+    // it.
     if (node === '' && this.#list === 'unhandled') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
     this.choices.describe(describeParties(entry));
     this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));

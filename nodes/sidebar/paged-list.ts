@@ -39,7 +39,7 @@ export class PagedList<Part extends Page = Page> {
   readonly #forwardButton = button(say('page.forward'), () => this.#turnPage(1));
   readonly #pages = element('div', { class: 'sms-pages' }, this.#backButton, this.#range, this.#forwardButton);
   readonly #content: ListContent<Part>;
-  /** Values of `after` for the pages up to this one. */
+  /** The `after` of each page, from the first page to the current page. */
   #pageStarts: (string | undefined)[] = [undefined];
   #nextStart: string | undefined;
   #isReading = false;
@@ -77,7 +77,7 @@ export class PagedList<Part extends Page = Page> {
       this.#isStale = false;
       const after = this.#pageStarts.at(-1);
       const answer = await this.#content.read(after);
-      // If the user has turned to another page in the meantime, reads that page.
+      // If the user has turned the page during the request, reads again.
       if (after !== this.#pageStarts.at(-1)) this.#isStale = true;
       else this.#handleAnswer(answer);
     }

@@ -189,7 +189,8 @@ function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): S
     list(node, byId.get(node.id));
   });
   for (const account of runningAccounts) if (!account.ids.some((id) => editorIds.has(id))) list(undefined, account);
-  // A copy in a subflow gets a separate card only if no other node has its login.
+  // Shows copies in subflows on the card of another node with the same login. Copies without such a node have their own
+  // card.
   for (const { running: account, editable, otherLabels } of accountsById.values()) {
     account?.ids.forEach((id, index) => {
       if (!editorIds.has(id) && (editable !== undefined || index > 0))

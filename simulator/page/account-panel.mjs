@@ -42,8 +42,8 @@ export class AccountPanel {
     const balance = this.#balance.value === '' ? Number.NaN : Number(this.#balance.value);
     if (!(balance >= 0)) throw new Error('Enter the balance as a number of 0 or more.');
     const dailyLimit = this.#limit.value === '' ? null : Number(this.#limit.value);
-    // Stops treating the fields as edited before the simulator confirms their values. Otherwise, if a message changes
-    // the balance in the meantime, the field would not show the new balance.
+    // Marks the fields as unedited before the simulator answers. Otherwise, the form would not show a new balance if a
+    // message changes it during the request.
     this.#balance.defaultValue = this.#balance.value;
     this.#limit.defaultValue = this.#limit.value;
     await control('balance', { balance });

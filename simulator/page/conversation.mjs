@@ -189,7 +189,7 @@ export class ConversationView {
 
   #scrollToEnd() {
     this.#isAtEnd = true;
-    // Scrolls to a position beyond the end, because reading the height would force another layout.
+    // Sets a position beyond the end instead of the height, because reading the height would force another layout.
     this.#screen.scrollTop = beyondEndPx;
   }
 

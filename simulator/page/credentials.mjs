@@ -33,7 +33,7 @@ export function showCredentials({ basePath, servicePort, credentials, settings }
 /**
  * @param {string} name
  * @param {string} value
- * @param {Element} shown selected if the browser does not allow the page to copy
+ * @param {Element} shown element with the value, which is selected if the browser does not let the page copy
  */
 function createCopyButton(name, value, shown) {
   const button = createElement(

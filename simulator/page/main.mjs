@@ -33,7 +33,10 @@ let isDue = false;
 let drawnAt = 0;
 let isStarted = false;
 let isLive = false;
-/** Whether the user has chosen the open conversation, or is using it. */
+/**
+ * Whether the user has chosen the open conversation or is using it. New messages of other handsets then do not replace
+ * it.
+ */
 let isChosen = false;
 
 const go = followAddress({

@@ -22,7 +22,7 @@ export class TextWindow {
     const newTexts = this.texts;
     this.texts = texts;
     this.isLoaded = true;
-    // Applies the messages that arrived by events in the meantime, because they are newer than the answer.
+    // Applies the messages that arrived by events during the request, because they are newer than its answer.
     this.apply(newTexts);
   }
 

@@ -20,7 +20,9 @@ export function formatRefusal(errorCode: number, errorMessage: string, messageId
   return `${xmlDeclaration}<outbound-message-delivery${root}/>`;
 }
 
-/** Returns one recipient per item. A group has failed only if all its members have failed. */
+/**
+ * Returns one recipient per item of `to`. For a group, returns a failed recipient only if all its members have failed.
+ */
 function firstPerItem({ to: items, recipients }: OutboundMessage): OutboundRecipient[] {
   const byItem = new Map<string, OutboundRecipient>();
   for (const recipient of recipients) {
