@@ -260,6 +260,9 @@ describe('an account with two former stores', () => {
       'request:a': '[{"id":"q"}]',
       'handset:a': JSON.stringify([{ at: at - 1, until: at - 1, sent: 'a' }]),
     };
+    // The time and the duration of a merged list come from its messages, not from the two lists.
+    const durationOf = (key: string, values: object) =>
+      key === 'handset:a' && values === older ? `${at - 1} ${2 * weekMs}` : `${at} ${weekMs}`;
     for (const [first, second] of [
       [newer, older],
       [older, newer],
@@ -269,7 +272,8 @@ describe('an account with two former stores', () => {
       let imported = 0;
       const formerPlaces = [first, second].map((values, index) => {
         const former = new FakeDisk();
-        for (const [key, value] of Object.entries(values)) former.remembered.set(key, `${at} ${weekMs} ${value}`);
+        for (const [key, value] of Object.entries(values))
+          former.remembered.set(key, `${durationOf(key, values)} ${value}`);
         const onFailure = (error: SmsError) => assert.fail(error);
         const place = { id: `${index}`, key: `login ${index}`, kind: 'redis', store: onServer(former) };
         return { ...place, onDone: () => imported++, onFailure };

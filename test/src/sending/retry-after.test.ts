@@ -118,13 +118,16 @@ describe('Retry-After', () => {
   });
 
   it('ends at a redeploy if it came with a 401', async () => {
-    const error = createError('unauthorized').with({ retryAfter: '600' });
-    const { side, node } = await underWay([[0, { error }]]);
-    await Promise.all([side.close(), side.pass(1_000)]);
-    side.service.script.push({ error });
-    const back = side.attach();
-    await side.pass(100);
-    assert.deepEqual([side.service.tries, node.outages.length, back.outages.length], [2, 1, 1]);
+    const refusal = createError('unauthorized');
+    // A redeploy also ends the outage of a 401 without Retry-After, so that the next refusal is reported again.
+    for (const error of [refusal.with({ retryAfter: '600' }), refusal]) {
+      const { side, node } = await underWay([[0, { error }]]);
+      await Promise.all([side.close(), side.pass(1_000)]);
+      side.service.script.push({ error });
+      const back = side.attach();
+      await side.pass(100);
+      assert.deepEqual([side.service.tries, node.outages.length, back.outages.length], [2, 1, 1]);
+    }
   });
 
   describe('after a restart', () => {
