@@ -9,7 +9,9 @@ const prefix = 'node-config-input';
 describe('the sms-account form', () => {
   useFormEditor();
 
-  /** Deploys the account, a node of it, and `nodes`. Opens the form of the account with all its groups. */
+  /**
+   * Deploys the account, an `sms-feed` that uses it, and `nodes`. Opens the form of the account with all its groups.
+   */
   async function openForm(...nodes: FlowNode[]): Promise<Locator> {
     await openEditor(account(), node('sms-feed'), ...nodes);
     const form = await openAccount();

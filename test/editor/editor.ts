@@ -189,7 +189,9 @@ export class Editor {
     return added.id;
   }
 
-  /** Imports an example in the dialog, and shows its flow, which is the last. Returns the names of all examples. */
+  /**
+   * Imports an example in the dialog, and shows the last tab, which has its flow. Returns the names of all examples.
+   */
   async importExample(packageName: string, name: string): Promise<string[]> {
     await this.page.locator('#red-ui-header-button-sidemenu').click();
     await this.page.locator('#menu-item-import').click();
@@ -206,7 +208,7 @@ export class Editor {
     await list.getByText(name, { exact: true }).click();
     await this.page.locator('#red-ui-clipboard-dialog-ok').click();
     await flows.nth(before).waitFor();
-    // By keyboard, because a notification covers the tabs.
+    // Changes to the last tab by keyboard, because a notification covers the tabs.
     await this.page.keyboard.press('Control+]');
     return names;
   }
@@ -265,7 +267,7 @@ export class Editor {
   async form(): Promise<Locator> {
     const form = this.page.locator('.red-ui-tray').last().locator('.sms-form');
     await form.waitFor();
-    // The editor focuses a field when the form is complete.
+    // Waits until the editor has focused a field, because it does so only when the form is complete.
     await this.page.waitForFunction(() =>
       [...document.querySelectorAll('.red-ui-tray')].at(-1)?.contains(document.activeElement),
     );
@@ -435,7 +437,7 @@ export class Editor {
 
   /** Waits until changed nodes are drawn, and trays, menus and groups have stopped moving. */
   async settle(): Promise<void> {
-    // The editor draws in the next frame.
+    // Waits for two frames, because the editor draws a change in the next frame.
     await this.page.evaluate(
       () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
     );

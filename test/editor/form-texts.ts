@@ -43,7 +43,7 @@ export function findCutOff(form: Locator): Promise<string[]> {
     const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       const text = node as Text;
-      // Menus stay unchanged, because the form was laid out for their width.
+      // Does not change the choices of menus, because wider choices would change the layout of the form.
       if (text.parentElement?.closest('option')) continue;
       originals.set(text, text.data);
       text.data = text.data.replace(wideLetters, asWide);

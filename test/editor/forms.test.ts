@@ -193,7 +193,8 @@ describe('a node form', () => {
       const form = await openForm(type);
       const fields = await form.evaluate((element) => {
         const selector = 'input, select, textarea, button, summary, a.red-ui-button';
-        // Keyboard users reach the options of a TypedInput by its value, not by the arrow beside it.
+        // Lists the fields and buttons that the Tab key must reach. The hidden input in each TypedInput is not one of
+        // them.
         const stops = [...element.querySelectorAll<HTMLElement>(selector)].filter(
           (part) =>
             part.checkVisibility({ visibilityProperty: true }) &&

@@ -35,7 +35,10 @@ describe('AccountPlaces', () => {
     fs.readFileSync = readAny;
   };
 
-  /** Records the place (login and store) of a node. Returns its former places without the ids of their imports. */
+  /**
+   * Records the place (login and store) of a node. Returns the earlier places of the node, without the import id of
+   * each.
+   */
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);
 

@@ -5,7 +5,7 @@ const countNames = [
   ...['optedOut', 'notAllowed', 'received', 'statuses', 'duplicates', 'redelivered', 'unhandled'],
 ];
 
-/** The state of an account that does nothing, with a different value for each count. */
+/** The state of an idle account. Each of its `counts` has a different value, so that a mixed-up count shows. */
 export const idleState: AccountState = {
   polls: [],
   inbox: { undelivered: 0, unhandled: 0 },

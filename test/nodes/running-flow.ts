@@ -126,7 +126,7 @@ export async function sendWithoutAccount(sim: Simulator, params: Record<string, 
   if (response.status !== 200) throw new Error(`The service answered ${response.status}.`);
 }
 
-/** Returns a function that returns the maximum number of requests in flight at an endpoint so far. */
+/** Starts to watch the requests in flight at an endpoint. The returned function returns their maximum number so far. */
 export function countMost(sim: Simulator, endpoint: Parameters<Simulator['polling']>[0]): () => number {
   let most = 0;
   sim.on('change', () => {

@@ -142,7 +142,10 @@ describe('sms-account', () => {
     });
 
     describe('in a subflow', () => {
-      /** Starts an account in a subflow with the variables `URL` and `KEY`, and another `KEY` in its instance. */
+      /**
+       * Starts an account in a subflow that defines the variables `URL` and `KEY`. The instance of the subflow sets
+       * another `KEY`.
+       */
       function start(key: Record<string, unknown>): Promise<RunningFlow> {
         const KEY = sim.credentials.apiKey;
         const env = [

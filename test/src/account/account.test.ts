@@ -96,7 +96,10 @@ describe('an account', () => {
     });
 
     describe('when it connects', () => {
-      /** Opens connections under names. Records the names of the open connections, and for each request its name. */
+      /**
+       * Returns functions that open named connections. Records the names of the open connections, and the name that
+       * each request used.
+       */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
         const opener = (name: string) => (options: ConnectionSettings) => {

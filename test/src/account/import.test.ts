@@ -379,7 +379,7 @@ describe('an account with a new store', () => {
       await clock.advance(waitMs);
       assert.equal(second.listener.deliveries.length, waitMs === 0 ? 0 : 2);
       if (isKilled) {
-        // A clock that stands still stops the killed process.
+        // Ends the killed process: its clock no longer advances, and the new process gets another clock.
         clock = new VirtualClock(clock.now());
         joining.accounts = createAccounts();
         redis.disk.owner = undefined;

@@ -101,7 +101,7 @@ describe('an account during an outage', () => {
       sendText({ node }, 'x', { keep: { expireMs: 5 * minuteMs } });
       await clock.advance(1_000);
       await Promise.all([node.close(), membership.leave(), clock.advance(100)]);
-      // A refused member does not postpone the end of the account.
+      // An account node with wrong settings cannot join the account, so it does not keep the account from ending.
       const proxy = { url: 'ftp://proxy.test' };
       assert.throws(() => enterAlone(clock, { ...changes, proxy }, process), { code: 'SMS_CONFIG' });
       await clock.advance(seconds * 1_000);
@@ -124,7 +124,7 @@ describe('an account during an outage', () => {
       return process;
     }
 
-    /** Nodes that the next member attaches: none, or a sending node that has another id and stores nothing. */
+    /** Nodes of the next account: none, or a sending node that has another id and stores nothing. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
       ['no other node', () => {}],
       ['other node without store', (membership) => attachSender(membership, 'other', false)],

@@ -7,13 +7,13 @@ export function incoming(messageId: string | undefined, fields: Partial<Incoming
   return { ...(messageId !== undefined && { messageId }), ...record, isReply: false, via: 'poll', ...fields };
 }
 
-/** Creates the arrival of polled messages, by record or by identifier. */
+/** Creates the answer of a poll with these messages, each given by its record or identifier. */
 export function polled(...records: (IncomingRecord | string)[]): Arrival {
   const all = records.map((record) => (typeof record === 'string' ? incoming(record) : record));
   return { kind: 'incoming', via: 'poll', records: all };
 }
 
-/** Creates the arrival of a callback at node `callback`. By default, the record has no identifier (XMLv3, §6.4). */
+/** Creates a callback to the node `callback`. By default, the record has no identifier (XMLv3, §6.4). */
 export function calledBack(record: IncomingRecord = incoming(undefined)): Arrival {
   const address = { node: 'callback', path: '/sms' };
   return { kind: 'incoming', via: 'callback', records: [{ ...record, via: 'callback' }], address };

@@ -68,7 +68,10 @@ describe('a message of a removed node', () => {
 });
 
 describe('the 7-day wait for a removed node', () => {
-  /** Leaves a message, whose node is then removed for `goneMs` before the process is down for `downMs`. */
+  /**
+   * Stores a message that cannot be sent. Then removes its node for `goneMs`, and after that stops the process for
+   * `downMs`.
+   */
   async function leave(goneMs: number, downMs: number) {
     const store = new FailingStore();
     const side = createSide(new VirtualClock(), store);

@@ -16,7 +16,9 @@ describe('Retry-After', () => {
 
   const unavailable = (retryAfter?: string) => createError('serverError').with({ statusCode: 503, retryAfter });
 
-  /** Sends one message per turn, all at the same time. The service answers each message after its `delayMs`. */
+  /**
+   * Sends as many messages at the same time as there are `turns`. The service answers each message after its `delayMs`.
+   */
   async function underWay(turns: readonly [delayMs: number, turn: Turn][], options: SendingSideOptions = {}) {
     const { side, node } = beginSending(options);
     for (const [delayMs, turn] of turns) {

@@ -37,7 +37,9 @@ export function keepItems(...items: readonly Item[]): Changes {
   return changes;
 }
 
-/** Creates the count of some messages that are sent at a given time, within a window of an hour. */
+/**
+ * Creates a request to the store to count `number` messages that were sent at the time `at`, in a window of an hour.
+ */
 function createCount(at: number, number: number, limits: Count['limits'] = []): Count {
   return { now: Math.max(at, startMs), windowMs: hourMs, clock: 'server', changes: [[at, number]], limits };
 }

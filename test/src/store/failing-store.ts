@@ -227,7 +227,7 @@ export class FailingServer extends FailingStore {
   /** Saves nothing, because a server cannot save uncommitted data. */
   override saveAhead(): undefined {}
 
-  /** Names whose items this process would claim from a dead process. */
+  /** Names (see {@link Item.subscribers}) whose items this process would claim from a dead process. */
   get wanted(): readonly string[] {
     return this.events?.wantedNames?.() ?? [];
   }

@@ -48,7 +48,7 @@ function mapOf(values: Values): Map<string, Remembered | undefined> {
 }
 
 interface InstanceOptions extends Partial<RedisTiming>, Pick<Partial<RedisStoreOptions>, 'url' | 'clock'> {
-  /** Names whose items the instance claims. */
+  /** Names (see {@link Item.subscribers}) whose items the instance claims. */
   wants?: string[];
 }
 
