@@ -114,7 +114,7 @@ export class NodeRed extends NodeRedProcess {
     rmSync(join(this.storeFolder, filler), { force: true });
   }
 
-  /** Makes the disk of the store read-only or writable. No process can have the store open. */
+  /** Makes the disk of the store read-only or writable. The store must be closed. */
   protectDisk(isReadOnly: boolean): void {
     execFileSync('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, this.storeFolder]);
   }

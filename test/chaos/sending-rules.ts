@@ -168,7 +168,8 @@ export const sendingRules: readonly Rule[] = [
         // If the account refused the newer input, the older message is sent.
         const isRefused = world.outcomes(newer).some(({ sms }) => sms?.error?.code === 'SMS_STORE');
         if (newer.confirmedAt === undefined || isRefused) continue;
-        // Only an attempt shows that a fault did not lose the newer input before the account stored it.
+        // A fault can lose the newer input before the account stores it. After such a fault, only an attempt to send
+        // the newer input shows that it was stored.
         const left = world.sentMessages.get(newer.body)?.attempts[0]?.at;
         const isLost = world.findDisturbances(lossy, newer.from - freshMs, newer.confirmedAt + freshMs).length > 0;
         const from = left ?? (isLost ? Number.POSITIVE_INFINITY : newer.confirmedAt + freshMs);

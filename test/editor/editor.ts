@@ -72,7 +72,7 @@ export class Editor {
   private constructor(readonly page: Page) {
     page.on('pageerror', (error) => this.#problems.push(error.stack ?? String(error)));
     page.on('console', (message) => {
-      // The editor reports exceptions of forms as warnings or log lines.
+      // Also records some warnings and log lines, because the editor reports exceptions of forms in this way.
       if (
         message.type() === 'error' ||
         /oneditprepare|oneditsave|Validation error|Definition error/.test(message.text())

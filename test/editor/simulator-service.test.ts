@@ -20,7 +20,10 @@ import {
 describe('the simulator page (service and log)', () => {
   useSimulatorPage();
 
-  /** Starts or ends an outage. The page then continues on another port, because the simulator closes its own port. */
+  /**
+   * Starts or ends an outage. The page then continues on another port, because the service refuses connections on its
+   * port.
+   */
   const setOutage = async (isOn: boolean): Promise<void> => {
     const { origin } = new URL(simulator.baseUrl);
     await page.getByRole('switch', { name: 'Outage' }).click();

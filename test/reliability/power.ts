@@ -54,8 +54,8 @@ export function observeFlushes(observer: FlushObserver): Engine {
 }
 
 /**
- * Returns a function that saves an image of a folder at its last flush. An image has links to the files, to which
- * LevelDB only appends, and their lengths.
+ * Returns a function that saves an image of a folder at its last flush. An image consists of links to the files and the
+ * lengths of the files at that time. LevelDB changes files only by appending to them.
  * @param images folder of the images
  */
 export function createImager(images: string): (folder: string) => void {

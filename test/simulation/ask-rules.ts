@@ -20,7 +20,7 @@ export class AskRules {
     private readonly reachedMs: ReadonlyMap<Message, number>,
   ) {}
 
-  /** Notes that a node asks a question. Returns the body of its second message, if it has one. */
+  /** Notes that a node asks a question. Returns the body of the second message that the question can have. */
   noteQuestion({ outgoing, order }: Input): string | undefined {
     if (!order.ask?.again) return undefined;
     const again = new AgainMessage(outgoing);

@@ -117,7 +117,7 @@ class Folder extends LoginData {
     if (pendingWrites !== undefined && this.pendingWrites.delete(key)) this.copies.count(pendingWrites, -1);
   }
 
-  /** Whether a message is in one of the saved answers. */
+  /** Whether a message is in a poll answer that is saved, but not committed yet. */
   hasSavedAhead(message: Message): boolean {
     return this.copies.isIn([...this.pendingWrites.values()], message);
   }

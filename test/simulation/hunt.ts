@@ -14,7 +14,7 @@ export interface Hunt {
 }
 
 /**
- * Runs schedules on a mutant until one breaks a rule that it does not break without the mutation.
+ * Runs schedules until one breaks a rule with the mutation, but not without it.
  * @param from seed of the first schedule
  */
 export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Promise<Hunt> {

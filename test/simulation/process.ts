@@ -33,7 +33,7 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
     quietMinute === undefined ? undefined : { from: quietMinute, to: quietMinute + 1, timeZone: 'UTC' };
   return { optOut: { out: ['stop'], in: ['start'] }, quietHours };
 }
-/** Number of answers that the account can save ahead, in addition to one for each parallel poll. */
+/** Number of poll answers that can wait, saved, for their commit, in addition to one for each parallel poll. */
 const maxAhead = 2;
 
 type MachineClock = ReturnType<Timeline['createClock']>;
@@ -477,7 +477,7 @@ export class Process implements Owner {
   /** Checks that each message that a node gave up is listed as unhandled, or soon will be. */
   #examineGivenUp(): void {
     const { world, machine } = this;
-    // If the server fails, an instance may have the message only in memory.
+    // Skips a failing server, because an instance may then have the unhandled message only in memory.
     if (world.plan.store === 'memory' || world.hasFailingServer) return;
     if (this.hasStoreFailed && world.timeline.nowMs - this.#untroubledSinceMs <= stepMs) return;
     for (const [message, nodes] of world.nodesThatGaveUp) {

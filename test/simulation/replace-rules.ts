@@ -7,7 +7,7 @@ import type { World } from './world';
 interface Reset {
   /** Position at which the node received it. */
   readonly receivedPosition: number;
-  /** Position at which the library had carried it out. */
+  /** Position at which the library reported that it had withdrawn the older messages. */
   donePosition?: number;
 }
 

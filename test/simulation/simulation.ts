@@ -19,7 +19,7 @@ export interface Result {
   violations: readonly Violation[];
 }
 
-/** Number of events between two checks whether a phase of the run is complete. */
+/** The simulation checks after each such number of events whether a phase of the run is complete. */
 const checkEvery = 16;
 /** Maximum number of events at one moment. More means an endless loop. */
 const maxEventsAtOnce = 20_000;

@@ -13,7 +13,7 @@ export class Message {
    * answer.
    */
   answerPosition: number | undefined;
-  /** Number of processes that died while they had the message. Each death may have lost one count of an attempt. */
+  /** Number of processes that died while they had the message. Each may have lost the count of one attempt. */
   deaths = 0;
   /** Time of the last death of a process with the message, in ms. */
   diedAtMs: number | undefined;
@@ -289,7 +289,7 @@ export class World {
 function keysOf(kind: Kind, { messageId, messageDate }: Readonly<Record<string, unknown>>): string[] {
   const keys: string[] = [];
   if (messageId !== undefined) keys.push(`${kind} ${messageId}`);
-  // An XMLv3 reply has no identifier; no two messages of a run have the same millisecond.
+  // The date identifies XMLv3 replies, which have no identifier: no two messages of a run have the same millisecond.
   if (messageDate !== undefined) keys.push(`${kind} at ${messageDate}`);
   return keys;
 }
