@@ -168,7 +168,8 @@ function prepareChoices(node: EditorNode): void {
 const typingMs = 300;
 
 /**
- * Names the deployed nodes with the login of the form, and the proxy or TLS settings of one of them that apply instead.
+ * Lists the deployed nodes with the login of the form. If the proxy or TLS settings of one of them differ from the
+ * form, says that they apply instead.
  */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');

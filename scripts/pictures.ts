@@ -65,7 +65,7 @@ async function drawForms(editor: Editor): Promise<void> {
   await drawTray(editor, 'account-form.png');
 }
 
-/** Draws the top tray, cut to the height of its content. */
+/** Takes a screenshot of the editor's top panel (tray), cut to the height of its content. */
 async function drawTray(editor: Editor, name: string): Promise<void> {
   const { page } = editor;
   const form = page.locator('.red-ui-tray .sms-form').last();

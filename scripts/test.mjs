@@ -184,7 +184,7 @@ async function runTask({ name, files: testFiles, generation }, folder) {
   return { ...result, generation: generation?.name };
 }
 
-/** Runs the tasks in this order, several at the same time. */
+/** Runs the tasks in the order of the queue, several at the same time. */
 async function runAll(queue) {
   const results = [];
   let isLate = false;

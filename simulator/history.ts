@@ -24,7 +24,7 @@ export class History {
   readonly #byId = new Map<string, OutboundMessage>();
   readonly #byHandset = new Map<string, Message[]>();
   readonly #lastSent = new Map<string, OutboundMessage>();
-  /** Handsets that were removed from the view. Of each, messages up to this key stay hidden. */
+  /** Handsets that were removed from the view, each with a key. Messages with this key or a lower one stay hidden. */
   readonly #removed = new Map<string, number>();
   readonly #keep: number;
   readonly #onForgotten: (record: object) => void;

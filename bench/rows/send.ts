@@ -5,7 +5,10 @@ import { withBench } from '../node-red';
 const concurrency = 8;
 const latencyMs = 20;
 
-/** Sends messages with `sms-send` to a service that answers after 20 ms. Eight sends are in flight, the default. */
+/**
+ * Sends messages with `sms-send` to a service that answers after 20 ms. Up to eight messages are in flight at the same
+ * time, which is the default.
+ */
 export const send: Row = {
   name: 'send',
   run: ({ quick }) =>

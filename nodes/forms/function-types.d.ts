@@ -17,7 +17,7 @@ interface SmsRecord {
   displayName?: string;
   /** Set if the body is an opt-out word or an opt-in word. */
   optOut?: 'out' | 'in';
-  /** Whether the message answers an `sms-ask` node. */
+  /** Whether an open reply request of an `sms-ask` node waited for this message. */
   awaited?: boolean;
   /** How the record arrived. */
   via?: 'poll' | 'callback';

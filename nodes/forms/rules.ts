@@ -93,8 +93,8 @@ export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown,
 }
 
 /**
- * Checks that a text is a time. Accepts times in the past and far ahead, because they can be valid when a message
- * arrives.
+ * Checks that a text is a time. Accepts times in the past and far in the future, because they can be valid when a
+ * message arrives.
  */
 export function checkAt(value: unknown): Verdict {
   return judge(value, (text) => parseAt(text, 'UTC', Number.MAX_SAFE_INTEGER));

@@ -82,7 +82,7 @@ export function typed(property: string): (this: EditorNode, value: unknown, opti
   };
 }
 
-/** Returns the type of a TypedInput property, as {@link valueIn} finds it. */
+/** Returns the type of a TypedInput property. Looks for it in the same way as {@link valueIn}. */
 export function typeIn(node: EditorNode, property: string): string {
   return String(valueIn(node, `${property}Type`));
 }

@@ -166,7 +166,10 @@ export interface EntryReport {
 /** Topic under which the runtime notifies editors of changes. */
 export const changedTopic = 'sms-account/changed';
 
-/** Answer of `POST sms-account/same`: the other deployed account nodes that have the same login as an open form. */
+/**
+ * Answer of `POST sms-account/same`: the other deployed account nodes that have the same login as the open account
+ * form.
+ */
 export interface SameLoginReport {
   same: { id: string; name: string; differs?: ConnectionSetting[] }[];
 }

@@ -7,7 +7,9 @@ type Outputs = (NodeMessage | NodeMessage[] | null)[];
 /** A node with its `wires`: the ids of the next nodes, by output. */
 export type WiredNode = Node & { wires?: string[][] };
 
-/** Flow messages that were sent together. Either all of them arrived, or none. */
+/**
+ * Flow messages that were sent in the same turn of the event loop. If they did not arrive, all of them are sent again.
+ */
 interface Batch {
   /**
    * Functions that create the flow messages. Each call creates a new one, because the next nodes can change a flow
@@ -36,7 +38,8 @@ export class FlowSender {
   readonly #flows: Flows;
   readonly #unwatch: () => void;
   /**
-   * The nodes after this node when Node-RED last stopped nodes. If all of them still run, they get the flow messages.
+   * The nodes that followed this node when Node-RED last stopped nodes. If all of them still run, flow messages reach
+   * them.
    */
   #nextAtStop: Node[] = [];
   #stops = 0;

@@ -27,8 +27,8 @@ export interface PollingConfig extends ReceivingConfig {
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
   /**
-   * By each choice of the property `filter`, a function that says whether the node delivers a record. The first choice
-   * is the default.
+   * Functions that say whether the node delivers a record, one for each choice of the property `filter`. The first
+   * choice is the default.
    */
   filters: Readonly<Record<string, NonNullable<Subscribers[K]['wants']>>>;
 }
@@ -85,8 +85,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // Calls `done` in the next turn of the event loop, in which Node-RED delivers the messages that were sent in this
-    // turn.
+    // Calls `done` in the next turn of the event loop, because Node-RED delivers flow messages of this turn only then.
     setImmediate(done);
   });
 }

@@ -3,7 +3,7 @@ import { SmsError } from '../../src';
 
 /**
  * Maximum time in ms that an input waits for earlier inputs, and a stopping node for all inputs, while their properties
- * are read. Node-RED waits at most 15 s for a stop, which leaves 10 s for requests in flight.
+ * are read. Another 10 s remain for requests in flight, because Node-RED waits at most 15 s for a stop.
  */
 const maxWaitMs = 4_000;
 

@@ -128,7 +128,7 @@ export class SendFields {
   }
 
   /**
-   * Whether the node needs the store, because data about its messages must survive a restart.
+   * Whether the node needs the store, because its messages or data about them must survive a restart.
    *
    * @throws SmsError `SMS_CONFIG`
    */

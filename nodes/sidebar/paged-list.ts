@@ -39,7 +39,7 @@ export class PagedList<Part extends Page = Page> {
   readonly #forwardButton = button(say('page.forward'), () => this.#turnPage(1));
   readonly #pages = element('div', { class: 'sms-pages' }, this.#backButton, this.#range, this.#forwardButton);
   readonly #content: ListContent<Part>;
-  /** The `after` of each page, from the first page to the current page. */
+  /** For each page up to the current one, the value of `after` in its request. */
   #pageStarts: (string | undefined)[] = [undefined];
   #nextStart: string | undefined;
   #isReading = false;

@@ -15,7 +15,7 @@ export function formatNumber(number: number): string {
   return number.toLocaleString(language());
 }
 
-/** Formats an age: `12 sec. ago`, or *just now* for less than a second and for times ahead. */
+/** Formats an age: `12 sec. ago`, or *just now* for less than a second and for times in the future. */
 export function formatAge(at: string, now: number): string {
   const aheadMs = Date.parse(at) - now;
   return aheadMs > -1_000 ? say('justNow') : formatRelative(aheadMs);

@@ -10,7 +10,7 @@ import { formatIncoming, formatOutbox, formatStatuses } from '../wire/records';
 
 const formType = 'application/x-www-form-urlencoded';
 
-/** Creates work that answers 401 if a request is not authenticated (§5, §7.2). */
+/** Wraps the work of an endpoint, so that it answers 401 if a request is not authenticated (§5, §7.2). */
 export function withAuthentication(account: Account, work: Work): Work {
   return (call) => {
     if (isAuthenticated(account.credentials, call.authorization, call.params)) return work(call);
@@ -18,7 +18,7 @@ export function withAuthentication(account: Account, work: Work): Work {
   };
 }
 
-/** Creates the work that answers a poll with one incoming message (§4.2). */
+/** Creates the function that answers a poll with one incoming message (§4.2). */
 export function createIncomingWork(incoming: UnreadQueue<IncomingMessage>): Work {
   return async (call) => {
     const [message] = await incoming.take(1, call);
@@ -30,7 +30,7 @@ export function createIncomingWork(incoming: UnreadQueue<IncomingMessage>): Work
   };
 }
 
-/** Creates the work that answers a poll with status updates (§4.4), at most `batch` in one answer. */
+/** Creates the function that answers a poll with status updates (§4.4), at most `batch` in one answer. */
 export function createStatusWork(statuses: UnreadQueue<StatusUpdate>, batch: number): Work {
   return async (call) => {
     const updates = await statuses.take(batch, call);
@@ -41,7 +41,7 @@ export function createStatusWork(statuses: UnreadQueue<StatusUpdate>, batch: num
   };
 }
 
-/** Creates the work that answers a poll with the messages sent since the last poll date (§4.3). */
+/** Creates the function that answers a poll with the messages sent since the last poll date (§4.3). */
 export function createOutboxWork(account: Account, messaging: Messaging): Work {
   return () => ({
     status: 200,

@@ -24,7 +24,9 @@ export function isCallbackUrl(url: string, protocols: readonly string[]): boolea
   return protocols.includes(protocol) && (protocol === 'mailto:' ? pathname.includes('@') : hostname !== '');
 }
 
-/** Creates the e-mail of a mailto URL (§6.3) whose variables were replaced. `text` is the received message. */
+/**
+ * Creates the e-mail of a mailto URL (§6.3) whose variables were replaced. `text` is the body of the received message.
+ */
 export function parseMailto(url: string, text: string): Mail {
   const afterScheme = url.slice(url.indexOf(':') + 1);
   const queryStart = afterScheme.indexOf('?');
