@@ -101,7 +101,7 @@ export class Stats {
     return { ...sends, ...this.receives };
   }
 
-  /** Counts since midnight in the time zone of the machine, or since the start. */
+  /** Counts since midnight in the time zone of the machine or, if the process started later, since its start. */
   get countsToday(): Counts {
     const { counts } = this;
     for (const [name, count] of Object.entries(this.#countsAtMidnight)) counts[name as keyof Counts] -= count;

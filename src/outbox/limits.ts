@@ -62,7 +62,8 @@ const minSetMs = 1_000;
 const maxAheadMs = 60_000;
 
 /**
- * Returns the recipients over a limit. If a recipient is over several limits, names the limit that ends last.
+ * Returns the recipients over a limit. If a recipient is over several limits, names the limit that withholds the
+ * recipient longest.
  *
  * @param isLeaving whether the step stores the state `leaving`. If so, counts one message for each recipient within the
  * limits. If the message is then not sent to some of them, call {@link releaseCounts} for these
@@ -101,7 +102,7 @@ export function releaseCounts(counting: Counting, countedAt: CountTime, readKey:
 }
 
 /**
- * Merges the counts of two logins or stores. Counts of the same time belong to the same messages, so the higher count
+ * Merges the counts of two logins or stores. Counts with the same time belong to the same messages, so the higher count
  * applies.
  */
 export function mergeLimits(current: Remembered, imported: Remembered): Remembered {
@@ -188,8 +189,8 @@ class CountWindow {
   }
 
   /**
-   * Returns the limits that one more message would exceed, each with the time at which the limit ends, in ms since
-   * 1970.
+   * Returns the limits that one more message would exceed, each with the time from which the message would be within
+   * the limit, in ms since 1970.
    */
   reached(): Omit<Limited, 'msisdn'>[] {
     const { now } = this.#time;

@@ -235,8 +235,8 @@ export class MessageRepository {
    * Stores the state `leaving` of a message, and counts its recipients. Resolves with `undefined` if the rules no
    * longer allow this. The caller must then call {@link judge} again.
    *
-   * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message: the caller must not send the
-   * message then
+   * @throws SmsError `SMS_STORE` if the store cannot write the state of a tracked message, see {@link isTracked}. The
+   * caller must not send the message then
    */
   async markLeaving(item: MessageItem): Promise<MessageItem | Stale | undefined> {
     // Adds the message now, because a reply can arrive as soon as the first byte is sent.

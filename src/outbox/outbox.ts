@@ -39,7 +39,7 @@ const firstDelayMs = 200;
 /** Maximum delay before a message that is not stored is tried again, in ms. */
 const maxDelayMs = 30_000;
 
-/** Maximum number of follow-ups resumed in one turn of the event loop, because a store can contain 100,000. */
+/** Maximum number of reply requests and reports resumed in one turn of the event loop. A store can contain 100,000. */
 const maxPerTurn = 1_000;
 
 /** Kinds of follow-ups that a message can have. */
@@ -446,8 +446,8 @@ export class Outbox implements Participant {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
-    // Marks the node as notified of the store failure, because the error of this message reports it. If stored messages
-    // wait, the node still receives an error with their number.
+    // The error of this message also reports the store failure to the node. If stored messages wait, the node receives
+    // another error with their number.
     const { waiting } = this.registrations.stateOf(item.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#options.storeNotices.add(item.node);
     this.#options.counts.add(outcome, item.message.to.length);

@@ -234,8 +234,8 @@ export class SendQueue {
 }
 
 /**
- * Counts running work, and reports when no work is running. A large set of promises would keep removed promises, and
- * everything they refer to, in memory until the next full garbage collection.
+ * Counts running work, and reports when no work is running. Does not use a set of promises: a large set keeps removed
+ * promises, and everything they refer to, in memory until the next full garbage collection.
  */
 export class UnderWay {
   size = 0;

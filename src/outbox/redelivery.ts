@@ -3,7 +3,7 @@ import type { MessageItem } from './message-item';
 import type { MessageRepository } from './message-repository';
 import type { SendHandler } from './sender-registrations';
 
-/** An item that must still enter the flow: an outcome or an ended follow-up. */
+/** An item that must still enter the flow: an outcome, or the result of a reply request or report. */
 type Ended = Pick<MessageItem, 'id' | 'node'>;
 
 /** Settings and callbacks for delivering items of one kind into the flow. */
@@ -31,8 +31,8 @@ export interface RedeliveryOptions<Item extends Ended> {
 }
 
 /**
- * Delivers outcomes and ended follow-ups into the flow, each through the node that sent the message. If the node is not
- * deployed, the item waits for the node.
+ * Delivers outcomes, and the results of reply requests and reports, into the flow, each through the node that sent the
+ * message. If the node is not deployed, the item waits for the node.
  */
 export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;

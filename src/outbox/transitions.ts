@@ -410,8 +410,8 @@ export function delivered(item: MessageItem, uncertain: MessageItem | undefined,
 
 /**
  * → gone, flushed: a user discards the message, or its node has been absent for too long. The deduplication key becomes
- * free, unless the message might have been sent. The step is flushed, because a message that a power cut restores would
- * be sent.
+ * free, unless the message might have been sent. The step is flushed. Otherwise, a power cut could restore the message,
+ * and it would then be sent.
  */
 export function discard(
   item: MessageItem,
@@ -422,8 +422,8 @@ export function discard(
   return {
     whileFailing,
     decide(readKey, changes) {
-      // The store might have written a message although it reported a failure. This process does not have that message
-      // in memory.
+      // Also discards a message that is not in memory, because the store can write a message and still report a
+      // failure.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // Discards nothing if the message is in another state than `item`, for example because it waits again.
       const current = startFromOwn('discard', item, context, changes);
@@ -443,7 +443,10 @@ export function discard(
   };
 }
 
-/** Stores a tracked message. A long flow message is written only once, under a separate key. */
+/**
+ * Stores a message if it is tracked, see {@link isTracked}. A long flow message is written only once, under a separate
+ * key.
+ */
 function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
   if (!isTracked(item)) return item;
   const { flowMessage = '', ...rest } = item;

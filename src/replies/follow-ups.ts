@@ -40,7 +40,7 @@ export interface ReplyRequest extends FollowUpFields {
   askedAt?: number;
   /** The result, until the flow has received it. */
   result?: ReplyResult;
-  /** Whether only some replies are answers; see `answers.ts`. */
+  /** Set if only some replies count as answers, see `answers.ts`. */
   hasAnswers?: true;
   /** Body of the last reply that matched no answer. */
   unclear?: string;

@@ -50,20 +50,20 @@ export interface RepliesOptions {
   registrations: Pick<SenderRegistrations, 'handlerOf'>;
   /** Receives every record, as possible evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
-  /** Called if a follow-up is dropped because its node is no longer deployed. */
+  /** Called if a reply request or report is dropped because its node is no longer deployed. */
   onAbandoned(node: string): void;
   /** Called if a node threw an error. */
   onFault(error: unknown): void;
 }
 
 /**
- * Maximum wait of an overdue follow-up after a start of the process, in ms. The service might still have a reply or
- * status for the follow-up.
+ * Maximum wait of an overdue reply request or report after a start of the process, in ms. The service might still have
+ * the awaited reply or status.
  */
 const maxUnreadMs = 60_000;
 const collectIntervalMs = 500;
 
-/** Maximum number of follow-ups for which results of other instances are collected at a time. */
+/** Maximum number of reply requests and reports for which results of other instances are collected at a time. */
 const maxCollected = 1_000;
 
 /**
@@ -79,8 +79,8 @@ export class Replies {
   /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
   readonly #overdueIds = new Set<string>();
   /**
-   * Kinds of records that the service might still have after a start of the process, until the account has read them
-   * all.
+   * Kinds of records that the service might still have since the process started. When the account has read all records
+   * of a kind, the kind is removed.
    */
   readonly #unreadKinds = new Map<Kind, { timer: Timer; since: number }>();
   #collectTimer: Timer | undefined;

@@ -357,7 +357,7 @@ export function acceptSent(
 /** An open reply request in the store, so that any instance that receives a reply finds the request. */
 interface OpenRequest {
   id: string;
-  /** Whether only some replies are answers. */
+  /** Set if only some replies count as answers. */
   hasAnswers?: true;
   /** The outcome of the message is not known yet. Only a reply with the messageId belongs to the request. */
   isPending?: true;
