@@ -74,7 +74,8 @@ const rules: readonly Rule[] = [
             const first = world.deliveriesAt(event, node)[0];
             const { at } = event.answer ?? { at: 0 };
             if (first && world.wasUnclaimed(at, first.at)) return [];
-            // If a failing store delays an import, the account delivers newer messages of the new login first.
+            // Does not check the order if a failing store delays an import: the account then delivers newer messages of
+            // the new login first.
             if (first && world.isImportDelayed(at, first.at)) return [];
             // Does not check the order of this reply: the account delays it until it knows the outcome of a message to
             // the same handset.
@@ -157,9 +158,9 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * Checks whether the answer with an event might have been lost because a process ended. The answer is one of the last
- * before the end, or came after it. After a change of the login or the store, two poll loops run for some time, so that
- * the last two answers count.
+ * Checks whether the answer with an event might have been lost because a process ended: the last answer before the end,
+ * or any answer after it. After a change of the login or the store, two poll loops run for some time, so that the last
+ * two answers count.
  */
 function isInTransit(world: World, event: Event): boolean {
   const answered = world.events.filter(({ kind, answer }) => kind === event.kind && answer);

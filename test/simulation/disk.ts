@@ -54,8 +54,8 @@ export class Disk extends MachineStorage {
     const isMoved = this.#folders.size > 1;
     for (const { texts, remembered, pendingWrites, mayHaveReturned } of this.logins) {
       if (mayHaveReturned) continue;
-      // Does not look for orphans after a change of the login, because an import with several tries can copy a flow
-      // message twice.
+      // Does not look for flow messages without an item after a change of the login, because an import with several
+      // tries can copy a flow message twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );

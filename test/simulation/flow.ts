@@ -93,7 +93,7 @@ export class Flow {
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries) {
       world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
-    // The flow can acknowledge an earlier delivery while this one is on its way. It then has nothing left to
+    // The flow can acknowledge an earlier delivery while this one is on its way, and then has nothing left to
     // acknowledge.
     share.isInFlow = !this.#hasFinished(message, share);
     if (plan.acknowledge === 'auto') {
@@ -134,8 +134,8 @@ export class Flow {
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
     const { lifeId, deploymentId } = this.process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
-    // The library cannot know this if it could not look the message up when it arrived again, or under another login.
-    // It cannot know either if a dead process has the message as well.
+    // The library may not know that a node has finished a message. One cause is that it could not look the message up
+    // when it arrived again, or under another login. The other cause is a dead process that has the message as well.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
     // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
     // nodes have finished it.

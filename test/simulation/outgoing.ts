@@ -99,10 +99,7 @@ export interface Leaving {
   leftMs: number;
 }
 
-/**
- * Tolerance for limits and times, in ms: between the decision of the account and its effect, the store can take this
- * long.
- */
+/** Tolerance in checks of limits and times, in ms, because the store can delay the effect of a decision this long. */
 const slackMs = 15_000;
 
 /** Codes of errors that report an unsent message. */
@@ -339,8 +336,8 @@ export class OutgoingModel {
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknownCodes.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
-    // An attempt with an unknown outcome may have reached a recipient, although the next attempt leaves this recipient
-    // out or the service then refuses it.
+    // An attempt with an unknown outcome may have reached a recipient that the next attempt does not reach. A reply of
+    // this recipient can end the request.
     const hasArrived = input.order.retryUncertain && input.outgoing.accepted.has(recipient);
     const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
     if (input.order.ask) this.asking.ended(input, event, name);

@@ -33,7 +33,7 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
     quietMinute === undefined ? undefined : { from: quietMinute, to: quietMinute + 1, timeZone: 'UTC' };
   return { optOut: { out: ['stop'], in: ['start'] }, quietHours };
 }
-/** Number of poll answers that can wait, saved, for their commit, in addition to one for each parallel poll. */
+/** Maximum number of poll answers that are saved but not committed yet, in addition to one for each parallel poll. */
 const maxAhead = 2;
 
 type MachineClock = ReturnType<Timeline['createClock']>;
@@ -397,8 +397,8 @@ export class Process implements Owner {
       }
       const shares = [...message.shares.values()];
       const isFinished =
-        // If the process redelivers an accepted callback after a crash, the account can release it as soon as one node
-        // has finished it, because the service no longer waits for an answer.
+        // After a crash, the process redelivers an accepted callback. The account can release the callback as soon as
+        // one node has finished it, because the service no longer waits for an answer.
         (shares.some((share) => share.isFinished) &&
           (message.callback === 'accepted' ||
             // If two logins have the message, one login may have delivered it to a node that already finished it
@@ -447,7 +447,8 @@ export class Process implements Owner {
   }
 
   /**
-   * Begins to measure the time without problems again if a store has a problem, or the flows are deployed or stopped.
+   * Restarts the measurement of the time without problems if a store has a problem, or the flows are deployed or
+   * stopped.
    */
   #noteTrouble(): void {
     const { storage } = this.machine;

@@ -105,8 +105,8 @@ export class ReplaceRules {
   }
 
   /**
-   * Notes that the first byte of a message leaves. With the store `memory`, which has no commits, checks that no newer
-   * input has replaced the message, by the times of the inputs.
+   * Notes that the first byte of a message leaves. Because the store `memory` has no commits, compares the times of the
+   * inputs to check that no newer input had replaced the message.
    */
   noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
