@@ -8,11 +8,6 @@ const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 describe('the first flow of the README', () => {
   useFormEditor(undefined, { deviceScaleFactor: 1.5 });
 
-  before(async () => {
-    await nodeRed.deploy([{ id: 'tab', type: 'tab', label: 'Flow 1' }]);
-    await editor.open(nodeRed);
-  });
-
   /** Draws a wire from the first output of a node to the input of another. */
   async function wire(from: string, to: string): Promise<void> {
     const { page } = editor;
@@ -25,6 +20,8 @@ describe('the first flow of the README', () => {
   it('sends a message if a user follows each step', async () => {
     const { page } = editor;
     const button = (form: Locator, name: string) => form.getByRole('button', { name, exact: true });
+    await nodeRed.deploy([{ id: 'tab', type: 'tab', label: 'Flow 1' }]);
+    await editor.open(nodeRed);
     const inject = await editor.drag('inject', 120, 100);
     const send = await editor.drag('sms-send', 320, 100);
     const debug = await editor.drag('debug', 520, 100);
