@@ -92,8 +92,8 @@ const templates = new Map(
 );
 
 /**
- * Returns the pattern of a parameter's values: any words for `error`, `former` and `detail`, otherwise a number, time
- * or date.
+ * Returns the regular expression for a parameter of a badge: any text for `error`, `former` and `detail`, otherwise a
+ * number, time or date.
  */
 const values = (name: string) => (['error', 'former', 'detail'].includes(name) ? '.+' : '[\\d.:-]+');
 

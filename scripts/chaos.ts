@@ -1,4 +1,5 @@
-// Runs Node-RED with a service that follows the specification, causes random faults, and lists the broken promises.
+// Runs Node-RED with a service that follows the specification, causes random faults, and lists the broken delivery
+// promises.
 import { runChaos } from '../test/chaos';
 import type { RunReport } from '../test/chaos/rules';
 import { readCommand, refuse } from './command-line';

@@ -1,4 +1,4 @@
-// Counts the files of src/ that a message passes through in five scenarios, and the moves between them.
+// Counts the files of src/ that a message passes through in five scenarios, and the moves from one file to the next.
 import { runScenarios } from '../test/code-paths/scenarios';
 
 void runScenarios().then((paths) => {

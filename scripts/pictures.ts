@@ -77,5 +77,5 @@ async function drawTray(editor: Editor, name: string): Promise<void> {
   await tray.screenshot({ path: join(folder, name) });
 }
 
-// The browser and Node-RED end with this process.
+// Ends the process, which also ends the browser and Node-RED.
 void main().then(() => process.exit());

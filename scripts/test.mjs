@@ -221,7 +221,7 @@ function countTests(results) {
   };
 }
 
-/** Writes the seconds of each file on the first generation. Keeps earlier seconds of files that did not run. */
+/** Saves how many seconds each file took on the first generation. Keeps earlier values of files that did not run. */
 function recordSeconds(results) {
   const measured = results.filter(({ generation }) => generation === tests[0].generation.name);
   const entries = Object.entries(Object.assign({}, recordedSeconds, ...measured.map(({ secondsOf }) => secondsOf)))

@@ -97,14 +97,14 @@ export class SimulatorClient {
   }
 
   /**
-   * Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses the message as if the
-   * number were blocked.
+   * Sets the result of the next message for all its recipients, instead of RCV (received). `BLOCKED` refuses the
+   * message as if the number were blocked.
    */
   async setNextOutcome(statusCode: string | undefined): Promise<void> {
     await this.#do('outcome', { statusCode: statusCode ?? null });
   }
 
-  /** Sets the result of every message to a handset, instead of RCV. `undefined` restores the default. */
+  /** Sets the result of every message to a handset, instead of RCV (received). `undefined` restores the default. */
   async setOutcome(msisdn: string, statusCode: string | undefined): Promise<void> {
     await this.#do('outcome', { msisdn, statusCode: statusCode ?? null });
   }

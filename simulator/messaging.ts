@@ -57,7 +57,9 @@ export interface MessagingSurroundings {
   history: History;
   incoming: UnreadQueue<IncomingMessage>;
   statuses: UnreadQueue<StatusUpdate>;
-  /** Delay from submission to SNT, and again from SNT to the outcome, in ms of the simulator's clock. */
+  /**
+   * Delay from submission to the status SNT (sent), and again from SNT to the outcome, in ms of the simulator's clock.
+   */
   statusDelayMs: number;
 }
 

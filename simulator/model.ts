@@ -49,8 +49,8 @@ export interface SimulatorOptions {
   /** The account's own number, for messages without `from`. Default: 642100000001. */
   defaultSender?: string;
   /**
-   * Delay from submission to SNT, and again from SNT to the outcome, in ms of the simulator's clock. Infinity: statuses
-   * change only manually. Default: 1000.
+   * Delay from submission to the status SNT (sent), and again from SNT to the outcome, in ms of the simulator's clock.
+   * Infinity: statuses change only manually. Default: 1000.
    */
   statusDelayMs?: number;
   /** Clock of the simulator. Default: the real time. */

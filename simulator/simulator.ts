@@ -206,15 +206,15 @@ export class Simulator {
   }
 
   /**
-   * Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses the message as if the
-   * number were blocked.
+   * Sets the result of the next message for all its recipients, instead of RCV (received). `BLOCKED` refuses the
+   * message as if the number were blocked.
    */
   setNextOutcome(statusCode: string | undefined): void {
     this.#parts.account.setNextOutcome(statusCode);
     this.#parts.changes.emit('settings');
   }
 
-  /** Sets the result of every message to a handset, instead of RCV. `undefined` restores the default. */
+  /** Sets the result of every message to a handset, instead of RCV (received). `undefined` restores the default. */
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     this.#parts.account.setOutcome(msisdn, statusCode);
     this.#parts.changes.emit('settings');

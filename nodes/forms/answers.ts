@@ -55,7 +55,10 @@ export function prepareAnswers(node: EditorNode): void {
   update();
 }
 
-/** Reads the answers of the open form. An answer without words gets its value as its only word. */
+/**
+ * Reads the expected answers from the open form. If the user entered no words for an answer, its value is the only
+ * word.
+ */
 export function readAnswers(): AnswerChoice[] {
   return [...$('#sms-answers').editableList('items')].flatMap((element) => {
     const row = $(element);

@@ -179,7 +179,7 @@ interface EditableListOptions {
   sortable: boolean;
 }
 
-/** The part of the code editor Monaco that adds types to the completion. */
+/** The part of the code editor Monaco that adds types to the code completion. */
 interface MonacoTypeScript {
   javascriptDefaults: { addExtraLib(content: string, path: string): void };
 }

@@ -62,7 +62,7 @@ interface SmsRecord {
   replacements?: number;
   /** True if an earlier message had the same key of *Send once per*, so that nothing was sent. */
   duplicate?: boolean;
-  /** The evidence that decided the outcome, if the outcome was unknown. */
+  /** The source that later showed the outcome, if the outcome was unknown at first. */
   resolvedBy?: 'status' | 'reply' | 'outbox' | 'feed' | 'person';
 
   /** The recipient that failed or did not answer. */
@@ -119,7 +119,7 @@ interface SmsErrorRecord {
   messageId?: string;
   /** Number of stored messages that wait. If set, the error reports an outage, not the outcome of a message. */
   waiting?: number;
-  /** Sources in which no evidence of the unknown outcome was found. */
+  /** Sources in which the account searched in vain for the unknown outcome. */
   searched?: readonly string[];
   /** End of the quiet hours, ISO 8601. */
   until?: string;
