@@ -25,7 +25,7 @@ export interface SmsErrorFacts {
   field?: string | undefined;
   /** The messageId of the request, so that a later status can be matched. */
   messageId?: string | undefined;
-  /** Number of stored messages that wait. If present, the error reports an outage, not an outcome. */
+  /** Number of stored messages that wait. If present, the error reports an outage, not the outcome of a message. */
   waiting?: number | undefined;
   /** Sources that were searched in vain for evidence of an unknown outcome. */
   searched?: readonly string[] | undefined;
@@ -91,7 +91,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   declare readonly until?: string;
   readonly #retryAfter: string | undefined;
 
-  /** @param written message in another language; absent: English */
+  /** @param written text of the error in another language; absent: English */
   constructor(
     reason: Reason,
     ...[details, written]: [Place<Reason>] extends [never]
@@ -119,7 +119,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   /**
    * Returns a copy with additional facts.
    *
-   * @param text message in another language; absent: unchanged
+   * @param text text of the error in another language; absent: unchanged
    */
   with(facts: SmsErrorFacts, text = this.message): SmsError {
     const details = { ...this, cause: this.cause, retryAfter: this.#retryAfter, ...facts };

@@ -65,7 +65,7 @@ export function parseAuthentication(
   if (type === 'basic' || type === 'form') {
     const { userId, password } = credentials;
     if (!userId?.trim()) throw new SmsError('userIdMissing');
-    // Refuses a colon, because the first colon ends the user name (RFC 7617).
+    // Refuses a colon, because in the header, the first colon ends the user name (RFC 7617).
     if (type === 'basic' && userId.includes(':')) throw new SmsError('userIdColon');
     if (!password?.trim()) throw new SmsError('passwordMissing');
     return { type, userId, password };

@@ -6,7 +6,7 @@ export interface Parameters {
   [parameter: string]: unknown;
 }
 
-/** Way in which a reply or status was matched to a message. */
+/** Way in which a reply or status was matched to a message: by the messageId, or by the number of the handset. */
 export type MatchedBy = 'messageId' | 'handset';
 
 /** The message that a reply or status answers. */

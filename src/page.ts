@@ -8,7 +8,7 @@ export interface EntryQuery {
   search?: string | undefined;
 }
 
-/** Selects a page of a list by a function. */
+/** Selects a page of a list. A function decides which items match. */
 export interface PageQuery<Item> {
   /** Maximum number of items. */
   limit: number;

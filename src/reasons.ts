@@ -1,4 +1,4 @@
-/** Adds the code to each reason. */
+/** Combines the text of each reason with its error code. */
 function ofCode<const Code extends `SMS_${string}`, const Texts extends Record<string, string>>(
   code: Code,
   texts: Texts,

@@ -41,13 +41,16 @@ export interface OptOutPage {
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
 /**
- * Number of last digits that all numbers under one key share. The list has one key for each ending, so that a change
- * writes few numbers and all keys are known in advance.
+ * Number of last digits that decide under which key a number is stored. A change then writes only numbers with the same
+ * last digits, and all keys are known in advance.
  */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));
 
-/** Number of digits of a time. Each line begins with the time, so that sorted lines are in the order of time. */
+/**
+ * Number of digits of a time. Each line of the list begins with its time, so that sorted lines are in the order of
+ * time.
+ */
 const digitsOfTime = 15;
 
 /**
@@ -59,7 +62,7 @@ const optInEnd = '-in';
 /** Minimum time for which the line of an opt-in is stored, in ms. */
 const optInMs = 30 * 24 * 3_600_000;
 
-/** Returns the key of a number. */
+/** Returns the key under which the store lists a number. */
 export function keyOfOptOut(msisdn: string): string {
   return optOutPrefix + msisdn.slice(-digitsInKey).padStart(digitsInKey, '0');
 }
@@ -82,7 +85,8 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
     for (const msisdn of concerned) {
       const name = digest(msisdn);
       const replacedLine = lines.get(msisdn) ?? lines.get(name) ?? '';
-      // A line is later than the line that it replaces, even if the clock was set back.
+      // Makes the line later than the line that it replaces, even if the clock was set back, so that {@link
+      // mergeOptOuts} keeps it.
       const time = String(Math.ceil(Math.max(at, parse(replacedLine).at + 1))).padStart(digitsOfTime, '0');
       lines.delete(msisdn);
       lines.delete(name);

@@ -106,7 +106,9 @@ function parseWords(change: ConsentChange, text = ''): string[] {
 /** Returns the consent change that a body requests. The whole body must be one of the words. */
 export type ReadConsentChange = (text: string) => ConsentChange | undefined;
 
-/** Combines the words of all settings. A word that is on both lists means opt-out. */
+/**
+ * Combines the consent words of all members of an account. A word that occurs as opt-in and as opt-out means opt-out.
+ */
 export function createConsentReader(settings: readonly ConsentSettings[]): ReadConsentChange {
   const changeByWord = new Map<string, ConsentChange>();
   for (const change of ['in', 'out'] as const) {
@@ -115,7 +117,7 @@ export function createConsentReader(settings: readonly ConsentSettings[]): ReadC
   return (text) => (text.length > maxBodyLength ? undefined : changeByWord.get(normaliseWord(text)));
 }
 
-/** Normalises a word for comparison: NFKC, lower case, single spaces, without surrounding marks. */
+/** Normalises a word for comparison: NFKC, lower case, single spaces, without surrounding punctuation and symbols. */
 export function normaliseWord(text: string): string {
   const [word = ''] = wordPattern.exec(text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')) ?? [];
   return word.replace(blanks, ' ');

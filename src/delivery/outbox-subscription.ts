@@ -6,7 +6,9 @@ import type { BatchSlice, EntryDelivery, InboxSubscriber } from './subscribers';
 /** Outgoing messages that enter the flow together. */
 export interface OutboxBatch {
   records: readonly OutboxRecord[];
-  /** Value that the node passed when it requested the messages. `undefined`: the node requested none. */
+  /**
+   * Value that the node passed when it requested the messages. `undefined`: the node did not request these messages.
+   */
   context: unknown;
   /** Position of these messages among all messages that arrived together. Absent: these are all of them. */
   slice?: BatchSlice | undefined;

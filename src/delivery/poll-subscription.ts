@@ -36,7 +36,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
 interface Unacknowledged extends EntryDelivery {
   /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
-  /** Ends the time to acknowledge, or the wait for the next delivery. */
+  /** Timer of the acknowledgement or, while the record is not in the flow, of its next delivery. */
   timer: Timer | undefined;
 }
 
@@ -47,8 +47,8 @@ export const maxUnacknowledged = 100;
 
 /**
  * Delivers records from the inbox to one node, and sends each record into the flow. If the flow must acknowledge
- * records, redelivers each record until the flow acknowledges it or no attempts are left. Keeps the order of first
- * deliveries.
+ * records, redelivers each record until the flow acknowledges it or no attempts are left. The first deliveries of
+ * records keep the order of arrival.
  */
 export class PollSubscription implements InboxSubscriber {
   readonly id: string;
@@ -138,8 +138,8 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #sendWaiting(): void {
-    // Uses a loop instead of recursion. Each record that becomes unhandled makes room for the next one, so thousands of
-    // calls could be nested.
+    // Returns if the loop below is already running. Each record that becomes unhandled calls this method again, so
+    // thousands of calls could be nested.
     if (this.#isSending) return;
     this.#isSending = true;
     try {

@@ -11,11 +11,11 @@ import {
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
 /**
- * Position of the delivered entries among all entries that arrived together (their group). Used if a node receives the
- * group over several turns of the event loop.
+ * Position of the delivered entries in their group, which is all entries that arrived together. Used if a node receives
+ * the group over several turns of the event loop.
  */
 export interface BatchSlice {
-  /** Id of the group: the same for all entries that arrived together, and different from every other group. */
+  /** Id of the group. No other group has this id. */
   group: string;
   /** Number of entries of the group that the node received before. */
   index: number;
@@ -24,7 +24,7 @@ export interface BatchSlice {
   isLast: boolean;
 }
 
-/** An entry that a node receives. */
+/** Delivery of an entry, which contains a received record, to a node. */
 export interface EntryDelivery<K extends Kind = Kind> {
   entry: Entry<K>;
   /** The number of this attempt. The node calls {@link Inbox.countAttempt} when it sends the entry. */
@@ -51,7 +51,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   receive(deliveries: readonly EntryDelivery<K>[], context?: unknown, slice?: BatchSlice): void;
 }
 
-/** The nodes that should receive records. If empty, every node of the channel. */
+/** The nodes that should receive records. Without any property: all nodes of the channel. */
 export interface Destination {
   /** The node that the service called back. Only this node receives the records. */
   address?: Address;
@@ -64,7 +64,8 @@ export interface Destination {
 export interface SubscribersEvents {
   /**
    * Called before nodes receive entries whose first attempt is not stored. Resolves when the attempts are stored.
-   * Without this, an entry that a node received just before a crash would not be marked as redelivered.
+   * Without this, an entry that a node received just before a crash would be delivered again without the mark
+   * `redelivered`.
    */
   onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
   /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */
@@ -88,11 +89,14 @@ const sliceSize = 250;
 /** A removed node, which might return after a redeploy. */
 interface DetachedNode {
   subscriber: InboxSubscriber;
-  /** Value of the counter of added nodes when this node was removed. */
+  /**
+   * Number of nodes that had been added when this node was removed. If a node is added afterwards, this node will not
+   * return.
+   */
   attachCount: number;
 }
 
-/** Entries for one node in one turn of the event loop. */
+/** Entries that one node receives in one turn of the event loop. */
 interface Batch {
   subscriber: InboxSubscriber;
   firstEntry: Pending;
@@ -112,13 +116,15 @@ export class Subscribers {
   /** Deployed nodes on each channel, by id. */
   readonly attachedNodes = byChannel<InboxSubscriber>();
   readonly #detachedNodes = byChannel<DetachedNode>();
-  /** Counter of added nodes. */
+  /** Number of nodes that were added, plus the number of deployments that have ended. */
   #attachCount = 0;
   /** Runs while more nodes might be added: after a start, and after a node was removed. */
   #deploymentTimer: Timer | undefined;
   /** Entries to distribute. */
   #queue: Pending[] = [];
-  /** Whether all entries must be distributed, because nodes were added or have been absent for too long. */
+  /**
+   * Whether all entries must be distributed to nodes again, because nodes were added or have been absent for too long.
+   */
   #isForAll = false;
   #nextTurn: Timer | undefined;
   /** Whether attempt numbers are being stored, which happens before the first delivery of entries. */
@@ -150,8 +156,8 @@ export class Subscribers {
   }
 
   /**
-   * Called after the store was opened with entries of an earlier process. Delivers them, and waits until the end of the
-   * deployment for nodes that are still to be added.
+   * Called after the store was opened with entries of an earlier process. Delivers them. Entries without a node wait
+   * until the end of the deployment, because their node might still be added.
    */
   onStoreOpened(): void {
     this.#awaitDeployment();
@@ -174,7 +180,10 @@ export class Subscribers {
     return this.hasAny(channel, record) || detachedNodes.some(({ subscriber }) => !subscriber.onDemand);
   }
 
-  /** The kinds that can be delivered, and names of the callback nodes, as in `Item.subscribers`. */
+  /**
+   * The names (see `Item.subscribers`) whose items this process can claim: kinds that a node receives or that the
+   * account polls, and the callback nodes.
+   */
   get wantedNames(): string[] {
     const polledKinds = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
     const calledNodes = [...this.attachedNodes.callback.values()];
@@ -220,7 +229,10 @@ export class Subscribers {
     return new Promise((resolve) => this.#onDistributed.push(resolve));
   }
 
-  /** Ends the wait for more nodes. Entries then wait until a node is added or {@link onStoreOpened} is called. */
+  /**
+   * Stops waiting for the end of the deployment. Entries then wait until a node is added or {@link onStoreOpened} is
+   * called.
+   */
   stopWaiting(): void {
     this.#deploymentTimer?.cancel();
     this.#deploymentTimer = undefined;
@@ -276,8 +288,8 @@ export class Subscribers {
   }
 
   /**
-   * Queues all entries. Forgets a removed node if another node was added after its removal, because the deployment has
-   * then ended without the removed node.
+   * Queues all entries. Forgets removed nodes that have not returned although another node was added after their
+   * removal: the deployment has ended without them.
    */
   #queueAll(): void {
     this.#isForAll = false;
@@ -290,8 +302,8 @@ export class Subscribers {
   }
 
   /**
-   * Chooses the nodes that receive an entry now, and counts the attempt. Does this for all nodes before any of them
-   * receives the entry, because the first node might answer immediately.
+   * Chooses the nodes that receive an entry now, and counts the attempt for all of them. Does not deliver the entry
+   * yet, because the first node might acknowledge it before the other nodes are noted.
    */
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
@@ -308,7 +320,8 @@ export class Subscribers {
       return { subscriber, firstEntry: pending, deliveries: [{ entry, attempt }], together };
     });
     if (pendingFor.size > 0) return batches;
-    // No node still has to receive the entry: each node has acknowledged it, has left the flows, or does not want it.
+    // No node still has to receive the entry: each node has acknowledged it, was removed from the flows, or does not
+    // want it.
     if (acknowledgements > 0) this.#events.onAcknowledged(pending);
     else if (this.#isUnreceived(entry)) this.#events.onUnreceived(pending);
     else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onUnwanted(pending);
@@ -323,8 +336,8 @@ export class Subscribers {
   }
 
   /**
-   * Returns the nodes that receive an entry now: nodes that had to receive it and have returned, or else all nodes that
-   * it is meant for.
+   * Returns the nodes that receive an entry now: redeployed nodes that have not acknowledged it or, if no node has
+   * acknowledged or is handling it, all nodes that it is meant for.
    */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, acknowledgements, together } = pending;
@@ -333,8 +346,8 @@ export class Subscribers {
     let isBeingHandled = false;
     for (const [id, recipient] of [...pendingFor]) {
       const subscriber = attachedNodes.get(id);
-      // If all flows are stopped and a node has acknowledged the entry, keeps the other nodes of the entry, because
-      // they might return.
+      // Keeps a missing node if all flows are stopped and another node has acknowledged the entry, because the missing
+      // node might return.
       const isGone = !subscriber && !detachedNodes.has(id) && (attachedNodes.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === recipient) isBeingHandled = true;
@@ -351,8 +364,9 @@ export class Subscribers {
     for (const [id, { subscriber }] of detachedNodes) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // If no node requested the entry, one node that wants it receives it. After a restart, no node requests the entry
-    // again, because the service has already advanced the last poll date.
+    // If nodes receive only what they request, and none has requested the entry, the first node that wants it receives
+    // it. After a restart, no node can request the entry again, because the service has already advanced the last poll
+    // date.
     return receivingNodes.length === 0 && pendingFor.size === 0 ? wantingNodes.slice(0, 1) : receivingNodes;
   }
 

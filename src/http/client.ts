@@ -22,7 +22,7 @@ import { createUnread } from './failure';
 import { createRedactor, type Redact } from './redact';
 import { createRootError, createStatusError } from './refusal';
 
-/** Time that the service waits if a polled endpoint has nothing unread (§8). */
+/** Time for which the service holds back its answer to a poll if nothing is unread (§8), in ms. */
 export const pollWaitMs = 30_000;
 const longPollMs = pollWaitMs + 15_000;
 
@@ -136,7 +136,7 @@ export class Client {
     }
   }
 
-  /** @param request the properties that differ from those of a read without parameters */
+  /** @param request replaces defaults, which are those of a read without parameters */
   #call(request: Request, options: CallOptions): Promise<Answer> {
     const { method, timeoutMs } = this.#options;
     return this.#exchange({ method, timeoutMs, parameters: [], effect: 'read', ...request, ...options });
@@ -147,7 +147,7 @@ type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' |
 
 type Parse<Result> = (...encoded: Encoded) => Result;
 
-/** An answer contains only one message (§4.2). */
+/** Reads an answer, which contains only one message (§4.2), into a list. */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
 /** Reads the body of a refused send, which can be the XML of §2.2. Returns `undefined` for any other body. */
@@ -172,7 +172,8 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const failuresByItem = new Map<string, Delivery['failed'][number]>();
   for (const { isError, ...result } of recipients) {
     const item = normaliseRecipient(result.msisdn);
-    // If a recipient fails twice, the first result applies. The second result only adds missing facts.
+    // If the answer lists a failed recipient twice, the first result applies. The second only adds properties that the
+    // first lacks.
     if (isError) failuresByItem.set(item, { ...result, ...failuresByItem.get(item) });
   }
   const accepted = message.to.filter((item) => !failuresByItem.has(normaliseRecipient(item)));

@@ -48,11 +48,11 @@ const maxHeaderBytes = 64 * 1024;
 
 /** Options of {@link createConnections}. */
 export interface ConnectionsOptions {
-  /** Base URL of the service. Its scheme decides which proxy of the environment applies. */
+  /** Base URL of the service. Its scheme decides which proxy variable of the environment applies. */
   baseUrl: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
-  /** Rules for proxies of the environment. */
+  /** Rules for the proxy variables of the environment. */
   proxyRules?: ProxyRules;
   /** Measures the age of connections and the timeout of a proxy. Default: the clock of the machine. */
   clock?: Clock;
@@ -92,7 +92,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     try {
       connectService(target, callback);
     } catch (error) {
-      // Passes on the error that the connector throws for invalid TLS settings. In a tunnel, no caller would catch it.
+      // The connector throws for invalid TLS settings. Passes the error to the callback, because in a tunnel, no caller
+      // would catch it.
       target.httpSocket?.destroy();
       callback(new TlsFailure(error), null);
     }
@@ -119,7 +120,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
 }
 
 /**
- * Connections whose dispatcher is replaced when it is {@link maxAgeMs} old. The former dispatcher finishes its
+ * Connections whose undici dispatcher is replaced when it is {@link maxAgeMs} old. The former dispatcher finishes its
  * requests.
  */
 class RenewedConnections implements Connections {

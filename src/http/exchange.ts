@@ -39,8 +39,7 @@ export interface Call extends CallOptions {
   /** Time for the whole exchange including the connection, in ms. */
   timeoutMs: number;
   /**
-   * If the connection fails after the request was sent, a `send` might have been accepted. A `read` only lost its
-   * answer.
+   * `send`: if the answer is lost, the service might still have accepted the message. `read`: only the answer is lost.
    */
   effect: 'send' | 'read';
 }
@@ -139,7 +138,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #isSettled = false;
   #tries = 0;
-  /** Whether the connection of the current try was open. */
+  /** Whether the connection of the current try has been opened. */
   #isConnected = false;
   #permission: Promise<void> | undefined;
   /** Whether the first byte was sent. If so, the service might have received the request. */
@@ -183,7 +182,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     } catch (error) {
       this.#end(asSmsError(error));
     }
-    // Stops a request that has ended in the meantime, and a try whose connection broke, because neither must be sent.
+    // Sends nothing if the request has ended in the meantime, for example by a timeout, or if another try has replaced
+    // this one because its connection broke.
     if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
     this.#isSent = true;
     if (content.length > 0) yield content;

@@ -89,8 +89,8 @@ function parseProxy(options: ProxyOptions): ProxyAddress {
 }
 
 /**
- * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in the list excludes only
- * itself. A name after a dot or an asterisk excludes all names with this ending.
+ * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in the list matches only this
+ * host. With a leading dot or asterisk, it matches all hosts with this ending.
  */
 function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const usedPort = port || (protocol === 'https:' ? '443' : '80');

@@ -5,7 +5,9 @@ const mark = '•••';
 const minLength = 3;
 /** Minimum length of a secret that is redacted inside a word. Shorter secrets are redacted only as whole words. */
 const minPartLength = 6;
-/** Start of a word. It can follow a percent or JSON escape, whose last character can be a letter or a digit. */
+/**
+ * Start of a word. A word can also start after a percent or JSON escape, although the escape ends in a letter or digit.
+ */
 const wordStart = String.raw`(?:(?<![\p{L}\p{N}])|(?<=%[\da-f]{2})|(?<=\\[bfnrt]))`;
 
 /** Removes secrets from a text. */

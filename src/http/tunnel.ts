@@ -92,7 +92,8 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, opt
     headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
     agent: false,
     ...socketOptions,
-    // Sets the name of the proxy. Otherwise Node.js would use the `Host` header, which names the service.
+    // Expects the name of the proxy in its certificate. By default, Node.js would expect the name in the `Host` header,
+    // which is that of the service.
     servername: isIP(host) ? '' : host,
   });
 }

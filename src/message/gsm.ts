@@ -93,8 +93,8 @@ export function charactersOutside(text: string, maxCount: number): string[] {
 }
 
 /**
- * Reads a value of one line (§2.1 `from`, `messageId`) without white space around it. Returns `undefined` for
- * `undefined`.
+ * Reads a value that must be a single line (§2.1 `from`, `messageId`), and removes white space around it. Returns
+ * `undefined` for `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field
  */

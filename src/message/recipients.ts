@@ -100,7 +100,7 @@ function readItems(to: unknown): readonly unknown[] {
 function readText(item: unknown): string {
   if (typeof item === 'string') return item.replace(invisibleMarks, '').trim();
   if (typeof item === 'number') {
-    // Refuses negative numbers, fractions and huge numbers here. In a text, the sign and the point would count as
+    // Refuses negative numbers, fractions and huge numbers here: in a text, the sign and the point would be removed as
     // formatting characters.
     if (!Number.isSafeInteger(item) || item < 0) throw refusal('recipientNumber', String(item));
     return String(item);

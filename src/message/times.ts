@@ -15,7 +15,7 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-/** Maximum time between now and `at`. */
+/** Maximum time from now until the time at which a message can be sent (`at`), in ms. */
 const maxAheadMs = 366 * dayMs;
 
 /** Numbers below this are seconds since 1970, not milliseconds: as milliseconds they would be before March 1973. */
@@ -131,7 +131,10 @@ export function nextAllowed(instant: number, quietHours: readonly QuietHours[]):
  */
 export class QuietHours {
   readonly settings: QuietSettings;
-  /** Last result, which is valid between its two times. Most callers repeatedly ask for the current time. */
+  /**
+   * Last result, valid from `from` until `until`. It is kept because most callers ask for the current time again and
+   * again.
+   */
   #lastSpan = { from: 0, until: 0, isQuiet: false };
 
   constructor(settings: QuietSettings) {
@@ -148,7 +151,7 @@ export class QuietHours {
     const { from, to, timeZone } = this.settings;
     const today = Math.floor((instant + offsetAt(instant, timeZone)) / dayMs) * dayMs;
     const days = [today - dayMs, today, today + dayMs];
-    // Looks only at the next two days, because a later call computes the rest.
+    // Limits the result to about two days. A later call computes the next one.
     let until = instantOf(today + 2 * dayMs, timeZone);
     for (const day of days) {
       const begin = instantOf(day + from * minuteMs, timeZone);

@@ -60,7 +60,7 @@ export interface PollSummary {
 /** The node that requested a poll. Absent: the poll loop started the poll. */
 type Asker = Pick<Arrival, 'asker' | 'context'>;
 
-/** The account of an endpoint. */
+/** The account of an endpoint, with the functions that the endpoint needs. */
 export interface EndpointHost {
   readonly clock: Clock;
   readonly polls: Polls;
@@ -71,7 +71,8 @@ export interface EndpointHost {
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
   /**
-   * Resolves when answers can be stored and matched: with `member`, or with another member if `member` has left.
+   * Resolves when answers can be stored and matched. The result is the member that polls: `member` or, if it has left
+   * the account, another member.
    *
    * @throws SmsError `SMS_STORE` if answers cannot be stored, `SMS_CLOSED` if the account has no members
    */
@@ -83,8 +84,8 @@ export interface EndpointHost {
 }
 
 /**
- * Maximum number of answers that are saved but not flushed, in addition to `parallelPolls`. Because of this, a slow
- * disk does not slow down polling. A power cut can lose these answers.
+ * Maximum number of answers that wait for their flush while polling continues, so that a slow disk does not slow down
+ * polling. They are saved, but a power cut can lose them.
  */
 const maxSavedAnswers = 2;
 
@@ -103,7 +104,7 @@ export class Endpoint {
   readonly #kind: Kind;
   readonly #host: EndpointHost;
   readonly #loop: PollLoop;
-  /** Watchers in the order in which they joined, with their members. */
+  /** Watchers in the order in which they joined, with the account members that poll for them. */
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
   /** Failures that the watchers were notified of. */
   readonly #notices = new Notices<'service' | 'store'>();
@@ -152,7 +153,8 @@ export class Endpoint {
   }
 
   /**
-   * Polls until the watcher stops, but only while each receiver has room. Returns a function that stops the watcher.
+   * Adds a watcher. The endpoint polls while it has watchers and each receiver has room. Returns a function that
+   * removes the watcher.
    *
    * @param receiver the node that gets the records; absent: the watcher has no limit
    */
@@ -241,8 +243,8 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Does not pass on the events of an outbox poll. The poll loop polls again as soon as an answer is saved, but
-      // outbox polls must keep their interval.
+      // Does not pass on the events of an outbox poll. Otherwise, the poll loop would poll again as soon as the answer
+      // is saved, but outbox polls must keep their interval.
       return host.inboxOf(poller).accept(arrival, isSequential ? {} : events);
     };
     return host.polls.track((onAnswer) => {
@@ -289,7 +291,7 @@ export class Polls {
   /**
    * Tracks a poll until its records are stored.
    *
-   * @param poll calls its argument when the answer begins to arrive
+   * @param poll runs the poll, and calls `onAnswer` when the answer begins to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
     const polling = poll(() => void this.#arrivingPolls.add(whenStored));

@@ -79,8 +79,8 @@ export class PollLoop {
   /** Polls whose answers are saved, but not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll without new records that ended after the loop had already continued. Kept until the loop has
-   * paused because of this outcome, or a newer poll ends.
+   * Outcome of a poll that turned out to have no new records after the loop had already continued, because the answer
+   * was saved. Kept until the loop has paused because of this outcome, or a newer poll ends.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
@@ -91,9 +91,9 @@ export class PollLoop {
   #repeats = 0;
   /** Number of consecutive empty answers faster than {@link hastyAnswerMs}. */
   #hastyAnswers = 0;
-  /** Functions that each end one wait of limited time. */
+  /** Functions that end the pauses of the workers early. */
   readonly #pauseEnds = new Set<() => void>();
-  /** Functions that each end one wait until the loop resumes. */
+  /** Functions that end the waits of the workers when the loop resumes. */
   readonly #resumeWaits = new Set<() => void>();
 
   constructor(
@@ -174,8 +174,8 @@ export class PollLoop {
           await this.#sleep(this.#resumeWaits);
           continue;
         }
-        // Allows fewer polls at a time while the loop backs off, because the loop must know whether an answer contained
-        // new records before it polls again.
+        // Allows fewer polls at a time after failures or repeated answers, because the loop must know whether an answer
+        // contained new records before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#pollsBeingStored.size >= Math.max(1, max)) {
           // Ends this worker, because another worker, whose poll is in flight, continues the loop.
@@ -268,10 +268,10 @@ export class PollLoop {
     }
   }
 
-  /** @param pauseMs how long to wait after an empty answer (§8) */
+  /** Returns the delay before the next poll, in ms. `pauseMs` is the delay after an empty answer (§8). */
   #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    // Without a pause, the loop polls again immediately. If the service answers too fast, a short delay prevents busy
-    // polling.
+    // If `pauseMs` is 0, the loop polls again immediately or, if the service answers too fast, after a short delay that
+    // prevents busy polling.
     if (outcome === 'empty') return pauseMs || Math.min(hastyAnswerMs, 20 * (2 ** Math.min(this.#hastyAnswers, 4) - 1));
     const times = outcome === 'repeated' ? this.#repeats : this.#failures;
     const retryAfterMs = isRetryAfter(outcome) ? parseRetryAfter(outcome.retryAfter, this.#clock.now()) : 0;

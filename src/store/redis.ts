@@ -193,8 +193,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Returns true while it is not known of every other instance whether it is alive or dead. An instance is alive if it
-   * has renewed its heartbeat since the first call.
+   * Returns true while it is unknown whether some other instances are alive or dead. An instance is alive if it has
+   * renewed its heartbeat since the first call.
    */
   async awaitsClaims(): Promise<boolean> {
     const session = this.#requireSession();

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 
-/** Variables that the service replaces at runtime (§6.2). Case does not matter. */
+/** Variables in a callback URL, which the service replaces by values before it calls (§6.2). Case does not matter. */
 const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/i;
 /** Characters that could split a header or a request line. */
 const unsafeCharacters = /[\s\p{Cc}\p{Zl}\p{Zp}]/u;

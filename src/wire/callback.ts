@@ -124,7 +124,7 @@ function childrenOf(element: XmlElement): Field[] {
   return element.children.map((child) => [child.name, contentOf(child).trim()]);
 }
 
-/** @param names maps names of XMLv3 to names of polled records */
+/** Renames fields. `names` maps names in XMLv3 to names in polled records. Other names do not change. */
 function rename(fields: readonly Field[], names: Readonly<Record<string, string>>): Field[] {
   return fields.map(([name, value]) => [Object.hasOwn(names, name) ? (names[name] ?? name) : name, value]);
 }

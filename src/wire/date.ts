@@ -41,8 +41,8 @@ export function readIsoDate(text: string): { instant: number; isLocal: boolean }
 }
 
 /**
- * Whether a date has this day of the month. False if the month lacks that day, because `Date` then rolls over into the
- * next month.
+ * Whether `date` has this day of the month. False for a day that does not exist, such as 31 June, because `Date` turns
+ * it into a day of the next month.
  */
 function isDay(date: string, day: string | undefined): boolean {
   return new Date(date).getUTCDate() === Number(day);

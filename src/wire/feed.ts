@@ -29,7 +29,7 @@ export function parseFeed(...encoded: Encoded): Feed {
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
 }
 
-/** @param frames elements whose children and attributes are at feed level: in RSS the channel and the root */
+/** @param frames elements that contain the data of the feed: the root, and in RSS before it the channel */
 function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entryName = format === 'ATOM' ? 'entry' : 'item';
   const children = frames.flatMap((frame) => frame.children).filter((child) => !frames.includes(child));
@@ -48,19 +48,19 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   };
 }
 
-/** @param feedAuthor author of an entry without an author of its own */
+/** @param feedAuthor author of the feed, for an entry without an author */
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const ownBodies = [...parts.withoutExtensions('content'), ...parts.withoutExtensions('summary')];
-  // Uses elements with another prefix than the entry only if no `content` or `summary` has the prefix of the entry.
-  // Ignores empty elements with another prefix, because they belong to extensions.
+  // If no `content` or `summary` has the prefix of the entry, uses those with another prefix. Ignores empty ones,
+  // because they belong to extensions.
   const otherPrefixBodies =
     ownBodies.length > 0 ? [] : [...parts.withName('content'), ...parts.withName('summary')].filter(hasContent);
   const bodies = isAtom
     ? [...ownBodies, ...otherPrefixBodies]
     : [...parts.withName('encoded'), ...parts.withoutExtensions('description')];
-  // Skips content with `src`, because it is stored at another address.
+  // Skips an empty element with `src`, because its content is stored at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);
   const updated = parts.date(['updated', 'date']);
@@ -82,7 +82,7 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   };
 }
 
-/** Child elements of an entry or a feed. Each element is used for one field of the record. */
+/** Child elements of an entry or a feed. Notes which elements have been used, so that the others become `fields`. */
 class Parts {
   readonly #elements: readonly XmlElement[];
   readonly #prefix: string;
@@ -210,8 +210,9 @@ function detailOf(name: string): AccountDetail | undefined {
 }
 
 /**
- * Finds the account details. Elements with a name like `account` take precedence over other elements, and elements over
- * attributes. Attributes of the feed itself come last. Among equal candidates, the first counts.
+ * Finds the account details. The first value counts, in this order: elements with a name like `account`, other
+ * elements, attributes of the feed itself. In the first two groups, the content of elements comes before their
+ * attributes.
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
   const accountElements = feedLevel.filter(({ name }) => /account/i.test(name));

@@ -6,7 +6,7 @@ export type Field = readonly [name: string, value: string];
 const wholeNumber = /^-?\d+$/;
 const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Names in incoming and status records. Parameters of the service never override them. */
+/** Names of properties that the library sets in records. Parameters of the service never replace them. */
 const reservedNames: ReadonlySet<string> = new Set('messageId from via redelivered ackId sent query'.split(' '));
 
 /** Whether a value is absent, empty or only white space. */
@@ -41,7 +41,7 @@ export function removeFormatting(text: string): string {
   return text.replace(/[()./\s+-]/g, '');
 }
 
-/** Whether a name must not become a key of a record, because it could change the record's prototype. */
+/** Whether a name is not allowed as a key of a record, because it could change the prototype of the record. */
 export function isUnsafeKey(name: string): boolean {
   return unsafeKeys.has(name);
 }

@@ -34,11 +34,14 @@ function decodePart(part: string, charset: string | undefined): string {
   const unescaped = part
     .replaceAll('+', ' ')
     .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
-  // Printable ASCII needs no decoding: it is valid UTF-8, which takes precedence over the charset.
+  // Printable ASCII needs no decoding: it is valid UTF-8, which takes precedence over the declared charset.
   return /^[ -~]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 
-/** Decodes a UTF-16 value with a byte order mark that another form parser left escaped. Other values do not change. */
+/**
+ * Decodes a value in UTF-16 with a byte order mark, which other form parsers leave percent-encoded. Returns any other
+ * value unchanged.
+ */
 export function decodeMarked(value: string): string {
   return /^%(?:FE%FF|FF%FE)/i.test(value) ? decodePart(value.replaceAll('+', '%2B'), undefined) : value;
 }
@@ -57,8 +60,8 @@ export function* flattenForm(value: unknown, name = ''): Generator<[name: string
 }
 
 /**
- * Whether bytes that were read as a form are actually HTML, XML or JSON. The name of a form parameter never begins like
- * one of these formats.
+ * Whether bytes that were read as a form are actually HTML, XML or JSON. The name of a form parameter never begins with
+ * `<`, `{` or `[`.
  */
 export function isOtherFormat([firstField]: readonly (readonly [name: string, value: string])[]): boolean {
   return firstField !== undefined && /^\s*[<{[]/.test(firstField[0]);

@@ -9,7 +9,8 @@ const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'stat
 
 /**
  * Reads the answer to a poll for outgoing messages (§2.4), which is a JSON list. Omits entries without any field of a
- * message, and blank text fields. Additional fields stay as received, except that an `errorCode` is read as a number.
+ * message, and blank text fields. Additional fields stay as received, except that an `errorCode` of digits becomes a
+ * number.
  *
  * @throws SmsError `SMS_RESPONSE` if the bytes are not JSON, or do not contain a list of messages
  */

@@ -18,8 +18,8 @@ export function parseRetryAfter(retryAfter: string, now: number): number {
 }
 
 /**
- * If the answer has a `Date` header, converts a date in `Retry-After` to seconds. So a wrong clock of this machine does
- * not matter.
+ * Converts a date in `Retry-After` to seconds, if the answer has a `Date` header. The wait is then right even if the
+ * clock of this machine is wrong.
  *
  * @param date header `Date` of the same answer
  */

@@ -27,9 +27,9 @@ const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode
 /**
  * Reads the answer to a poll for status updates (§2.5). Repeated names separate the records of one answer:
  *
- * - Row by row: if another name occurs before the first name repeats, each occurrence of the first name starts a
- *   record. A name of §2.5 that the record already has also starts a record.
- * - In blocks: the n-th values of all names form the n-th record.
+ * - Row by row, as in `a b a b`: each occurrence of the first name starts a record. A name of §2.5 that the record
+ *   already has also starts a record.
+ * - In blocks, as in `a a b b`: the n-th values of all names form the n-th record.
  *
  * @throws SmsError `SMS_RESPONSE` if no record has a messageId or a statusCode
  */
@@ -44,15 +44,18 @@ export function parseStatuses(...encoded: Encoded): StatusRecord[] {
 }
 
 /**
- * Whether the answer repeats each name in a block, instead of listing one status after another. The first name
- * decides, or the messageId if the first name occurs once.
+ * Whether the answer is in blocks, as in `a a b b`, instead of row by row. The first name decides or, if it occurs only
+ * once, `messageId`.
  */
 function isInBlocks(fields: readonly Field[]): boolean {
   const gap = gapOf(fields, fields[0]?.[0]) ?? gapOf(fields, 'messageId');
   return gap === undefined || gap === 1;
 }
 
-/** Returns the distance between the first two fields with a name, or `undefined` if the name does not repeat. */
+/**
+ * Returns how many fields after the first field with a name the second one comes. `undefined`: the name does not
+ * repeat.
+ */
 function gapOf(fields: readonly Field[], wantedName: string | undefined): number | undefined {
   const first = fields.findIndex(([name]) => name === wantedName);
   const second = fields.findIndex(([name], index) => index > first && name === wantedName);

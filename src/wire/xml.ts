@@ -19,7 +19,7 @@ const parser = new XMLParser({
   jPath: false,
   maxNestedTags: 99,
   // A prefix before each name makes names such as `__proto__` harmless. The parser transforms names of empty elements
-  // twice, but they get only one prefix.
+  // twice, so the function adds the prefix only if it is missing.
   attributeNamePrefix: '<',
   transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
 });
@@ -54,7 +54,7 @@ export function parseXml(...encoded: Encoded): XmlElement {
     if (tag.replace(quoted, '').split('=', maxAttributes + 2).length > maxAttributes + 1)
       throw unreadable('answer', `XML with more than ${maxAttributes.toLocaleString('en')} attributes in one tag`);
   }
-  // Replaces each `&`, because the validator is slow at them and does not decode them.
+  // Replaces each `&`, because entities make the validator slow, and it does not check them.
   if (XMLValidator.validate(tags.replaceAll('&', '_')) !== true) throw broken();
   const [root, ...otherRoots] = parse(text.replace(section, '$1')).filter((node) => !('#text' in node));
   if (root === undefined || '#cdata' in root || otherRoots.length > 0) throw broken();
@@ -75,7 +75,8 @@ function createElement(node: ParsedNode): XmlElement {
   const attributes: Record<string, string> = Object.create(null);
   for (const [attributeName, value] of Object.entries(node[':@'] ?? {})) {
     const [namespace, local] = splitName(attributeName.slice(1));
-    // An attribute without a prefix takes precedence. Namespace declarations are left out.
+    // An attribute without a prefix takes precedence over a prefixed one with the same local name. Namespace
+    // declarations are left out.
     if (namespace === '' ? local !== 'xmlns' : namespace !== 'xmlns' && !(local in attributes))
       attributes[local] = decode(value);
   }
