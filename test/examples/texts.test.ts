@@ -5,6 +5,7 @@ import type { FlowNode } from '../node-red-process';
 import { files, readExample } from './deployed-example';
 
 const packageJson = JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8'));
+const english = join(__dirname, '..', '..', 'nodes', 'locales', 'en-US');
 
 describe('the set of examples', () => {
   const examples = [...files.keys()].map(readExample);
@@ -22,6 +23,19 @@ describe('the set of examples', () => {
       const lines = String(comments[0]?.info).split('\n');
       assert.ok(lines.length <= 5, String(comments[0]?.name));
       assert.match(lines.join('\n'), /^- .*\n(- To set: .*\n)+- To try it: .*$/);
+    }
+  });
+
+  it('only mentions labels, nodes and examples that exist', () => {
+    const catalogs = readdirSync(english).filter((name) => name.endsWith('.json'));
+    const faults = join(__dirname, '..', '..', 'simulator', 'page', 'faults-panel.mjs');
+    const labels = [...catalogs.map((name) => join(english, name)), faults].map((path) => readFileSync(path, 'utf8'));
+    for (const nodes of examples) {
+      const names = [...nodes.map(({ name }) => name), ...files.keys()];
+      const texts = nodes.map(({ info }) => info ?? '').join('\n');
+      const mentions = [...texts.matchAll(/(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)/g)].map(([, mention = '']) => mention);
+      const isLabel = (text: string) => labels.some((it) => it.includes(`"${text}"`) || it.includes(`'${text}'`));
+      for (const mention of mentions) assert.ok(names.includes(mention) || isLabel(mention), mention);
     }
   });
 
