@@ -44,7 +44,7 @@ describe('ClockSkew', () => {
     assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
   });
 
-  it('measures the age of a value corrected between clock changes', async () => {
+  it('measures the age of a time that it corrected before a clock change', async () => {
     for (const [firstMs, secondMs] of [
       [dayMs, 5 * dayMs],
       [3 * hourMs, 2 * 365 * dayMs],

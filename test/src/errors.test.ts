@@ -24,7 +24,7 @@ describe('SmsError', () => {
     assert.deepEqual([code, full.waiting, Object.hasOwn(full, 'errorCode')], ['SMS_INPUT', 0, false]);
   });
 
-  it('keeps its facts when its message is translated', () => {
+  it('keeps its other properties when its message is translated', () => {
     const more = error.with({}, 'Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
     assert.deepEqual(more.toJSON(), {
       code: 'SMS_UNREACHABLE',

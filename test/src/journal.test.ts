@@ -295,7 +295,7 @@ describe('Journal', () => {
     });
   }
 
-  it('keeps an item dropped and stored again during a failure', async () => {
+  it('keeps an item that is stored again during a failure', async () => {
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(drop('1'));
@@ -341,7 +341,7 @@ describe('Journal', () => {
     }
   });
 
-  it('reopens an expired store once without reporting a failure', async () => {
+  it('reopens a store with an expired heartbeat without an error', async () => {
     await journal.run(keep('1'));
     notes.had.set('1', item('1'));
     let lapses = 1;
@@ -356,7 +356,7 @@ describe('Journal', () => {
   });
 
   for (const isHeardFirst of [true, false]) {
-    it(`reopens an expired store once if ${isHeardFirst ? 'an event' : 'a failed commit'} reports it first`, async () => {
+    it(`reopens the store once if ${isHeardFirst ? 'an event' : 'a commit'} reports the expired heartbeat first`, async () => {
       await journal.run(keep('1'));
       const commit = store.commit.bind(store);
       store.commit = () => {
@@ -385,7 +385,7 @@ describe('Journal', () => {
   });
 
   describe('when it finds stored items', () => {
-    it('passes each item to the participant of its kind', async () => {
+    it('passes each item to the participant for that kind of item', async () => {
       await journal.run(
         step(({ keep: items }) => {
           items.set('1', item('1', 'outgoing')).set('2', item('2', 'inbox')).set('3', item('3', 'outgoing'));
@@ -480,7 +480,7 @@ describe('Journal', () => {
     });
 
     for (const isReset of [true, false])
-      it(`${isReset ? 'stores items again that the store lost' : 'forgets items that another process claimed'}`, async () => {
+      it(`${isReset ? 'stores lost items again' : 'forgets items that another process claimed'}`, async () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });

@@ -16,8 +16,8 @@ describe('an account', () => {
   const { closing, enter, receive, subscribe, isPolling } = joining;
   const polls = () => joining.simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
 
-  describe('with several members', () => {
-    it('has one poll loop for all members', async () => {
+  describe('of several account nodes', () => {
+    it('has one poll loop', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       const { apiKey } = joining.simulator.credentials;
       const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });
@@ -33,7 +33,7 @@ describe('an account', () => {
       assert.equal(polls(), 4);
     });
 
-    it('uses the settings of its first listening member', async () => {
+    it('polls with the settings of the first listening account node', async () => {
       const one = enter({ pauseMs: 600_000, method: 'GET' });
       const two = enter({ pauseMs: 0, ...onDisk().changes });
       const { simulator } = joining;
@@ -59,7 +59,7 @@ describe('an account', () => {
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
     });
 
-    it('polls only while a node listens', async () => {
+    it('polls only while a receiving node listens', async () => {
       const one = enter();
       assert.equal(polls(), 0);
       const subscription = subscribe(one, new Listener('a'));
@@ -116,7 +116,7 @@ describe('an account', () => {
         return { open, used, opener };
       }
 
-      it('uses the connection settings of the first member', async () => {
+      it('uses the connection settings of the first account node', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -136,7 +136,7 @@ describe('an account', () => {
         assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
       });
 
-      it('refuses a member with an unusable proxy', () => {
+      it('refuses an account node with an invalid proxy', () => {
         enter({ id: 'one' });
         assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), { code: 'SMS_CONFIG' });
       });
@@ -222,7 +222,7 @@ describe('an account', () => {
       assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
     });
 
-    it('keeps data in memory while it has no members', async () => {
+    it('keeps data in memory while it has no account node', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
       const join = (from = process) => from.join(joining.settings({ clock }));
       const one = join();
@@ -253,7 +253,7 @@ describe('an account', () => {
       assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
     });
 
-    it('uses the clock of the server of a shared store', async () => {
+    it('uses the clock of the server if its store is shared', async () => {
       class Server extends FailingServer {
         now(): number {
           return 1_000_000;
@@ -265,7 +265,7 @@ describe('an account', () => {
     });
   });
 
-  it("applies a member's limits until that member leaves", async () => {
+  it('applies the limits of an account node until that node is removed', async () => {
     const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
     const node = attachSender(enter({ id: 'first' }));
     const send = async () => {

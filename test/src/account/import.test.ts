@@ -166,7 +166,7 @@ describe('Imports', () => {
 
   const failing = (message: () => string) => () => Promise.reject(new Error(message()));
 
-  it('skips stores that are in use or unwanted', async () => {
+  it('skips a store that is in use or that no account node needs', async () => {
     const imported: string[] = [];
     const add = (id: string, changes: Partial<ImportSource> = {}) =>
       former({ id, importInto: async () => void imported.push(id), ...changes });
@@ -228,7 +228,7 @@ describe('Imports', () => {
     await finishing;
   });
 
-  it('continues with the next import after a user abandons one', async () => {
+  it('starts the next import after a user abandons an import', async () => {
     imports.add([former({ importInto: failing(() => 'ETIMEDOUT') }), former({ id: 'another' })]);
     await assert.rejects(imports.finish(events));
     assert.equal(await imports.forget(), true);
@@ -355,14 +355,14 @@ describe('an account with a new store', () => {
     return { member, sender, listener, hasPolled, remove };
   }
 
-  for (const [when, waitMs, isBack, isKilled] of [
-    ['undelivered, former store', 0, true, false],
-    ['delivered, former store', 61_000, true, false],
-    ['undelivered, new store', 0, false, false],
-    ['delivered, new store', 61_000, false, false],
-    ['undelivered, new store, kill', 0, false, true],
+  for (const [title, waitMs, isBack, isKilled] of [
+    ['matches undelivered replies if the user returns to the former store', 0, true, false],
+    ['matches delivered replies if the user returns to the former store', 61_000, true, false],
+    ['matches undelivered replies when the import succeeds', 0, false, false],
+    ['matches delivered replies when the import succeeds', 61_000, false, false],
+    ['matches undelivered replies when the import succeeds after a kill', 0, false, true],
   ] as const) {
-    it(`matches earlier replies after the import (${when})`, async () => {
+    it(title, async () => {
       const { simulator } = joining;
       const [redis, { changes: disk }] = [onServer('redis'), onDisk()];
       const first = deploy(redis);
@@ -392,7 +392,7 @@ describe('an account with a new store', () => {
     });
   }
 
-  it('matches statuses if the store changes back during a failed import', async () => {
+  it('matches statuses if the user selects the former store during an import', async () => {
     const { simulator } = joining;
     const [{ changes: disk, stores }, redis] = [onDisk(), onServer('redis')];
     const first = deploy(disk);

@@ -29,7 +29,7 @@ describe('polling with parallelPolls 1', () => {
   };
 
   for (const [storeName, prepare] of Object.entries(stores)) {
-    it(`delivers ${count} messages in order (${storeName} store)`, async () => {
+    it(`delivers ${count} messages in order with a ${storeName} store`, async () => {
       const membership = joining.enter({ storeName, createStore: await prepare() });
       for (let number = 0; number < count; number++) joining.receive(`${number}`);
       const node = new Listener('node');

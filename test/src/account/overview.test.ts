@@ -58,7 +58,7 @@ describe('the state of an account', () => {
     assert.deepEqual(membership.entries('kept', { limit: 200 }), { entries: [], total: 0 });
   });
 
-  it('shows the times of the last change and answer of a poll', async () => {
+  it('shows when a poll changed state and when it was answered', async () => {
     const startedAt = Date.now();
     const membership = enter();
     listen(membership);
@@ -76,7 +76,7 @@ describe('the state of an account', () => {
     assert.deepEqual([poll()?.since, poll()?.lastAnswerAt], [failingSince, answeredAt]);
   });
 
-  it('keeps the counts of received messages while it has no members', async () => {
+  it('keeps its counts of received messages across a redeploy', async () => {
     const membership = enter();
     const deliveries = listen(membership, { acknowledge: 'auto' });
     const { messageId } = receive('one');
@@ -92,7 +92,7 @@ describe('the state of an account', () => {
     );
   });
 
-  it('keeps the count of refused messages after the last member left', async () => {
+  it('keeps its count of refused messages across a redeploy', async () => {
     const countRefused = async () => {
       const membership = enter({ authentication: { type: 'bearer', apiKey: 'counted' } });
       const { node } = attachSender(membership);
@@ -189,7 +189,7 @@ describe('the state of an account', () => {
     return sender;
   }
 
-  it('lists no stored message after a user discards all 401', async () => {
+  it('lists no stored message after a user discards them all', async () => {
     const membership = enter({ queueLimit: 1_000 });
     await keepWaiting(membership, 401);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
@@ -200,7 +200,7 @@ describe('the state of an account', () => {
     assert.equal(discarded.length, 401);
   });
 
-  it('finds a stored message by number, body or key', async () => {
+  it('lists the stored messages that match a search', async () => {
     const membership = enter({ queueLimit: 1_000 });
     const { sender } = attach(membership);
     joining.simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });

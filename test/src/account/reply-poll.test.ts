@@ -39,7 +39,7 @@ describe('the poll for reply requests', () => {
     for (const { node } of [a, b]) await node.close();
   });
 
-  it('reports a current failure when the node is deployed again', async () => {
+  it('reports an ongoing failure to a redeployed node', async () => {
     const member = joining.enter({ clock });
     const [a, other] = [attachSender(member, 'a'), attachSender(member, 'other')];
     await ask(a, '6421555011');

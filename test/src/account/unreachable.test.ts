@@ -94,7 +94,7 @@ describe('an account during an outage', () => {
     [59, { body: 'x' }],
     [61, undefined],
   ] as const) {
-    it(`${origin ? 'keeps' : 'forgets'} the input of a message if its node returns after ${seconds} s`, async () => {
+    it(`${origin ? 'keeps' : 'forgets'} the flow message if its node is redeployed after ${seconds} s`, async () => {
       const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
       const { membership } = enterAlone(clock, changes, process);
       const { node } = attachSender(membership);
@@ -126,12 +126,12 @@ describe('an account during an outage', () => {
 
     /** Nodes of the next account: none, or a sending node that has another id and stores nothing. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
-      ['no other node', () => {}],
-      ['other node without store', (membership) => attachSender(membership, 'other', false)],
+      ['if no other node exists', () => {}],
+      ['if a new node stores nothing', (membership) => attachSender(membership, 'other', false)],
     ];
     for (const [title, attach] of others) {
       for (const isRestarted of [false, true]) {
-        it(`expires the node's message (${title}${isRestarted ? ', restart' : ''})`, async () => {
+        it(`expires the node's message ${isRestarted ? 'after a restart ' : ''}${title}`, async () => {
           const [clock, { changes }] = [new VirtualClock(), onDisk()];
           const process = await leaveMessage(clock, changes);
           const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
@@ -145,7 +145,7 @@ describe('an account during an outage', () => {
       }
     }
 
-    it('does not open an unused store for a node that stores nothing', async () => {
+    it('does not open the store for a node that stores nothing', async () => {
       const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
       for (const usesStore of [false, true, false]) {
         const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);

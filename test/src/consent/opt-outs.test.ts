@@ -114,7 +114,7 @@ describe('the list of opted-out numbers', () => {
     for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
 
-  it('removes a number stored with a fractional time', () => {
+  it('removes a number although its stored time has a fraction', () => {
     const [value] = valuesAfter([{ msisdns: ['6421000'], change: 'out', at: 1_764_410_000_000.25 }]);
     assert.equal(value?.value, '001764410000001-6421000-message');
     const stored = { at: 1, forMs: 1, value: '1764410000000.1234-6421000-message' };
@@ -181,7 +181,7 @@ describe('the list of opted-out numbers', () => {
     );
   });
 
-  it('reads a key only once for 10,000 numbers', () => {
+  it('reads each key of the store only once for 10,000 numbers', () => {
     const msisdns = Array.from({ length: 10_000 }, (_, index) => `${64_210_000 + index}777`);
     const value = msisdns.map((msisdn) => `000000000000001-${msisdn}-person`).join('\n');
     for (const [change, before, after] of [

@@ -43,14 +43,14 @@ describe('the reader of consent words', () => {
     assert.equal(words('da'), 'in');
   });
 
-  it('replaces built-in words only in the configured list', () => {
+  it('replaces the built-in opt-out words but keeps the opt-in words', () => {
     const words = createConsentReader([parseConsentWords('Ciao,\n basta  così ', '')]);
     for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words(text), 'out');
     assert.equal(words('stop'), undefined);
     assert.equal(words('start'), 'in');
   });
 
-  it('uses the built-in words if the property has no word', () => {
+  it('uses the built-in words if the property contains no word', () => {
     const words = createConsentReader([parseConsentWords(' , \n ', undefined)]);
     assert.equal(words('stop'), 'out');
   });

@@ -54,7 +54,7 @@ describe('Subscribers', () => {
     assert.deepEqual(node.bodies, [...ids(2_000), 'x', 'y']);
   });
 
-  it('delivers 2,000 new entries in order, 250 per turn', async () => {
+  it('delivers new entries in order, at most 250 per event loop turn', async () => {
     const node = subscribe();
     await bench.inbox.journal.ready();
     await bench.inbox.accept(polled(...ids(250).map((id) => `earlier ${id}`)));
@@ -131,7 +131,7 @@ describe('Subscribers', () => {
       assert.equal(sent.flat().length, 2_000);
     });
 
-    it('delivers messages as one list, even if stored in parts', async () => {
+    it('delivers messages as one list although they are stored in parts', async () => {
       let maxStored = 0;
       bench.store.beforeCommit = ({ keep }) => {
         maxStored = Math.max(maxStored, keep.size);

@@ -165,7 +165,7 @@ describe('Client', () => {
     }
   });
 
-  describe('on a status except 200 (§7)', () => {
+  describe('on a status other than 200 (§7)', () => {
     for (const [status, code, onSend, onRead, adviceOnSend, adviceOnRead] of [
       [201, 'SMS_SERVICE', 'statusUncertain', 'statusUnexpected', /might have been sent/],
       [304, 'SMS_SERVICE', 'redirect', 'redirect', /./],
@@ -244,7 +244,7 @@ describe('Client', () => {
     });
   });
 
-  describe('with a reason of the service', () => {
+  describe('with a reason from the service', () => {
     const forged = 'Blocked\r\n[info] all is well\u001b[2J\u009b1m\u2028a\u202eb\u2066c';
     const line = 'Blocked [info] all is well [2J 1m a b c';
 

@@ -71,7 +71,7 @@ describe('a request', () => {
     });
   });
 
-  describe('that has left', () => {
+  describe('after it was sent', () => {
     const listeners: Record<string, RequestListener> = {
       'the connection is dropped without an answer': (incoming) => incoming.socket.destroy(),
       'the connection is reset': (incoming) => incoming.socket.resetAndDestroy(),
@@ -117,7 +117,7 @@ describe('a request', () => {
       }
     });
 
-    it('sends nothing if no byte has left yet', async () => {
+    it('sends nothing if no connection is open yet', async () => {
       const { clock, expire } = createTimeouts();
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
@@ -145,7 +145,7 @@ describe('a request', () => {
       assert.equal(bytes, 0);
     });
 
-    it('is reported as not sent after a timeout or a stop', async () => {
+    it('is reported as not sent after a timeout or an abort', async () => {
       const { baseUrl } = await startSocketService(closing, () => {});
       const { clock, expire } = createTimeouts();
       const stop = new AbortController();
@@ -163,8 +163,8 @@ describe('a request', () => {
     });
   });
 
-  describe('that loses its connection unsent', () => {
-    it('fails with SMS_UNREACHABLE if the second connection fails', async () => {
+  describe('on its second connection', () => {
+    it('fails with SMS_UNREACHABLE if that connection fails too', async () => {
       const tries: { body: AsyncIterator<unknown>; handler: Dispatcher.DispatchHandler }[] = [];
       const connections: Pick<Dispatcher, 'dispatch'> = {
         dispatch({ body }, handler) {
@@ -191,7 +191,7 @@ describe('a request', () => {
   });
 
   describe('with an AbortSignal', () => {
-    it('fails with SMS_UNCERTAIN if it is aborted after it has left', async () => {
+    it('fails with SMS_UNCERTAIN if it is aborted after it was sent', async () => {
       const controller = new AbortController();
       let gone: Promise<unknown> = Promise.resolve();
       const { baseUrl } = await startRawService(closing, (incoming) => {

@@ -15,7 +15,7 @@ describe('createExchange', () => {
     assert.equal(headers['accept-encoding'], 'identity');
   });
 
-  it('does not quote a connection error without a code', async () => {
+  it('does not quote the message of a connection error', async () => {
     const pool = caller.open('http://127.0.0.1');
     pool.dispatch = (_options, handler) => {
       handler.onResponseError?.(undefined as never, new Error('whatever was read'));

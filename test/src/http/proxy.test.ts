@@ -31,7 +31,7 @@ describe('a request through a proxy', () => {
   /** Sends a request to a service through a proxy. No test reaches the service. */
   const callBehind = (url: string) => call('https://sms.test', { proxy: { url }, effect: 'send' });
 
-  it('sends the login only to the proxy, for http and for https', async () => {
+  it('sends the proxy login only to the proxy', async () => {
     const proxy = await startProxyService(closing);
     const [plain, secure] = [await startEcho(), await startEcho(pair)];
     const options = { proxy: { url: proxy.baseUrl, ...login }, tls };
@@ -111,7 +111,7 @@ describe('a request through a proxy', () => {
     });
   }
 
-  it('reports missing TLS if the proxy answers CONNECT with a page', async () => {
+  it('reports missing TLS if a web page follows the answer to CONNECT', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });
@@ -144,7 +144,7 @@ describe('a request through a proxy', () => {
     if (socket && !socket.closed) await once(socket, 'close');
   });
 
-  it('names a proxy with an untrusted certificate in the error', async () => {
+  it('names the proxy in the error about its untrusted certificate', async () => {
     const { baseUrl } = await startRawService(closing, () => {}, pair);
     const error = await failure(call('https://sms.test', { proxy: { url: baseUrl }, tls, effect: 'send' }));
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
@@ -170,7 +170,7 @@ describe('a request through a proxy', () => {
       });
     });
 
-    it('uses the same proxy as the nodes of Node-RED', () => {
+    it('uses the proxy that the HTTP nodes of Node-RED use', () => {
       const proxies = fc.constantFrom('a.test', 'http://b.test:3128', 'https://c.test');
       const exceptions = fc.constantFrom(
         ...['*', 'SMS.Example.com', 'other.test,sms.example.com', 'example.com', '.example.com', '*.example.com'],

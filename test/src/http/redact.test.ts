@@ -21,7 +21,7 @@ const encodings: Readonly<Record<string, (text: string) => string>> = {
 describe('createRedactor', () => {
   const password = 'p"w\\ /%41&+=<ö>\'😀';
 
-  it('replaces any password in each encoding', () => {
+  it('replaces any password in every encoding', () => {
     const characters = fc.constantFrom(...'aZ09 %&=+/\\"\'<>?-_.!~*()[]{}|^$#@:;,öß€й漢😀');
     fc.assert(
       fc.property(fc.string({ unit: characters, minLength: 8, maxLength: 30 }), (secret) => {
@@ -45,7 +45,7 @@ describe('createRedactor', () => {
     }
   });
 
-  it('replaces a password even without its outer white space', () => {
+  it('replaces a password even if its outer white space is missing', () => {
     assert.equal(redact(' geheimnis ', 'Bad geheimnis!'), `Bad ${mark}!`);
   });
 
@@ -71,7 +71,7 @@ describe('createRedactor', () => {
     }
   });
 
-  it('leaves texts without a secret unchanged', () => {
+  it('leaves text without secrets unchanged', () => {
     for (const text of ['p"w\\ /%41&+=<ö>', 'Bad recipients', '']) assert.equal(redact(password, text), text);
     assert.equal(redact('secret', 'Secrets'), `${mark}s`);
   });

@@ -85,7 +85,7 @@ describe('an unhandled message', () => {
     assert.deepEqual(node.marks, [['hello', true]]);
   });
 
-  it('is listed by the time at which it became unhandled', async () => {
+  it('is sorted by the time at which it became unhandled', async () => {
     attach('slow');
     attach('fast', 10_000);
     await receive('one', 'two');
@@ -94,7 +94,7 @@ describe('an unhandled message', () => {
     assert.deepEqual(listed, ['fast one', 'fast two', 'slow one', 'slow two']);
   });
 
-  it('is dropped after 7 days, restarts included', async () => {
+  it('is dropped after 7 days, even across restarts', async () => {
     await giveUp();
     await pass(3 * dayMs);
     await restart();
@@ -147,7 +147,7 @@ describe('an unhandled message', () => {
     assert.equal(bench.disk.entries.size, 10_000);
   });
 
-  it('is skipped if it cannot be read', async () => {
+  it('is skipped after a restart if it cannot be read', async () => {
     await giveUp();
     await bench.inbox.journal.close();
     for (const [key, text] of [...bench.disk.entries]) {

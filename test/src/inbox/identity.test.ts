@@ -62,7 +62,7 @@ describe('duplicate detection', () => {
       assert.equal(memory.call(), 'duplicate');
     });
 
-    it('distinguishes records of different kinds with one messageId', () => {
+    it('distinguishes records of different kinds with equal messageIds', () => {
       const messageId = 's1';
       const identities = [
         identifyIncoming({ messageId }),
@@ -122,7 +122,7 @@ describe('duplicate detection', () => {
       ['another sender', { from: '6421555002' }],
       ['a date 1 ms later', { messageDate: '2026-03-01T10:00:00.124Z' }],
       ['a date 1 s later', { messageDate: '2026-03-01T10:00:01Z' }],
-      ['its sender inside the body', { from: '', body: '6421555001hello' }],
+      ['its sender at the start of the body', { from: '', body: '6421555001hello' }],
     ] as const) {
       it(`treats a message with ${title} as new`, () => {
         assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);
@@ -131,7 +131,7 @@ describe('duplicate detection', () => {
       });
     }
 
-    it('recognises a copy after a form callback', () => {
+    it('recognises the polled copy of a form callback', () => {
       const { messageDate: _, ...form } = incoming({ messageId: '1', via: 'callback' });
       assert.deepEqual([memory.judge(form, 'callback'), memory.poll('1')], ['new', 'duplicate']);
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
@@ -177,7 +177,7 @@ describe('duplicate detection', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('lets a shared store forget identifiers', () => {
+    it('leaves it to a shared store to forget identifiers', () => {
       memory.isShared = true;
       memory.poll('1');
       memory.now += 1_000_000;
@@ -185,7 +185,7 @@ describe('duplicate detection', () => {
     });
   });
 
-  it('remembers at most 100 equal messages of one second', () => {
+  it('remembers at most 100 of 1,000 equal messages', () => {
     for (let index = 0; index < 1_000; index++) assert.equal(memory.poll(String(index)), 'new');
     assert.ok([...memory.seen.values()].every(({ value }) => value.length < 20_000));
     assert.deepEqual(
@@ -257,7 +257,7 @@ describe('duplicate detection', () => {
       return merged;
     }
 
-    it('counts a message once if both processes know it', () => {
+    it('matches a poll and a callback that two processes received', () => {
       for (const isPolledHere of [true, false]) {
         [memory, theirs] = [new Memory(), new Memory()];
         (isPolledHere ? memory : theirs).poll('1', early);
@@ -266,7 +266,7 @@ describe('duplicate detection', () => {
       }
     });
 
-    it('counts a message once if its write only seemed to fail', () => {
+    it('counts a callback once although both memories contain it', () => {
       memory.call(early);
       theirs.call(early);
       const merged = merge();
@@ -274,7 +274,7 @@ describe('duplicate detection', () => {
     });
   });
 
-  it('remembers that no node received the polled copy', () => {
+  it('remembers for a callback that no node received its polled copy', () => {
     const changes = createChanges();
     memory.poll('1');
     const polled = identifyIncoming({ messageId: '1' });
@@ -291,7 +291,7 @@ describe('duplicate detection', () => {
     assert.equal(recall(called), undefined);
   });
 
-  it('finds two copies of a message with `isSameMessage`', () => {
+  it('recognises two copies of a message although only one has an id', () => {
     const of = identifyIncoming;
     assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);

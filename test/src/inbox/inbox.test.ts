@@ -54,7 +54,7 @@ describe('Inbox', () => {
       assert.equal((await storedParts()).length, 0);
     });
 
-    it('stores an attempt before the delivery to a new node', async () => {
+    it('stores an attempt before it delivers to a new node', async () => {
       bench.store.turns = 3;
       await receive('1', '2');
       const storedAttempts: number[][] = [];
@@ -126,7 +126,7 @@ describe('Inbox', () => {
       );
     });
 
-    it('delivers records without a requester to one node', async () => {
+    it('delivers unrequested records to only one on-demand node', async () => {
       await bench.inbox.accept(list);
       const [node, other] = [attach('node'), attach('other')];
       await pass();
@@ -202,7 +202,7 @@ describe('Inbox', () => {
       assert.deepEqual(heir.bodies, ['hello']);
     });
 
-    it('redelivers the callback to its first node, not to a later one', async () => {
+    it('redelivers the callback to its first node after a restart', async () => {
       subscribeCallback();
       await bench.inbox.accept(called());
       await bench.inbox.journal.close();
@@ -282,7 +282,7 @@ describe('Inbox', () => {
     }
 
     for (const via of ['poll', 'callback'] as const) {
-      it(`stores the reply until the outcome is known (${via})`, async () => {
+      it(`stores a reply from a ${via} until the outcome is known`, async () => {
         const node = via === 'poll' ? subscribe() : subscribeCallback();
         const arrival = via === 'poll' ? polled('1') : called();
         assert.deepEqual(await bench.inbox.accept(arrival), ['new']);
@@ -305,7 +305,7 @@ describe('Inbox', () => {
       assert.equal(node.last.record.awaited, true);
     });
 
-    it('delivers the reply to the callback node after a callback', async () => {
+    it('delivers a polled reply to the callback node after its callback', async () => {
       const node = subscribeCallback();
       await receive('1');
       await bench.inbox.accept(called({ body: '1' }));
@@ -328,9 +328,9 @@ describe('Inbox', () => {
     });
   });
 
-  describe('if the store fails', () => {
+  describe('while the store fails', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
-      it(`delivers polled records but refuses callbacks (${step} fails)`, async () => {
+      it(`delivers polled records but refuses callbacks if \`${step}\` fails`, async () => {
         const [node, calledNode] = [subscribe(), subscribeCallback()];
         if (step !== 'open') await bench.inbox.journal.ready();
         bench.store.failing.add(step);
@@ -368,7 +368,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, bench.disk.entries.size], [['1', '2'], 0]);
     });
 
-    describe('when a reply arrives', () => {
+    describe('and a reply arrives', () => {
       /** Bodies of the messages that were matched with a sent message, in order. */
       let matchedBodies: unknown[];
       let node: RecordingSubscriber;
@@ -433,7 +433,7 @@ describe('Inbox', () => {
       assert.deepEqual(await receive('1'), ['repeated']);
     });
 
-    it('has stored each message together with its opt-out', async () => {
+    it('finds each stored message together with its opt-out', async () => {
       start({ readConsentChange: () => 'out' });
       bench.store.onCall = () => bench.disk.entries.size > 0 && bench.store.kill();
       void bench.inbox.accept(polled('STOP'));
@@ -443,7 +443,7 @@ describe('Inbox', () => {
 
     for (const [title, downMs] of [
       ['does not redeliver a record if its poll answer is still saved', 0],
-      ['recognises a saved poll answer after its identifier expired', dedupeMs + 1],
+      ['does not redeliver a saved poll answer after dedupeHours', dedupeMs + 1],
     ] as const) {
       it(title, async () => {
         const before = subscribe();

@@ -127,7 +127,7 @@ describe('checkDraft (§2.1)', () => {
     assert.equal(check({ from: 642100000001 }).message.from, '642100000001');
   });
 
-  it('returns the original body if content type `gsm` changed it', () => {
+  it('also returns the original body if `gsm` replaced characters', () => {
     const checked = check({ contentType: 'gsm', body: '“hello”' });
     assert.equal(checked.message.body, '"hello"');
     assert.deepEqual([checked.originalBody, checked.replacements], ['“hello”', 2]);

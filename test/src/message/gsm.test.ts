@@ -90,7 +90,7 @@ describe('measureText', () => {
     });
   }
 
-  it('counts any text like a character-by-character count', () => {
+  it('counts the same parts as a simple model for any text', () => {
     fc.assert(
       fc.property(fc.oneof(gsmText, anyText), fc.constantFrom(undefined, 'UCS-2' as const), (characters, forced) => {
         const text = characters.join('');

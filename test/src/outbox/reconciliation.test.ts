@@ -64,7 +64,7 @@ describe('the search for evidence of a send', () => {
     });
   }
 
-  it('uses evidence that arrived before the error', async () => {
+  it('uses evidence that arrived before the send failed', async () => {
     const { side, node } = beginSending();
     side.service.script.push({
       takes: true,
@@ -255,7 +255,7 @@ describe('the search for evidence of a send', () => {
     );
   });
 
-  it('continues after a crash without a sending node', async () => {
+  it('continues after a crash before a sending node is deployed', async () => {
     const next = await crash({ isAsker: true });
     next.receive();
     await next.pass(1_000);
@@ -290,7 +290,7 @@ describe('the search for evidence of a send', () => {
 
     for (const retryUncertain of [false, true]) {
       for (const [storeName, Store] of storeKinds) {
-        it(`still finds evidence (${storeName} store${retryUncertain ? ', retryUncertain' : ''})`, async () => {
+        it(`still finds evidence with a ${storeName} store${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
           // Opens the store before a sending node exists.
           side.receive();
@@ -308,7 +308,7 @@ describe('the search for evidence of a send', () => {
 
     for (const [storeName, Store] of storeKinds) {
       for (const when of ['before', 'during'] as const) {
-        it(`reports an error that came ${when} the redeploy (${storeName} store)`, async () => {
+        it(`reports an ${when === 'before' ? 'earlier error' : 'error during the redeploy'} with a ${storeName} store`, async () => {
           const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
           const answer = side.service.holdNext({ error });

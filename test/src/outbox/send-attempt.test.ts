@@ -24,10 +24,10 @@ function outcomesOf({ outcomes }: FakeNode): unknown[] {
 }
 
 const ways = {
-  '(plain)': {},
-  '(`keep`)': { keep: forever },
-  '(`once`)': { once: 'key' },
-  '(`remember`)': { remember: { value: 1 } },
+  'without options': {},
+  'with `keep`': { keep: forever },
+  'with `once`': { once: 'key' },
+  'with `remember`': { remember: { value: 1 } },
 } as const;
 
 describe('a message to 5,000 recipients', () => {
@@ -35,7 +35,11 @@ describe('a message to 5,000 recipients', () => {
 
   for (const [name, limits, options] of [
     ['is sent if the account has limits', { perHandset: 3 }, {}],
-    ['is sent if it is stored and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
+    [
+      'is sent if it has the options `keep` and `remember`',
+      {},
+      { keep: forever, messageId: 'm1', remember: { value: 1 } },
+    ],
   ] as const) {
     it(name, async () => {
       const { side, node, service } = createSide(limits);
@@ -47,7 +51,7 @@ describe('a message to 5,000 recipients', () => {
   }
 });
 
-describe('a message under limits', () => {
+describe('a limited message', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
@@ -252,7 +256,7 @@ describe('a message under limits', () => {
     store.failing.clear();
   });
 
-  it('reports the same limited recipients for a duplicate', async () => {
+  it('reports its limited recipients again for a duplicate', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
     await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);

@@ -263,7 +263,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('keeps its pause and reason when the last poll ends', async () => {
+    it('keeps the reason for its pause when the last poll ends', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();

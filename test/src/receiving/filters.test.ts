@@ -46,10 +46,10 @@ describe('a message excluded by a filter', () => {
   const bodiesOf = (...nodes: RecordingNode[]) => nodes.map(({ bodies }) => bodies);
 
   for (const [how, messageId] of [
-    ['by its messageId', 'm1'],
-    ['by sender, body and date', undefined],
+    ['have a messageId', 'm1'],
+    ['have no messageId', undefined],
   ] as const) {
-    it(`goes to the callback node once (matched ${how})`, async () => {
+    it(`goes to the callback node once if its callbacks ${how}`, async () => {
       const [polling, called] = [listen(isNew), attachCallback()];
       assert.deepEqual(await poll('m1'), ['new']);
       await callBack(messageId);
@@ -84,7 +84,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('is delivered by a callback that came after the new filter', async () => {
+  it('goes to the callback node if its callback comes after the new filter', async () => {
     const called = attachCallback();
     const before = await pollAfterRemoval(isAny);
     const after = listen(isNew);
@@ -109,7 +109,7 @@ describe('a message excluded by a filter', () => {
     ['the new filter', () => listen(isNew)],
     ["the node's removal", () => attach({ channel: 'status' })],
   ] as const) {
-    it(`is delivered by a callback that came before ${what}`, async () => {
+    it(`goes to the callback node if its callback came before ${what}`, async () => {
       const called = attachCallback();
       const before = listen(isAny);
       before.isFlowRunning = false;
@@ -127,7 +127,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('is delivered by a callback that came before the outcome', async () => {
+  it('goes to the callback node if its callback came before the outcome', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await poll('held back');

@@ -37,7 +37,7 @@ describe('a polled record without a node', () => {
     assert.equal(bench.disk.entries.size, 2);
   });
 
-  it('is reported once until another node is deployed', async () => {
+  it('is reported only once before another node is deployed', async () => {
     await receive('one');
     await receive('two');
     assert.deepEqual(reported, ['incoming']);
@@ -50,7 +50,7 @@ describe('a polled record without a node', () => {
     assert.deepEqual([reported, unhandledBodies()], [['incoming', 'incoming'], ['three']]);
   });
 
-  it('goes to the next deployed nodes once and in order', async () => {
+  it('goes once to each node of the next deploy', async () => {
     await receive('one', 'two');
     const nodes = [attach('a'), attach('b')];
     await pass();
@@ -75,7 +75,7 @@ describe('a polled record without a node', () => {
     assert.deepEqual([reported, bench.state], [['incoming'], { undelivered: 0, unhandled: 1 }]);
   });
 
-  it('waits 20 s for a node after a start', async () => {
+  it('waits 20 s for a node after Node-RED starts', async () => {
     isPolled = false;
     const deaf = attachDeaf();
     await receive('one');

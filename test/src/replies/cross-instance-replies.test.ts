@@ -41,7 +41,7 @@ describe('a reply at another instance', () => {
     assert.deepEqual([answersOf(node).length, side.outbox.isSettled], [1, true]);
   });
 
-  it('counts although it is collected after the deadline', async () => {
+  it('ends the reply request even if collected after the deadline', async () => {
     const { side, node, replyElsewhere } = await ask();
     await side.pass(59_950);
     await replyElsewhere('yes');
@@ -86,7 +86,7 @@ describe('a reply at another instance', () => {
     assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('causes one second message (`again`) if it is unclear', async () => {
+  it('causes only one second message if it is unclear', async () => {
     const again = { message: { to: [], body: 'YES or NO?' }, encoding: 'GSM-7', parts: 1 } as const;
     const { side, node, replyElsewhere } = await ask({ answers: [{ value: 'YES', words: ['yes'] }], again });
     for (const body of ['who?', 'what?']) {

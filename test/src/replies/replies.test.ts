@@ -50,7 +50,7 @@ describe('a reply request', () => {
     assert.equal(side.outbox.registrations.onPollFailing('gone', createError('serverError')), false);
   });
 
-  it('ends with the first reply, or with a timeout', async () => {
+  it('ends for each handset with the first reply or a timeout', async () => {
     const { side, node } = await beginAsking({ to: ['6421555123', '6421555124'] });
     assert.deepEqual([node.state?.awaitingReply, side.needsReplyPoll], [2, true]);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -75,7 +75,7 @@ describe('a reply request', () => {
     assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
   });
 
-  it('is matched by messageId among 20 requests to one handset', async () => {
+  it('ends with a reply to its messageId among 20 open requests', async () => {
     const { side, node, store } = beginReceiving();
     for (let index = 0; index < 20; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
     await side.pass(1_000);
@@ -151,7 +151,7 @@ describe('a reply request', () => {
     }
 
     for (const messageId of [undefined, 'q1']) {
-      it(`holds the reply back until the outcome (${messageId ? 'with' : 'without'} messageId)`, async () => {
+      it(`holds back the reply to a message ${messageId ? 'with' : 'without'} a messageId`, async () => {
         const { side, node, accept, arriving } = await reply(messageId);
         await side.incoming('6421555777', 'somebody else');
         assert.deepEqual(bodiesOf(side), ['somebody else']);
@@ -163,7 +163,7 @@ describe('a reply request', () => {
       });
     }
 
-    it('leaves the reply to another instance if its instance dies', async () => {
+    it('leaves the reply to another instance if the first instance dies', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
       const items = store.disk.items.filter(({ part }) => part !== 'outgoing');
       const server = new FailingServer();
@@ -189,11 +189,11 @@ describe('a reply request', () => {
   });
 
   for (const [kind, options] of [
-    ['plain message', {}],
-    ['stored message', { keep: forever }],
-    ['message with `once`', { once: 'key' }],
+    ['a plain message', {}],
+    ['a stored message', { keep: forever }],
+    ['a message with `once`', { once: 'key' }],
   ] as const) {
-    it(`delivers the reply after the outcome (${kind})`, async () => {
+    it(`delivers the reply after the outcome of ${kind}`, async () => {
       const { side, node, store } = beginReceiving();
       let flows = () => {};
       const flowing = new Promise<void>((resolve) => {
@@ -257,9 +257,9 @@ describe('a reply request', () => {
     }
 
     for (const [when, isBefore, isShared] of [
-      ['before the error', true, false],
-      ['after the error', false, false],
-      ['after the error (shared store)', false, true],
+      ['before the send failed', true, false],
+      ['after the send failed', false, false],
+      ['to a shared store after the send failed', false, true],
     ] as const) {
       it(`ends with a reply that came ${when}`, async () => {
         const { side, node, markSent, fail } = await begin(isShared);
@@ -294,7 +294,7 @@ describe('a reply request', () => {
       assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
     });
 
-    it('ends with a final status that came before markSent', async () => {
+    it('ends with a final status that came before `markSent`', async () => {
       const { side, node, markSent, fail } = await begin();
       await fail();
       await side.status(first, 'EXP', 'q1');
@@ -303,7 +303,7 @@ describe('a reply request', () => {
     });
   });
 
-  it('is resumed with 3,000 others without blocking the event loop', async () => {
+  it('is resumed for 3,000 handsets without blocking the event loop', async () => {
     const { side, node } = beginReceiving();
     const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to });

@@ -137,7 +137,7 @@ describe('a delivery report', () => {
       assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
     });
 
-    it('keeps its statuses from becoming unhandled messages', async () => {
+    it('prevents its statuses from becoming unhandled messages', async () => {
       const { side, node } = beginSending();
       await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       await side.status(first, 'SNT', 'm1');
@@ -159,7 +159,7 @@ describe('a delivery report', () => {
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
     });
 
-    it('leaves statuses to an earlier message with the same messageId', async () => {
+    it('does not use the statuses of an earlier message with its messageId', async () => {
       const { side, node } = await begin({ to: [first, second] });
       await side.status(first, 'RCV', 'm1');
       await side.send(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
@@ -191,7 +191,7 @@ describe('a delivery report', () => {
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
 
-    it('is not sent before the account has read waiting statuses', async () => {
+    it('is not sent before the account has read all statuses', async () => {
       const { side } = await begin();
       const { next, back } = await side.crashFor(2 * hour);
       next.receive();
@@ -226,7 +226,7 @@ describe('a delivery report', () => {
     assert.equal(node.reports.length, 1);
   });
 
-  it('counts statuses that came before markSent', async () => {
+  it('counts statuses that came before `markSent`', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });

@@ -42,10 +42,10 @@ describe('a reply request', () => {
   });
 
   for (const [kind, more] of [
-    ['small flow message', {}],
-    ['large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
+    ['a small flow message', {}],
+    ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
-    it(`times out after 400 days of downtime (${kind})`, async () => {
+    it(`outputs ${kind} with its timeout after 400 days of downtime`, async () => {
       const { side } = await beginAsking({ reportMs: hour, ...more });
       const { next, back } = await side.crashFor(400 * 24 * hour);
       await next.pass(61_000);
@@ -71,7 +71,7 @@ describe('a reply request', () => {
     assert.deepEqual(answersOf(back), ['6421555123: yes again']);
   });
 
-  it('does not time out after a restart before waiting replies are read', async () => {
+  it('does not time out after a restart until all replies are read', async () => {
     const { side } = await beginAsking({ to: ['6421555123', '6421555124'] });
     const { next, back } = await side.crashFor(2 * hour);
     next.receive();

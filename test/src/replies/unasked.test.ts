@@ -29,7 +29,7 @@ describe('a reply', () => {
   const requestsIn = ({ disk }: FailingStore) =>
     disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest').length;
 
-  it('matches an earlier message if a later one waits in an outage', async () => {
+  it('matches an earlier message if a later message waits in an outage', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
     side.service.otherwise = { error: unavailable };
@@ -69,7 +69,7 @@ describe('a reply', () => {
   });
 
   for (const [storeName, Store] of Object.entries({ durable: FailingStore, shared: FailingServer })) {
-    it(`matches a message that was in flight during a crash (${storeName} store)`, async () => {
+    it(`matches a message in flight during a crash with a ${storeName} store`, async () => {
       const { side, node, store } = beginReceiving(new Store());
       await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       side.service.holdNext();
@@ -116,7 +116,7 @@ describe('a reply', () => {
     assert.deepEqual(lastOf(side), [undefined, undefined]);
   });
 
-  it('matches despite white space around RCV and the messageId', async () => {
+  it('matches its message despite white space around the messageId', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
     await side.status(a, 'RCV ', 'q1');

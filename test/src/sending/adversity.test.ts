@@ -9,7 +9,7 @@ const minuteMs = 60_000;
 describe('Outbox', () => {
   const keep = forever;
 
-  it('tries the next message if the first one expires in an outage', async () => {
+  it('tries the next message if the first message expires in an outage', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ unreachable: true }, { connects: never });
     await side.send(node, 'first', { keep: { expireMs: minuteMs } }, 10);

@@ -34,7 +34,7 @@ describe('a waiting message', () => {
     assert.deepEqual(side.service.bodies, ['2', '3']);
   });
 
-  it('marks its outcome as redelivered after a user sends it', async () => {
+  it('marks its outcome as redelivered if a user sent the message', async () => {
     const { side, node } = beginOutage();
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
     await side.send(node, 'in time', { keep: { expireMs: 2 * minuteMs } }, 40_000);
@@ -47,10 +47,10 @@ describe('a waiting message', () => {
   });
 
   for (const [what, waits] of [
-    ['perSecond', { perSecond: 0.1 }],
-    ['concurrency', { concurrency: 1 }],
+    ['delayed by perSecond', { perSecond: 0.1 }],
+    ['delayed by concurrency', { concurrency: 1 }],
   ] as const) {
-    it(`overtakes other messages when a user sends it (${what})`, async () => {
+    it(`overtakes messages ${what} when a user sends it`, async () => {
       const { side, node } = beginSending(waits);
       const answer = side.service.holdNext();
       sendText(node, 'first');

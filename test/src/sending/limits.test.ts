@@ -74,7 +74,7 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
   return allowed;
 }
 
-describe('a limit (perHandset, perDay)', () => {
+describe('a send limit', () => {
   it('stores no phone number', () => {
     const { take, store } = createProcess({ perHandset: 5, perDay: 100 });
     take(['6421555001', 'office']);
@@ -142,7 +142,7 @@ describe('a limit (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('refunds counts although clock readings differ by milliseconds', () => {
+    it('refunds every count although the clock advances between readings', () => {
       const process = createProcess({ perHandset: 100 });
       const { clock } = process;
       const now = clock.now.bind(clock);
@@ -172,7 +172,7 @@ describe('a limit (perHandset, perDay)', () => {
     });
   });
 
-  it('allows the same messages as a simple model (random scenarios)', () => {
+  it('allows the same messages as a simple model in random scenarios', () => {
     const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },

@@ -122,8 +122,8 @@ describe('the `once` option', () => {
       assert.ok(steps < 200 * 8, `${steps}`);
     });
 
-    for (const [what, options] of Object.entries({ plain: once, stored })) {
-      it(`sends the next duplicate if the first message failed (${what})`, async () => {
+    for (const [what, options] of Object.entries({ 'a plain': once, 'a stored': stored })) {
+      it(`sends the next duplicate of ${what} message that failed`, async () => {
         for (const [turn, end] of [
           [{ takes: true }, 'to 6421555123'],
           [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
@@ -182,7 +182,7 @@ describe('the `once` option', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`keeps a key for 1 h if the clock moves back 5 years${isRestarted ? ' during a restart' : ''}`, async () => {
+    it(`forgets a key after 1 h if the clock moves back 5 years${isRestarted ? ' in a restart' : ''}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: hourMs });
       side.clock.set(5 * 365 * 24 * hourMs);
@@ -204,7 +204,7 @@ describe('the `once` option', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
 
-    it('keeps a duplicate waiting for the outcome after a crash', async () => {
+    it('lets a duplicate wait for the outcome even after a crash', async () => {
       const { side, node: first } = beginOutage({ dedupeMs });
       await side.send(first, 'hello', stored, 1_000);
       const disk = copyDisk((side.store as FailingStore).disk);
@@ -235,7 +235,7 @@ describe('the `once` option', () => {
     }
   });
 
-  it('sends a duplicate after a crash if the first message was unsent', async () => {
+  it('sends a duplicate after a crash if the first message was not sent', async () => {
     for (const [commits, end] of [
       [1, 'to 6421555123'],
       [2, 'SMS_UNCERTAIN duplicate'],

@@ -65,7 +65,7 @@ describe('SendQueue', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('refunds an unused perSecond slot until the next task starts', async () => {
+  it('starts the next task in a perSecond slot that a task refunded', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const late = createTask();
     let refundLate = () => {};
@@ -111,7 +111,7 @@ describe('SendQueue', () => {
     assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
   });
 
-  it('starts the same tasks as a simple model (random scenarios)', async () => {
+  it('starts the same tasks as a simple model in random scenarios', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),
       fc.record({ do: fc.constant('end' as const), which: fc.nat(), fails: fc.boolean() }),

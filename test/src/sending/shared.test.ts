@@ -93,7 +93,7 @@ describe('sending with a shared Redis', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('delivers a reply although the asking instance has died', async () => {
+  it('delivers a reply although the requesting instance has died', async () => {
     const { proxy, side: first } = await createBehindProxy();
     const node = first.attach();
     sendText(node, 'well?', { to: ['6421555100', '6421555101'], waitMs: 2_000, messageId: 'm1', keep });

@@ -122,7 +122,7 @@ describe('a stored message', () => {
   });
 
   for (const queueLimit of [0, 1]) {
-    it(`is refused if the queue is full (queueLimit ${queueLimit})`, async () => {
+    it(`is refused beyond a queueLimit of ${queueLimit}`, async () => {
       const { side, node } = beginSending({ queueLimit, concurrency: 2 });
       await side.pass(10);
       for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
@@ -278,7 +278,7 @@ describe('a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('is forgotten if another instance claims it', async () => {
+  it('is not sent by an instance after another instance claims it', async () => {
     const { side, node } = await strand();
     const [entry] = side.outbox.admin.entries('kept', { limit: 1 }).entries;
     side.outbox.forget(entry?.id ?? '');

@@ -121,7 +121,7 @@ describe('a scheduled message', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('is not reported as waiting in an outage before its time', async () => {
+  it('does not count as waiting in an outage before its time', async () => {
     const { side, node } = start();
     const other = side.attach('other');
     side.service.otherwise = { unreachable: true };

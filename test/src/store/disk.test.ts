@@ -295,7 +295,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('stores a time that a sweep has corrected', async () => {
+  it('stores the times that a sweep corrects', async () => {
     const { store } = await open();
     const changes = createChanges();
     changes.remember.set('recent', createValue(5_000));

@@ -208,7 +208,7 @@ for (const program of programs) {
         assert.equal(Math.round(differenceMs / hourMs), 0);
       });
 
-      it('expects claims until the heartbeat of a dead instance expires', async () => {
+      it('awaits a claim until the heartbeat of a dead instance expires', async () => {
         const instance = create(steady);
         // This instance wants no items. Otherwise, its heartbeat could claim the item before `instance` does.
         await open({ wants: [] });
@@ -327,7 +327,7 @@ for (const program of programs) {
       for (const [when, deletedBefore, wants, deletedAfter] of [
         ['and never claimed', ['2'], undefined, []],
         ['before a claim', ['1', '2'], everything, []],
-        ['after a claim that found none', [], [], ['2']],
+        ['after an empty claim', [], [], ['2']],
       ] as const) {
         it(`reports items as lost if they were deleted ${when}`, async () => {
           const { instance, proxy } = await createCut();

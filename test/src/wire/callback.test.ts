@@ -75,8 +75,8 @@ describe('parseCallback with a reply (§6.4)', () => {
   });
 });
 
-describe('polling, XMLv3 and FORMv1', () => {
-  it('a reply has equal fields in all three formats', () => {
+describe('incoming data', () => {
+  it('has equal fields for a reply in a poll, XMLv3 and FORMv1', () => {
     const polled = parseIncoming(Buffer.from(`${formReply}&messageDate=2026-11-01T10%3A00%3A00.000Z`));
     const [byXml] = parse(xmlReply).records;
     const [byForm] = parse(formReply, formType).records;
@@ -87,7 +87,7 @@ describe('polling, XMLv3 and FORMv1', () => {
     assert.deepEqual([messageDate, messageId, to], ['2026-11-01T10:00:00.000Z', 'in-1', '8000']);
   });
 
-  it('a status has equal fields in all three formats', () => {
+  it('has equal fields for a status in a poll, XMLv3 and FORMv1', () => {
     const [polled] = parseStatuses(Buffer.from(formStatus));
     const [byXml] = parse(xmlStatus).records;
     const [byForm] = parse(formStatus, formType).records;

@@ -15,8 +15,8 @@ describe('parseForm', () => {
     ['the text of a UTF-16BE value with a byte order mark', 'a=%FE%FF%04%39%00%41', 'a→йA'],
     ['the text of a UTF-16LE value with a byte order mark', 'a=%FF%FE%39%04A%00', 'a→йA'],
     ['the text of a UTF-16 value that has no escapes', Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'), 'a→Hi b→1'],
-    ['the last value without a trailing line break', 'a=1&b=2\r\n', 'a→1 b→2'],
-    ['the first name without leading white space', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
+    ['pairs without the trailing line break', 'a=1&b=2\r\n', 'a→1 b→2'],
+    ['pairs without the leading white space', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
     [
       'the names __proto__ and constructor like any other name',
       '__proto__=1&constructor=2',
