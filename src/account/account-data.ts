@@ -120,8 +120,13 @@ export class AccountData {
     await this.journal.flush();
     // Writes the steps that were not written while the store failed, and removes messages that the store has although
     // their commit failed.
-    if (!this.journal.isWritten || this.outbox.hasRefused) await this.journal.ready();
-    await this.close();
+    try {
+      if (!this.journal.isWritten || this.outbox.hasRefused) await this.journal.ready();
+    } finally {
+      // Closes the store even if it failed. Otherwise, the journal would open it again later, although other data might
+      // use the same store by then.
+      await this.close();
+    }
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
     await importStore({ ...options, from: this.#store, hasAllItems });
     successor.#importMemoryOf(this);

@@ -418,6 +418,32 @@ describe('an account with a new store', () => {
     assert.deepEqual([report.result, origin], ['delivered', { body: 'hello' }]);
   });
 
+  it('closes the former store if the import fails after a change back', async () => {
+    const data = new FakeDisk();
+    const [{ changes: disk, stores }, redis] = [onDisk(data), onServer('redis')];
+    const first = deploy(disk);
+    await passUntil(0, joining.isPolling);
+    const [store = assert.fail()] = stores;
+    store.failing.add('commit');
+    joining.receive('hello');
+    await passUntil(1_000, () => first.listener.deliveries.length === 1);
+    await first.remove(1_000);
+    store.failing.clear();
+    let failOpening: (() => void) | undefined;
+    const open = store.open.bind(store);
+    store.open = () => new Promise((_, reject) => (failOpening = () => reject(new Error('cut off'))));
+    const second = deploy(redis, disk);
+    await passUntil(0, () => failOpening !== undefined);
+    void second.remove(0);
+    const third = deploy(disk, redis);
+    store.open = open;
+    failOpening?.();
+    await passUntil(100, () => third.member.state().store.ok);
+    await third.remove(1_000);
+    await clock.advance(60_000);
+    assert.equal(data.owner, undefined);
+  });
+
   for (const [when, isBack] of [
     ['the login changes back', true],
     ['another instance imports the former login', false],
