@@ -144,12 +144,14 @@ export class AccountData {
     this.imports.begin();
   }
 
-  async close(): Promise<void> {
+  /** @param isNeeded returns whether the store must stay open, because an account node has begun to use this data again */
+  async close(isNeeded = () => false): Promise<void> {
     // Entries that no node receives must not become unhandled while no account node is deployed. They wait until the
     // store is opened again.
     this.inbox.subscribers.stopWaiting();
+    // Can take seconds, because a call of the former store cannot be aborted.
     await this.imports.stop();
-    await this.journal.close();
+    if (!isNeeded()) await this.journal.close();
   }
 }
 

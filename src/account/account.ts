@@ -332,7 +332,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#byStore.set(settings.storeName, data);
     this.data = data;
     data.begin();
-    if (earlier && earlier !== data) void earlier.close();
+    if (earlier && earlier !== data) void earlier.close(() => this.data === earlier);
     return data;
   }
 
@@ -470,7 +470,7 @@ export class Account implements EndpointHost, MembershipHost {
     while (this.polls.size > 0) await this.polls.whenEnded();
     if (this.#isNeeded) return;
     const { data } = this;
-    await data?.close();
+    await data?.close(() => this.#isNeeded);
     if (this.#isNeeded) return;
     // Keeps an account for a while if it has items in a shared store, because a new account for this login would not
     // find these items.

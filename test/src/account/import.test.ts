@@ -444,6 +444,24 @@ describe('an account with a new store', () => {
     assert.equal(data.owner, undefined);
   });
 
+  it('keeps the store open for a member that joins while the last one leaves', async () => {
+    const data = new FakeDisk();
+    const [{ changes: disk }, redis] = [onDisk(data), onServer('redis')];
+    let failOpening: (() => void) | undefined;
+    const open = () => new Promise<never>((_, reject) => (failOpening = () => reject(new Error('cut off'))));
+    const first = deploy(disk, { ...redis, createStore: () => Object.assign(redis.createStore(''), { open }) });
+    await passUntil(1_000, () => !first.member.state().store.ok);
+    void first.remove(0);
+    // Gives the account time to begin its wait for the end of the import.
+    for (let time = 0; time < 10; time++) await clock.advance(0);
+    const second = joining.enter({ ...disk, clock });
+    attachSender(second);
+    failOpening?.();
+    await passUntil(0, () => second.state().store.ok);
+    await clock.advance(1_000);
+    assert.equal(typeof data.owner, 'object');
+  });
+
   for (const [when, isBack] of [
     ['the login changes back', true],
     ['another instance imports the former login', false],
