@@ -165,8 +165,9 @@ export interface Membership {
    */
   changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number>;
   /**
-   * Ends the membership. Resolves when all received records are stored, at most 8 s after the flow was stopped. A poll
-   * in flight continues, and the next member gets its answer.
+   * Ends the membership. Resolves when all received records are stored. Waits for the service until 7 s after the flow
+   * was stopped, and then for the running calls of the store, and of the former store during an import. A poll in
+   * flight continues, and the next member gets its answer.
    *
    * @param returning for a redeploy: resolves when the redeploy is over. Until then, the limits of this member still
    * apply, because a member with the same id might join
