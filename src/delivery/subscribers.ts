@@ -328,7 +328,10 @@ export class Subscribers {
     return batches;
   }
 
-  /** Returns whether no node receives an entry and none is expected. If so, the entry is unhandled. */
+  /**
+   * Returns whether no node can receive an entry, and no such node is expected to be added. The entry is then
+   * unhandled.
+   */
   #isUnreceived({ channel, kind, address }: Entry): boolean {
     const isExpected =
       address && channel === 'callback' ? this.#detachedNodes.callback.has(address.node) : this.expects(channel);

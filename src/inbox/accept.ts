@@ -48,7 +48,7 @@ export type Arrival = Destination &
 interface UnmatchedRecord {
   readonly event: RecordOfKind;
   readonly identity: Identity;
-  /** Absent: the record answers no message. */
+  /** Match with sent messages. Absent: the record answers no message. */
   readonly correlation: Correlation | undefined;
 }
 
@@ -197,8 +197,8 @@ export function distributeGroup(
 }
 
 /**
- * Checks whether a record was seen before, and adds its changes to the step. Returns a function to call after the
- * commit, which adds the entry of a new record to `newEntries`.
+ * Checks whether a record was seen before, and adds the resulting changes to the step. Returns a function to call after
+ * the commit, which adds the entry of a new record to `newEntries`.
  */
 function acceptRecord(
   context: InboxContext,
@@ -214,8 +214,8 @@ function acceptRecord(
   const notedAnswer = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';
   /**
-   * The polled copy of this called-back record, if the copy is unhandled because no node receives its kind. The called
-   * node then receives the record instead.
+   * The same record as received by a poll, if it is unhandled because no node receives its kind. The node that the
+   * service called then receives the record instead.
    */
   let unhandledCopy: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {

@@ -34,7 +34,7 @@ export interface Correlation {
   correlate(readKey: ReadKey, changes: Changes): CorrelatedRecord;
 }
 
-/** Prepares the match of a record. */
+/** Prepares the search for the sent messages that a record answers. */
 export type Correlator = (event: RecordOfKind) => Correlation;
 
 /** The parts of an inbox, except its unhandled records. */

@@ -103,7 +103,7 @@ export class DeadLetters {
   }
 
   /**
-   * Finds the polled copy of a called-back record among the records that no node received. Ignores a copy that
+   * Finds a record that was polled, that no node received, and that a callback has brought again. Ignores a record that
    * `changes` drops.
    */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
@@ -152,7 +152,7 @@ export class DeadLetters {
 
   #setRecord(record: DatedRecord): void {
     const { id } = record.item;
-    // Moves the record to the end, because it might become unhandled again.
+    // Moves a record that became unhandled again to the end, so that the records stay in order.
     this.#records.delete(id);
     this.#records.set(id, record);
   }

@@ -4,7 +4,7 @@ import { isObject } from '../wire/fields';
 import { type DuplicateCallback, type Identity, identify } from './identity';
 
 /**
- * How an entry is delivered: to the nodes that poll its kind, or to the `sms-callback-in` node that the service called.
+ * How a record is delivered: to the nodes that poll its kind, or to the `sms-callback-in` node that the service called.
  */
 export type Channel = Kind | 'callback';
 
@@ -34,7 +34,10 @@ interface EntryItem extends Item {
    * The entry might already have been delivered under another id, because the account could not check for duplicates.
    */
   unsure?: true;
-  /** The entry waits for the outcome of a message to its handset, because it might answer that message. */
+  /**
+   * The entry waits until it is known whether a message to the same handset was sent, because it might answer that
+   * message.
+   */
   isHeldBack?: true;
 }
 

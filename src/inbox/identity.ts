@@ -23,8 +23,8 @@ const textPrefix = 'text:';
 const changePrefix = 'change:';
 
 /**
- * Date of a message, in ms since 1970. `exact`: it was received with a fraction of a second. Two dates that are not
- * both exact are equal within the same second.
+ * Date of a message, in ms since 1970. `exact`: it was received with a fraction of a second. If one of two dates is not
+ * exact, they are equal within the same second.
  */
 type Instant = { ms: number; exact: boolean };
 
@@ -125,8 +125,8 @@ export function judge(
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
     const remembered = readKey(key);
-    // Ignores the age for the saved answer of an earlier process, because that process might have committed it long
-    // ago.
+    // For the saved answer of an earlier process, the age does not matter, because that process might have committed it
+    // long ago.
     const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
     return isCurrent ? remembered : undefined;
   };
@@ -159,17 +159,17 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
   return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
 }
 
-/** Returns the result of matching a record: an empty object if the record answers nothing. */
+/** Returns the properties that matching has added to a record. Empty: the record answers nothing. */
 export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
   return present({ sent, awaited, optOut });
 }
 
 /**
  * Notes that no node received the polled copy of a record: the filters of all nodes excluded it, or a reply request or
- * report used it. A callback with the same record is then still delivered, with the same answer. Call {@link judge}
+ * report used it. A callback with the same record is then still delivered, with the same match. Call {@link judge}
  * first.
  *
- * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
+ * @param answer see {@link answerOf}; `undefined`: the callback has arrived
  * @returns the callback that {@link noteCallback} noted before; if there is one, nothing is noted
  */
 export function noteLeftOut(

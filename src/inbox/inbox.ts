@@ -276,7 +276,7 @@ function dropEntry({ entries, run }: InboxParts, id: string): void {
   run(createChange((changes) => dropItem(changes, id, 'inbox')));
 }
 
-/** Creates the step that stores, before the first delivery of entries, that they are about to be delivered. */
+/** Creates the step that stores the first delivery attempt of entries, before it begins. */
 function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): Step<void> {
   return createChange(
     (changes) => {

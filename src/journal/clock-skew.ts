@@ -82,8 +82,8 @@ export class ClockSkew {
   }
 
   /**
-   * Returns a value with the time that the store should have. A time in the future stays unchanged until an hour after
-   * the last clock change, because the clock of a machine that has just started might be behind.
+   * Returns a value with its corrected time, for storing. A time in the future stays unchanged until an hour after the
+   * last clock change, because the clock of a machine that has just started might be behind.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const now = this.noteChange();

@@ -89,7 +89,7 @@ export class Journal {
   #tries = 0;
   /** Time of the last failure of a shared store, in ms of {@link Clock.elapsed}. */
   #lastFailedAt = Number.NEGATIVE_INFINITY;
-  /** While this timer runs, steps that need the store wait until the store works again. */
+  /** While this timer runs, steps that need the store wait for it instead of being refused. */
   #graceTimer: Timer | undefined;
   /** Whether the store should be open. */
   #isWanted = true;
@@ -208,7 +208,7 @@ export class Journal {
     return this.#options.store.saveAhead?.(text);
   }
 
-  /** Requests all postponed steps again. Steps that need not wait any longer then run. */
+  /** Runs the postponed steps that need not wait any longer. The other steps are postponed again. */
   requestPostponed(): void {
     for (const task of this.#writer.postponed.splice(0)) this.#enqueue(task);
   }
@@ -306,8 +306,8 @@ export class Journal {
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.postponed.splice(0), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Runs the replayed steps before the first sweep. They look up records in the remembered values, and a sweep
-    // removes expired values.
+    // Runs the replayed steps before the first sweep, because they recognise duplicates by remembered values, and a
+    // sweep removes expired values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
   }
 
@@ -424,7 +424,7 @@ export class Journal {
    */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // The store will already be opened again. All calls that were running when the store lapsed report the same lapse.
+    // The opening is already requested: all calls that were running when the store lapsed report the same lapse.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');

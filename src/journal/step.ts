@@ -6,7 +6,9 @@ import type { Changes, Item, ReadKey, RecoveredWrite, Remembered } from '../stor
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
-/** A change that is decided on values of the store, and committed to the store. Its effects run after the commit. */
+/**
+ * A change of the store. It is decided on values that are read from the store, and its effects run after the commit.
+ */
 export interface Step<Result> {
   /** The keys that `decide` always reads, so that the journal can read them from the store first. Absent: none. */
   readonly keys?: readonly string[];
@@ -50,9 +52,7 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
   };
 }
 
-/**
- * Returns a step that does the same as `step`, and then, after the effects of `step`, converts its result by `change`.
- */
+/** Returns a step that runs `step` and its effects, and then converts the result by `change`. */
 export function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
     ...step,

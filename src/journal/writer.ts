@@ -155,7 +155,9 @@ export class StepWriter {
     return { ...this.unsaved, remember };
   }
 
-  /** Calls `decide` of the steps again until all keys that the steps look up have been read. */
+  /**
+   * Calls `decide` of the steps. If they look up keys that are not read yet, reads the keys and calls `decide` again.
+   */
   async #decideOnStoredValues(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
     const recalled = new Map<string, Remembered | undefined>();
     let keysToRead = new Set(this.unsaved.remember.keys());

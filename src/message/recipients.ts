@@ -14,8 +14,8 @@ const invisibleMarks = /\p{Cf}/gu;
 const numberLike = /^\+?[\d()./\s-]*$/;
 const msisdn = /^[1-9]\d{6,14}$/;
 /**
- * Decimal numbers such as `64211234567.0` and `6.42e10`. Without the point, such a text would be another person's
- * number.
+ * Decimal numbers such as `64211234567.0` and `6.42e10`. If the point were removed like a formatting character, the
+ * digits would be another person's number.
  */
 const decimalNumber = /^\+?(?:\d+\.\d+|(?:\d+(?:\.\d*)?|\.\d+)e[+-]?\d+|[\d\s]+\.0+)$/i;
 

@@ -19,7 +19,7 @@ export interface PollSettings {
   dedupeMs: number;
 }
 
-/** The settings and the client of an account member, with which the member polls. */
+/** The client and the settings with which one member of an account polls. */
 export interface Poller {
   readonly settings: PollSettings;
   readonly client: Client;
@@ -99,7 +99,7 @@ function fetchRecords(kind: Kind, client: Client, options: CallOptions): Promise
  * a few at a time (§4.2, §4.4). The outbox returns everything since the last poll (§4.3), and is polled at intervals.
  */
 export class Endpoint {
-  /** Number of answers of the service. */
+  /** Number of answers of the service, including empty ones. */
   answers = 0;
   readonly #kind: Kind;
   readonly #host: EndpointHost;

@@ -79,8 +79,8 @@ export class PollLoop {
   /** Polls whose answers are saved, but not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll that turned out to have no new records after the loop had already continued, because the answer
-   * was saved. Kept until the loop has paused because of this outcome, or a newer poll ends.
+   * Outcome of a poll that had no new records, although the loop has already continued after its saved answer. The loop
+   * still pauses because of this outcome, unless a newer poll ends first.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */

@@ -9,7 +9,7 @@ export interface Count {
   now: number;
   /** Length of the longest window, in ms. The store forgets older messages. */
   windowMs: number;
-  /** Name of the clock that the times were read from, without a colon. */
+  /** Name of the clock that the times were read from. It contains no colon. */
   clock: string;
   /** Messages to add, with their times. A negative number removes messages that were added at this time. */
   changes: readonly Counted[];

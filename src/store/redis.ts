@@ -26,7 +26,7 @@ import {
   type StorePage,
 } from './store';
 
-/** Times after which a {@link RedisStore} treats another instance as dead, in ms. */
+/** Times of a {@link RedisStore}, in ms. */
 export interface RedisTiming {
   /** Time without a heartbeat after which an instance is dead. */
   aliveMs: number;

@@ -102,7 +102,10 @@ export interface StoreEvents {
    * have waited too long for a process with their nodes, any process claims them.
    */
   onTakenOver(items: readonly Item[]): void;
-  /** Returns the names (see {@link Item.subscribers}) of this process, which decide which items it can claim now. */
+  /**
+   * Returns the names (see {@link Item.subscribers}) for which this process has nodes, so that it can claim such items
+   * now.
+   */
   wantedNames(): readonly string[];
   /** Called when the store has failed, so that the next call would fail too. */
   onFailure(error: unknown): void;

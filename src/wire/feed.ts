@@ -29,7 +29,7 @@ export function parseFeed(...encoded: Encoded): Feed {
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
 }
 
-/** @param frames elements that contain the data of the feed: the root, and in RSS before it the channel */
+/** @param frames elements that contain the data of the feed: the root or, in RSS, the channel and the root */
 function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entryName = format === 'ATOM' ? 'entry' : 'item';
   const children = frames.flatMap((frame) => frame.children).filter((child) => !frames.includes(child));

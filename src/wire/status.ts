@@ -53,7 +53,7 @@ function isInBlocks(fields: readonly Field[]): boolean {
 }
 
 /**
- * Returns how many fields after the first field with a name the second one comes. `undefined`: the name does not
+ * Returns the distance between the first two fields with a name, counted in fields. `undefined`: the name does not
  * repeat.
  */
 function gapOf(fields: readonly Field[], wantedName: string | undefined): number | undefined {
