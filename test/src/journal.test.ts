@@ -153,7 +153,7 @@ describe('Journal', () => {
   });
 
   describe('when steps run', () => {
-    it('commits all steps of a turn together', async () => {
+    it('commits all steps of an event loop turn together', async () => {
       await journal.ready();
       await Promise.all([journal.run(append('key')), journal.run(append('key')), journal.run(append('key'))]);
       await journal.run(append('key'));

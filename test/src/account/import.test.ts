@@ -58,7 +58,7 @@ function importing(from: Store, to: Store, changes: Partial<ImportOptions> = {})
 const nothing = { ids: [], values: {} };
 
 describe('importStore', () => {
-  it('keeps the later of two values for a key', async () => {
+  it('keeps the newer of two values for a key', async () => {
     const [from, to] = [new FailingStore(), new FailingStore()];
     await fill(from, ['1', '2'], { a: remembered('former', 1), b: remembered('former', 3) });
     await fill(to, ['2', '3'], { a: remembered('own', 2), b: remembered('own', 2) });

@@ -157,7 +157,7 @@ describe('the state of an account', () => {
       assert.deepEqual(discarded, []);
     });
 
-    it("allows only a discard if the message's node is not deployed", async () => {
+    it('allows a user only to discard the message if its node is missing', async () => {
       const { membership, id } = await giveUp();
       subscription.close();
       for (const action of ['deliver', 'send'] as const) assert.equal(await membership.act(id, action), 'unfit');

@@ -175,7 +175,7 @@ describe('PollSubscription', () => {
   });
 
   describe('after a redeploy or restart', () => {
-    it('redelivers an unacknowledged message as its next attempt', async () => {
+    it('redelivers an unacknowledged message as the next attempt', async () => {
       const before = attach();
       await receive('1', '2');
       before.fail();

@@ -221,7 +221,7 @@ describe('Client', () => {
       ['a heading', 400, '', `<h1>${quoted}</h1>`],
       ['the root element', 200, 'OK', `<outbound-message-delivery ${result}/>`],
       ['the root element of a 401', 401, 'No', `<outbound-message-delivery ${result}/>`],
-      ['the error of a recipient', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
+      ['the errors of recipients', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
     ] as const) {
       it(`removes the credentials from ${where}`, async () => {
         const { baseUrl } = await startAnswering(status, reason, body);

@@ -83,7 +83,7 @@ describe('duplicate detection', () => {
       ['a + before the sender', { from: '+6421555001' }],
       ['a date without fraction', { messageDate: '2026-03-01T10:00:00Z' }],
       ['a date in another zone', { messageDate: '2026-03-01T23:00:00.123+13:00' }],
-      ['a date in another zone without fraction', { messageDate: '2026-03-01T05:30:00-04:30' }],
+      ['a date in another zone and without fraction', { messageDate: '2026-03-01T05:30:00-04:30' }],
       ['a comma in the date', { messageDate: '2026-03-01T10:00:00,123Z' }],
       ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
       ['white space around the body', { body: ' hello\n' }],

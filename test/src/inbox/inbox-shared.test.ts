@@ -115,7 +115,7 @@ describe('Inbox on a shared Redis', () => {
   });
 
   describe('when its connection is cut', () => {
-    it('delivers a record once if the reply to the commit is lost', async () => {
+    it('delivers a record once if the answer to a commit is lost', async () => {
       const { holder, proxy } = await createHolder();
       proxy.mute('HSET');
       const accepted = holder.poll(incoming('m'));

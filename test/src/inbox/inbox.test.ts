@@ -305,7 +305,7 @@ describe('Inbox', () => {
       assert.equal(node.last.record.awaited, true);
     });
 
-    it('delivers a polled reply to the callback node after its callback', async () => {
+    it('delivers a polled reply to the callback node if a callback follows', async () => {
       const node = subscribeCallback();
       await receive('1');
       await bench.inbox.accept(called({ body: '1' }));

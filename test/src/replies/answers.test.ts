@@ -79,7 +79,7 @@ describe('findAnswer', () => {
   }
 });
 
-describe('a reply request with answers', () => {
+describe('a reply request with `answers`', () => {
   const ask = (options: SendTextOptions = {}) => beginAsking({ answers, ...options });
   const resultsOf = (node: FakeNode) =>
     node.answers.map(({ result }) =>

@@ -126,7 +126,7 @@ describe('a send limit', () => {
   }
 
   describe('when the clock changes', () => {
-    it('blocks for one window after the clock moves back 10 years', () => {
+    it('blocks for only one time window after the clock moves back 10 years', () => {
       const first = createProcess({ perHandset: 2, perDay: 2 });
       assert.equal(countAllowed(first, 3), 2);
       first.clock.set(-10 * 365 * dayMs);

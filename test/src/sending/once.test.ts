@@ -10,7 +10,7 @@ const once = { once: 'a' };
 const stored = { once: 'a', keep: forever };
 
 describe('the `once` option', () => {
-  it('repeats the first outcome for a duplicate instead of sending it', async () => {
+  it('repeats the first outcome instead of sending a duplicate', async () => {
     const { side, node } = beginSending();
     await side.send(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
     await side.send(node, 'hello', { once: 'a', to: ['6421555124', '6421555123'] });

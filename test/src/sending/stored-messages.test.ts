@@ -51,7 +51,7 @@ describe('a stored message', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('waits during an outage, and is sent afterwards in order', async () => {
+  it('is sent in order after an outage', async () => {
     const { side, node } = beginOutage({ concurrency: 1 });
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await side.send(node, 'urgent', { keep, priority: 5 }, 600_000);

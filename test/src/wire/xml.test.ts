@@ -51,7 +51,7 @@ describe('parseXml with valid XML', () => {
       '1<&]] ]>]]>--><!DOCTYPE x>&amp;<!-- <?p',
     ],
     [
-      'bare > and quotes',
+      'unescaped > and quotes',
       '<a b="]]> > \' / = -- ?>">]] > " \' = / ] ]]</a>',
       ']] > " \' = / ] ]]',
       "]]> > ' / = -- ?>",
