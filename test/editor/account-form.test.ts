@@ -158,7 +158,7 @@ describe('the sms-account form', () => {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('limits the body length in the sms-send form', async () => {
+  it('applies its maximum length to the body in the sms-send form', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
@@ -169,7 +169,7 @@ describe('the sms-account form', () => {
     await editor.accepts('body');
   });
 
-  it('tests the connection if editor and flows have separate HTTP roots', async () => {
+  it('tests the connection although editor and flows have separate HTTP roots', async () => {
     const separate = await startNodeRed({ settings: { httpAdminRoot: '/admin', httpNodeRoot: '/flows/' } });
     try {
       await editor.show(separate, [

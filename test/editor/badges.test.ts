@@ -9,7 +9,7 @@ describe('a badge in the editor', () => {
   }));
 
   for (const language of ['en-US', 'ja']) {
-    it(`is in the language of the editor (${language})`, async () => {
+    it(`appears in the editor language ${language}`, async () => {
       const texts = readTexts(language);
       await editor.open(nodeRed, { language });
       const waiting = String(texts.get('sms-account.status.waiting')).replace('__seconds__', '30');

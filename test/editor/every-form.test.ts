@@ -88,7 +88,7 @@ const values: Record<string, Record<string, FieldValue>> = {
 
 const fieldsOf = (type: string) => Object.entries(values[type] ?? {});
 
-describe('a form in the editor', () => {
+describe('the Node-RED editor', () => {
   useFormEditor();
 
   for (const type of paletteTypes) {
@@ -134,7 +134,7 @@ describe('a form in the editor', () => {
     assert.doesNotMatch(JSON.stringify(await nodeRed.readFlows()), /demo-password/);
   });
 
-  it('the sidebar shows the account of a deployed node', async () => {
+  it('shows the account of a deployed node in the sidebar', async () => {
     await openEditor(account(), node('sms-in'));
     await editor.showSidebar('sms');
     await editor.page.locator('.sms-card[data-sms-account="account"]').waitFor();

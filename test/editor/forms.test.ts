@@ -13,6 +13,7 @@ import {
   openEditor,
   openNode,
   prefixOf,
+  readNode,
   simulator,
   tab,
   useFormEditor,
@@ -54,6 +55,32 @@ describe('a node form', () => {
     assert.equal((await editor.node('sms-in')).inputs, 0);
   });
 
+  it('saves the answers of sms-ask', async () => {
+    const form = await openNode(node('sms-ask'));
+    const row = (index: number) => form.locator('.sms-answer').nth(index);
+    for (const [index, value, words] of [
+      [0, 'YES', 'yes, ja, 1'],
+      [1, 'NO', 'yes!'],
+    ] as const) {
+      await form.locator('.red-ui-editableList-addButton').click();
+      await row(index).locator('.sms-answer-value').fill(value);
+      await row(index).locator('.sms-answer-words').fill(words);
+    }
+    await form.locator('.sms-outputs', { hasText: '1: YES, NO · 2: no answer' }).waitFor();
+    await editor.complains('answers', /The word "yes!" stands for two answers/);
+    await row(1).locator('.sms-answer-words').fill('');
+    await editor.accepts('answers');
+    await editor.saveAndReload();
+    assert.deepEqual(await editor.portLabels('sms-ask'), ['message to send', 'YES, NO', 'no answer']);
+    assert.deepEqual((await readNode('sms-ask'))?.answers, [
+      { value: 'YES', words: ['yes', 'ja', '1'] },
+      { value: 'NO', words: ['NO'] },
+    ]);
+    await editor.openForm('sms-ask');
+    assert.equal(await row(0).locator('.sms-answer-words').inputValue(), 'yes, ja, 1');
+    assert.equal((await editor.node('sms-ask')).valid, true);
+  });
+
   it('explains the filter `notAwaited` of sms-in', async () => {
     const form = await openNode(node('sms-in'));
     const hint = form.locator('#sms-in-notAwaited-hint');
@@ -66,7 +93,7 @@ describe('a node form', () => {
     ['sms-outbox', 'interval'],
     ['sms-feed', 'input'],
   ] as const) {
-    it(`saves the trigger "input" as an interval of 0 (${type})`, async () => {
+    it(`saves the trigger "input" of ${type} as an interval of 0`, async () => {
       const form = await openNode(node(type, { interval: '' }));
       const trigger = form.locator('#sms-trigger');
       const interval = form.locator('#node-input-interval');
@@ -84,7 +111,7 @@ describe('a node form', () => {
     });
   }
 
-  it('the button of a node starts a read only after a deploy', async () => {
+  it('prevents a read by button until its changes are deployed', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) => node(type, { interval: 0, y: 100 + 100 * index }));
     await openEditor(account(), ...reads);
     for (const { id } of reads) {

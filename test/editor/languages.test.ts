@@ -34,10 +34,10 @@ const flows: FlowNode[] = [
   })),
 ];
 
-describe('the editor', () => {
+describe('the Node-RED editor', () => {
   useEditor(() => ({ flows }));
 
-  it('has the same ten languages as the nodes of Node-RED', () => {
+  it('has texts in the ten languages of Node-RED', () => {
     assert.deepEqual(languages, ['de', 'en-US', 'es-ES', 'fr', 'ja', 'ko', 'pt-BR', 'ru', 'zh-CN', 'zh-TW']);
   });
 

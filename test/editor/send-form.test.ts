@@ -113,7 +113,7 @@ describe('sms-send in the editor', () => {
     await form.locator('#sms-body-text:focus').waitFor();
   });
 
-  it('keeps numbers from a flow without field types', async () => {
+  it('keeps numbers from a flow that has no field types', async () => {
     await openNode(node('sms-send', { keep: true, expire: 240, to: '6421555123' }));
     assert.equal(await editor.typed('expire').inputValue(), '240');
     await editor.cancel();
@@ -169,32 +169,6 @@ describe('sms-send in the editor', () => {
     await editor.save();
     await outputs.nth(2).waitFor({ state: 'detached' });
     assert.equal(await outputs.count(), 2);
-  });
-
-  it('the sms-ask form saves its answers', async () => {
-    const form = await openNode(node('sms-ask'));
-    const row = (index: number) => form.locator('.sms-answer').nth(index);
-    for (const [index, value, words] of [
-      [0, 'YES', 'yes, ja, 1'],
-      [1, 'NO', 'yes!'],
-    ] as const) {
-      await form.locator('.red-ui-editableList-addButton').click();
-      await row(index).locator('.sms-answer-value').fill(value);
-      await row(index).locator('.sms-answer-words').fill(words);
-    }
-    await form.locator('.sms-outputs', { hasText: '1: YES, NO · 2: no answer' }).waitFor();
-    await editor.complains('answers', /The word "yes!" stands for two answers/);
-    await row(1).locator('.sms-answer-words').fill('');
-    await editor.accepts('answers');
-    await editor.saveAndReload();
-    assert.deepEqual(await editor.portLabels('sms-ask'), ['message to send', 'YES, NO', 'no answer']);
-    assert.deepEqual((await readNode('sms-ask'))?.answers, [
-      { value: 'YES', words: ['yes', 'ja', '1'] },
-      { value: 'NO', words: ['NO'] },
-    ]);
-    await editor.openForm('sms-ask');
-    assert.equal(await row(0).locator('.sms-answer-words').inputValue(), 'yes, ja, 1');
-    assert.equal((await editor.node('sms-ask')).valid, true);
   });
 
   it('saves an e-mail as the address for replies', async () => {

@@ -18,10 +18,10 @@ import {
 } from './sidebar-editor';
 import { editor, nodeRed, tab } from './use-editor';
 
-describe('the SMS sidebar (lists)', () => {
+describe('the SMS sidebar', () => {
   useSidebar();
 
-  it('delivers an unhandled message again', async () => {
+  it('redelivers an unhandled message', async () => {
     await open([account(), ...sending(), receiving()]);
     receive('One <b>bold</b>\nmove');
     await shelf('unhandled', 1).click();

@@ -182,7 +182,7 @@ describe('the SMS sidebar', () => {
     [readsEditor, 'sms-account.read'],
     [['read'], 'sms-account.write'],
   ] as const) {
-    it(`shows no message to users without the permission ${missing}`, async () => {
+    it(`shows no message to users without the permission \`${missing}\``, async () => {
       const adminAuth = { type: 'credentials', users: [], default: { permissions: [...permissions, 'flows.write'] } };
       simulator.fault('send', { status: 503 });
       const [button, send] = sending();
@@ -225,7 +225,7 @@ describe('the SMS sidebar', () => {
     await card().screenshot({ path: join(screenshots, 'sidebar.png') });
   });
 
-  it('fits and is accessible in each theme, language and width', async function () {
+  it('has no layout or accessibility fault in any theme, language or width', async function () {
     this.timeout(300_000);
     await openFilled();
     const themes = [{ theme: 'light' }, { theme: 'dark' }] as const;

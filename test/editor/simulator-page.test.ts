@@ -242,12 +242,12 @@ describe('the simulator page', () => {
     assert.ok(reached > 25 && reached < 80, `Tab reached ${reached}`);
   });
 
-  for (const [name, options] of [
-    ['light', { colorScheme: 'light' }],
-    ['dark', { colorScheme: 'dark' }],
-    ['phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
-  ] satisfies [string, BrowserContextOptions][]) {
-    it(`fits, is accessible and has enough contrast: ${name}`, async () => {
+  for (const [name, where, options] of [
+    ['light', 'in light colours', { colorScheme: 'light' }],
+    ['dark', 'in dark colours', { colorScheme: 'dark' }],
+    ['phone', 'on a phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
+  ] satisfies [string, string, BrowserContextOptions][]) {
+    it(`has no layout or accessibility fault ${where}`, async () => {
       await open(options);
       await converse();
       const { scrollWidth, clientWidth } = await page.evaluate(() => ({

@@ -17,7 +17,7 @@ import {
   write,
 } from './simulator-page';
 
-describe('the simulator page (service and log)', () => {
+describe('the simulator page', () => {
   useSimulatorPage();
 
   /**

@@ -128,7 +128,7 @@ describe('example', function () {
   example('An alarm that survives an outage and a restart', ({ number, deploy }) => {
     const text = `${number}: Pump 3 has stopped.`;
 
-    it('sends the alarm after an outage and a kill', async () => {
+    it('sends the alarm after an outage and a restart', async () => {
       await deploy();
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -142,7 +142,7 @@ describe('example', function () {
       assert.deepEqual(namesShown(), ['it waits, and will be sent', 'sent']);
     });
 
-    it('uses another channel after expiry, refusal or an unknown outcome', async () => {
+    it('raises the alarm another way if its message fails', async () => {
       await deploy({ 'sms-send': { resolve: 0 } });
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Alarm');

@@ -33,7 +33,7 @@ describe('example', function () {
       await untilSent(`${number}: Thank you, Anna. The appointment on Monday at 10 is cancelled.`);
     });
 
-    it('assigns a later message to the confirmed appointment', async () => {
+    it('adds the confirmed appointment to a later message', async () => {
       await deploy();
       await press('Remind');
       await untilSent(question);
@@ -173,7 +173,7 @@ describe('example', function () {
       assert.equal(await enter('/sms-login', { number, code }), 'This code is wrong or has expired.');
     });
 
-    it('refuses every code of a number after five wrong tries', async () => {
+    it('refuses all codes for a number after five wrong tries', async () => {
       await deploy();
       const wrong = 'This code is wrong or has expired.';
       const code = await askFor(number);

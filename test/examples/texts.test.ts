@@ -10,7 +10,7 @@ const english = join(__dirname, '..', '..', 'nodes', 'locales', 'en-US');
 describe('the set of examples', () => {
   const examples = [...files.keys()].map(readExample);
 
-  it('has a test of each example', () => {
+  it('has a test for each example', () => {
     const tests = readdirSync(__dirname).filter((name) => name.endsWith('.test.ts'));
     const sources = tests.map((name) => readFileSync(join(__dirname, name), 'utf8')).join('\n');
     for (const name of files.keys()) assert.ok(sources.includes(`\n  example('${name}', (`), name);
@@ -61,7 +61,7 @@ describe('the set of examples', () => {
     }
   });
 
-  it('shares one account and no other id between examples', () => {
+  it('shares only the account ID between examples', () => {
     const accounts = examples.map((nodes) => nodes.filter(({ type }) => type === 'sms-account'));
     for (const own of accounts) assert.equal(own.length, 1);
     const shared = accounts[0]?.[0];

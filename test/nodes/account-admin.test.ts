@@ -214,7 +214,7 @@ describe('the admin API', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
-  it('limits the page size and search length for waiting entries', async () => {
+  it('limits a search in waiting entries to 200 characters', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { body } = await ask(`a/waiting?list=awaitingReply&limit=1000&after=x&search=${'y'.repeat(300)}`);
     const query = ['awaitingReply', { limit: 200, after: 'x', search: 'y'.repeat(200) }];

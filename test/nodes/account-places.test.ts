@@ -64,7 +64,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted(), { node: [before, onDisk(b)] });
   });
 
-  it('does not forget a store that the node has returned to', () => {
+  it('does not forget a store that the node uses again', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);

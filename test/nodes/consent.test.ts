@@ -78,7 +78,7 @@ describe('an account with consent rules', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('reports a forbidden prefix first if it refuses every recipient', async () => {
+  it('reports a forbidden prefix if it refuses recipients for several reasons', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);

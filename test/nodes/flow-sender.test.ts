@@ -43,11 +43,11 @@ describe('a node during a deploy', () => {
     smsNode('in', { x: 1, y: 1, z: 'sub', wires: [] }),
     { id: 'one', type: 'subflow:sub', name: '', wires: [['got', 'other']] },
   ];
-  for (const [where, receiver] of [
-    ['on a tab', onTab],
-    ['in a subflow', inSubflow],
+  for (const [next, receiver] of [
+    ['the next node', onTab],
+    ['the node after its subflow', inSubflow],
   ] as const) {
-    it(`loses no message while the next node restarts (${where})`, async () => {
+    it(`loses no message while ${next} restarts`, async () => {
       const nodes = (name: string) => [
         account(sim),
         ...receiver,

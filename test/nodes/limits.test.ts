@@ -62,7 +62,7 @@ describe('an account with limits', () => {
     assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
-  it('counts the messages of an unlimited node without limiting them', async () => {
+  it('counts the messages of a node that is exempt from the limits', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sender({ id: 'alarm', unlimited: true })));
     await send(flow, one, 'alarm 1', 'alarm');
     await send(flow, one, 'alarm 2', 'alarm');
@@ -71,7 +71,7 @@ describe('an account with limits', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_LIMIT');
   });
 
-  it('continues to count after a redeploy and a restart', async () => {
+  it('continues to count messages after a redeploy and a restart', async () => {
     const userDir = createUserDir();
     const before = await startOnDisk({ perHandset: '2' }, userDir);
     await send(before, one, 'a');

@@ -177,12 +177,12 @@ describe('sms-account', () => {
         });
       }
 
-      for (const [type, value] of [
-        ['str', ''],
-        ['json', '{'],
-        ['jsonata', '"the-key"'],
+      for (const [what, type, value] of [
+        ['a blank variable', 'str', ''],
+        ['a variable of invalid JSON', 'json', '{'],
+        ['a JSONata variable', 'jsonata', '"the-key"'],
       ] as const) {
-        it(`rejects a variable of type ${type} with the value ${JSON.stringify(value)}`, async () => {
+        it(`rejects ${what}`, async () => {
           const flow = await start({ type, value });
           const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
           assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY of the subflow/);
@@ -241,7 +241,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('(wrong settings)', () => {
+  describe('with wrong settings', () => {
     const bad: Record<string, Record<string, unknown>> = {
       'a blank base URL': { baseUrl: '' },
       'a missing API key': { credentials: {} },
@@ -269,85 +269,9 @@ describe('sms-account', () => {
         assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
       });
     }
-
-    it('a node raises SMS_CONFIG for a misspelt option', async () => {
-      const choices: [type: string, property: string, misspelt: string][] = [
-        ['sms-in', 'filter', 'reply'],
-        ['sms-in', 'acknowledge', 'Flow'],
-        ['sms-status', 'filter', 'finals'],
-        ['sms-status', 'acknowledge', 'Auto'],
-        ['sms-outbox', 'output', 'lists'],
-        ['sms-feed', 'format', 'Atom'],
-        ['sms-feed', 'messages', 'in'],
-        ['sms-feed', 'output', 'one'],
-        ['sms-callback-in', 'acknowledge', 'yes'],
-      ];
-      const nodeOf = (type: string, property: string, value: string) => ({
-        id: `${type} ${property} ${value}`,
-        type,
-        account: 'account',
-        interval: '0',
-        path: `/${property}${value === '' ? '/blank' : ''}`,
-        wires: [],
-        [property]: value,
-      });
-      const flow = await RunningFlow.start([
-        account(sim),
-        ...choices.flatMap(([type, property, value]) => [nodeOf(type, property, value), nodeOf(type, property, '')]),
-        ...catcher(),
-      ]);
-      const caught = await flow.messages('caught', choices.length);
-      assert.deepEqual(
-        caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]).sort(),
-        choices.map((choice) => [choice.join(' '), 'SMS_CONFIG']).sort(),
-      );
-      const text = 'The setting "Acknowledge" has an unknown value. Use one of these values: auto, flow.';
-      assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
-    });
-
-    it('sms-send raises SMS_CONFIG for a flag that is not a boolean', async () => {
-      const flags = ['yes', '', 'TRUE'];
-      const sending = flags.map((keep) => ({ ...send(), id: `keep ${keep}`, keep }));
-      const flow = await RunningFlow.start([account(sim), ...sending, sink('sent'), ...catcher()]);
-      for (const { id } of sending) flow.send(id, { topic: handset, payload: id });
-      await flow.messages('sent', 2);
-      const [error, ...others] = flow.errors();
-      assert.deepEqual([error?.code, others], ['SMS_CONFIG', []]);
-      assert.match(String(error?.message), /Use one of these values: true, false\.$/);
-    });
-
-    it('every node raises SMS_CONFIG if it has no account', async () => {
-      const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
-      const flow = await RunningFlow.start([
-        ...types.map((type) => ({ id: type, type, account: '', path: '/x', wires: [] })),
-        ...catcher(),
-      ]);
-      flow.send('sms-send', { topic: handset, payload: 'hello' });
-      const caught = await flow.messages('caught', types.length);
-      assert.deepEqual(
-        caught.map(({ error, sms }) => [error?.source.id, error?.code, sms?.error?.code]).sort(),
-        types.map((type) => [type, 'SMS_CONFIG', 'SMS_CONFIG']).sort(),
-      );
-      for (const type of types) {
-        assert.deepEqual(flow.status(type), { fill: 'red', shape: 'ring', text: 'not configured' });
-      }
-    });
-
-    it('sms-send raises SMS_CONFIG if its account is disabled', async () => {
-      for (const nodes of [
-        [account(sim, { d: true }), send()],
-        [account(sim), send('sent')],
-      ]) {
-        const flow = await RunningFlow.start([...nodes, sink('sent'), ...catcher()]);
-        const { code, message } = (await outcome(flow)) ?? {};
-        assert.equal(code, 'SMS_CONFIG');
-        assert.match(String(message), /does not exist, is disabled or is not deployed yet/);
-        await flow.stop();
-      }
-    });
   });
 
-  describe('(settings)', () => {
+  describe('with valid settings', () => {
     it('sends by plain http to another host if `allowHttp` is set', async () => {
       const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
       const flow = await RunningFlow.start(sendNode(sim, { retries: 0 }, properties));
@@ -405,11 +329,11 @@ describe('sms-account', () => {
       ...sendNode(sim, {}, { z: 'tab', ...properties }),
     ];
 
-    for (const [type, value] of [
-      ['num', '0'],
-      ['bool', 'false'],
+    for (const [what, type, value] of [
+      ['number', 'num', '0'],
+      ['boolean', 'bool', 'false'],
     ] as const) {
-      it(`reads the value ${value} of type ${type} as text`, async () => {
+      it(`reads the ${what} ${value} as text`, async () => {
         const service = await startService({ credentials: { ...sim.credentials, password: value } });
         const credentials = { ...sim.credentials, password: variable('VALUE') };
         const properties = { authType: 'form', baseUrl: service.baseUrl, credentials };
@@ -571,9 +495,9 @@ describe('sms-account', () => {
     });
   });
 
-  describe('(polls)', () => {
+  describe('when it polls', () => {
     for (const parallelPolls of [1, 4]) {
-      it(`runs no more polls at a time than \`parallelPolls\` (${parallelPolls})`, async () => {
+      it(`runs no more polls at a time than a \`parallelPolls\` of ${parallelPolls} allows`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         const most = countMost(sim, 'incoming');
@@ -594,5 +518,85 @@ describe('sms-account', () => {
         [204],
       );
     });
+  });
+});
+
+describe('a node with wrong settings', () => {
+  const sim = useService();
+
+  it('raises SMS_CONFIG for a misspelt option', async () => {
+    const choices: [type: string, property: string, misspelt: string][] = [
+      ['sms-in', 'filter', 'reply'],
+      ['sms-in', 'acknowledge', 'Flow'],
+      ['sms-status', 'filter', 'finals'],
+      ['sms-status', 'acknowledge', 'Auto'],
+      ['sms-outbox', 'output', 'lists'],
+      ['sms-feed', 'format', 'Atom'],
+      ['sms-feed', 'messages', 'in'],
+      ['sms-feed', 'output', 'one'],
+      ['sms-callback-in', 'acknowledge', 'yes'],
+    ];
+    const nodeOf = (type: string, property: string, value: string) => ({
+      id: `${type} ${property} ${value}`,
+      type,
+      account: 'account',
+      interval: '0',
+      path: `/${property}${value === '' ? '/blank' : ''}`,
+      wires: [],
+      [property]: value,
+    });
+    const flow = await RunningFlow.start([
+      account(sim),
+      ...choices.flatMap(([type, property, value]) => [nodeOf(type, property, value), nodeOf(type, property, '')]),
+      ...catcher(),
+    ]);
+    const caught = await flow.messages('caught', choices.length);
+    assert.deepEqual(
+      caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]).sort(),
+      choices.map((choice) => [choice.join(' '), 'SMS_CONFIG']).sort(),
+    );
+    const text = 'The setting "Acknowledge" has an unknown value. Use one of these values: auto, flow.';
+    assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
+  });
+
+  it('raises SMS_CONFIG for a flag that is not a boolean', async () => {
+    const flags = ['yes', '', 'TRUE'];
+    const sending = flags.map((keep) => ({ ...send(), id: `keep ${keep}`, keep }));
+    const flow = await RunningFlow.start([account(sim), ...sending, sink('sent'), ...catcher()]);
+    for (const { id } of sending) flow.send(id, { topic: handset, payload: id });
+    await flow.messages('sent', 2);
+    const [error, ...others] = flow.errors();
+    assert.deepEqual([error?.code, others], ['SMS_CONFIG', []]);
+    assert.match(String(error?.message), /Use one of these values: true, false\.$/);
+  });
+
+  it('raises SMS_CONFIG if it has no account', async () => {
+    const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+    const flow = await RunningFlow.start([
+      ...types.map((type) => ({ id: type, type, account: '', path: '/x', wires: [] })),
+      ...catcher(),
+    ]);
+    flow.send('sms-send', { topic: handset, payload: 'hello' });
+    const caught = await flow.messages('caught', types.length);
+    assert.deepEqual(
+      caught.map(({ error, sms }) => [error?.source.id, error?.code, sms?.error?.code]).sort(),
+      types.map((type) => [type, 'SMS_CONFIG', 'SMS_CONFIG']).sort(),
+    );
+    for (const type of types) {
+      assert.deepEqual(flow.status(type), { fill: 'red', shape: 'ring', text: 'not configured' });
+    }
+  });
+
+  it('raises SMS_CONFIG if its account is disabled', async () => {
+    for (const nodes of [
+      [account(sim, { d: true }), send()],
+      [account(sim), send('sent')],
+    ]) {
+      const flow = await RunningFlow.start([...nodes, sink('sent'), ...catcher()]);
+      const { code, message } = (await outcome(flow)) ?? {};
+      assert.equal(code, 'SMS_CONFIG');
+      assert.match(String(message), /does not exist, is disabled or is not deployed yet/);
+      await flow.stop();
+    }
   });
 });

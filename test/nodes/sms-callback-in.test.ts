@@ -189,7 +189,7 @@ describe('sms-callback-in', () => {
     assert.equal(inbox().undelivered, 0);
   });
 
-  describe('(store)', () => {
+  describe('with an account', () => {
     it('answers 503 while the store fails', async () => {
       const userDir = createUserDir();
       writeFileSync(join(userDir, 'sms-inbox'), 'in the way');
@@ -230,7 +230,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('(route)', () => {
+  describe('with an HTTP route', () => {
     it('raises SMS_CONFIG for a blank path', async () => {
       const { flow } = await start({ path: '   ' });
       assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
@@ -288,7 +288,7 @@ describe('sms-callback-in', () => {
       assert.equal(typeof before, 'number');
     });
 
-    it('only the first of two nodes with the same path gets messages', async () => {
+    it('gets no messages while an earlier node has the same path', async () => {
       const second = callbackNode({ id: 'second', path: '/SMS/Callback/', wires: [['late'], []] });
       const { flow, url } = await start({}, [second, sink('late')]);
       const caught = await flow.messages('caught', 1);
@@ -325,7 +325,7 @@ describe('sms-callback-in', () => {
       assert.equal(sim.messages.length, 0);
     });
 
-    it('works with `httpNodeMiddleware` that refuses or reads a request', async () => {
+    it('works if `httpNodeMiddleware` refuses or reads a request', async () => {
       type Asked = IncomingMessage & { body?: Buffer; _body?: boolean };
       const httpNodeMiddleware = [
         (asked: Asked, answer: { sendStatus(status: number): void }, next: () => void) => {

@@ -36,7 +36,7 @@ describe('sms-feed', () => {
     assert.equal(requestedParams().length, 2);
   });
 
-  describe('(output)', () => {
+  describe('when a read succeeds', () => {
     it('sends a list of entries and the account data', async () => {
       await fill();
       const flow = await start();
@@ -119,14 +119,14 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('(request)', () => {
+  describe('when it reads', () => {
     for (const [what, properties, params] of [
       ['only sent messages', { messages: 'out' }, { size: '8', type: 'out' }],
       ['only replies', { messages: 'reply' }, { size: '8', type: 'reply' }],
-      ['one entry', { size: '1', sizeType: 'num' }, { size: '1' }],
+      ['one entry if `size` is 1', { size: '1', sizeType: 'num' }, { size: '1' }],
       ['8 entries if `size` is blank', { size: '', sizeType: 'num' }, { size: '8' }],
       ['the number of entries in a property of `msg`', { size: 'wanted', sizeType: 'msg' }, { size: '17' }],
-      ['20 entries although `size` has no type', { size: '20' }, { size: '20' }],
+      ['20 entries if `size` is 20 without a type', { size: '20' }, { size: '20' }],
     ] as const) {
       it(`requests ${what}`, async () => {
         const flow = await start(properties);

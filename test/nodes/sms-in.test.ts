@@ -20,8 +20,8 @@ describe('sms-in', () => {
     return RunningFlow.start([...nodeWithSink(sim, 'in', properties, of), ...more]);
   }
 
-  describe('(message)', () => {
-    it('sends a message with `payload`, `topic` and `sms`', async () => {
+  describe('when a message arrives', () => {
+    it('sends a flow message with `payload`, `topic` and `sms`', async () => {
       const flow = await start();
       const { messageId, messageDate } = sim.receive({ from: handset, to: number, body: 'Grüße + & =\n€' });
       const [{ _msgid, ...message } = assert.fail()] = await flow.messages('got', 1);
@@ -246,9 +246,13 @@ describe('sms-in', () => {
       await flow.badge('in', listening);
     });
 
-    for (const properties of [{ ackTimeout: 'soon' }, { maxAttempts: '0' }, { maxAttempts: '1.5' }]) {
-      it(`raises SMS_CONFIG for the options ${JSON.stringify(properties)}`, async () => {
-        const flow = await start({ ...byFlow, ...properties });
+    for (const [option, value] of [
+      ['ackTimeout', 'soon'],
+      ['maxAttempts', '0'],
+      ['maxAttempts', '1.5'],
+    ] as const) {
+      it(`raises SMS_CONFIG for the value "${value}" of \`${option}\``, async () => {
+        const flow = await start({ ...byFlow, [option]: value });
         assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
       });
     }

@@ -131,7 +131,7 @@ describe('sms-outbox', () => {
     });
 
     for (const output of ['each', 'list'] as const) {
-      it(`sends all records of a shared poll for each input (output ${output})`, async () => {
+      it(`sends all records of a shared poll for each input if \`output\` is \`${output}\``, async () => {
         await sendElsewhere('1');
         await sendElsewhere('2');
         const flow = await start({ output });
@@ -154,7 +154,7 @@ describe('sms-outbox', () => {
       });
     }
 
-    it('ends waiting inputs without a poll when the node stops', async () => {
+    it('completes waiting inputs without a poll when the node stops', async () => {
       sim.fault('outbox', { hang: true }, 1);
       const flow = await RunningFlow.start(nodes({}, { timeout: '1' }));
       flow.send('outbox', { topic: 'polls' });

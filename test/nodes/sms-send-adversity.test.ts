@@ -25,7 +25,7 @@ describe('sms-send during a redeploy', () => {
   }
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`does not show an old badge after a deploy of type ${type}`, async () => {
+    it(`does not show an old badge after a \`${type}\` deploy`, async () => {
       const flow = await RunningFlow.start(nodes({}, { name: 'no key', credentials: {} }));
       await flow.badge('send', { fill: 'red', shape: 'ring', text: 'not configured' });
       await flow.deploy(nodes(), type);
@@ -53,7 +53,7 @@ describe('sms-send during a redeploy', () => {
   });
 
   for (const keep of [true, false]) {
-    it(`${keep ? 'repeats' : 'does not repeat'} a lost error of a message that is ${keep ? '' : 'not '}stored`, async () => {
+    it(`${keep ? 'repeats' : 'does not repeat'} an error if a deploy lost it and \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../until';
 import { askNode, handset, RunningFlow, sendNode, sink, smsNode, useService } from './running-flow';
 
-describe('copying messages', () => {
+describe('a copy of a message', () => {
   const sim = useService();
 
-  it('an answer shares no objects with a redelivered message', async () => {
+  it('does not change when a node changes another copy', async () => {
     const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['got']] };
     const flow = await RunningFlow.start([
       ...askNode(sim, { remember: '{"step":1}', rememberType: 'json' }),
@@ -28,7 +28,7 @@ describe('copying messages', () => {
     }
   });
 
-  describe('for 950 failed recipients', () => {
+  describe('for each of 950 failed recipients', () => {
     const many = 950;
     const recipients = Array.from({ length: many + 1 }, (_, index) => String(64_210_000_000 + index));
     const toMany = { to: 'recipients', toType: 'msg' };
@@ -38,7 +38,7 @@ describe('copying messages', () => {
     const failedOf = (flow: RunningFlow) => flow.received('failed').map(({ topic }) => topic);
 
     for (const keep of [false, true]) {
-      it(`sms-send creates the copies in small batches (${keep ? '' : 'not '}stored)`, async () => {
+      it(`is made in a small batch if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
         const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
         const { util } = flow.red;
         const { cloneMessage } = util;
@@ -76,7 +76,7 @@ describe('copying messages', () => {
       });
 
       for (const type of ['full', 'nodes'] as const) {
-        it(`sms-send sends all copies despite a deploy of type ${type} (${keep ? '' : 'not '}stored)`, async () => {
+        it(`is sent despite a \`${type}\` deploy if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
           const flow = await RunningFlow.start(sendNode(sim, { ...toMany, keep }, limited));
           let deployed: Promise<void> | undefined;
           flow.node('failed').on('input', () => {

@@ -32,7 +32,7 @@ describe('sms-send', () => {
     });
 
     for (const type of ['full', 'nodes'] as const) {
-      it(`completes the original input after a redeploy of type ${type}`, async () => {
+      it(`completes the original input after a \`${type}\` deploy`, async () => {
         await sim.setOnline(false);
         const keeping = { keep: true, to: handset, toType: 'str', wires: [['sent', 'answer'], []] };
         const onDisk = (name: string) => [
@@ -101,8 +101,12 @@ describe('sms-send', () => {
       assert.deepEqual([flow.errors(), flow.received('sent').length], [[], 1]);
     });
 
-    for (const type of ['msg', 'num', undefined]) {
-      it(`uses the defaults for blank values of type ${type}`, async () => {
+    for (const [what, type] of [
+      ['blank properties of `msg`', 'msg'],
+      ['blank numbers', 'num'],
+      ['blank values without a type', undefined],
+    ] as const) {
+      it(`uses the defaults for ${what}`, async () => {
         const value = type === 'msg' ? 'value' : ' ';
         const flow = await sendWith({ expire: value, expireType: type, priority: value, priorityType: type }, '');
         assert.deepEqual([flow.errors(), flow.received('sent').length], [[], 1]);
@@ -110,7 +114,7 @@ describe('sms-send', () => {
     }
   });
 
-  it('repeats the outputs of a duplicate (`once`) without sending it', async () => {
+  it('passes a `once` duplicate to the outputs without sending it', async () => {
     const flow = await start({ once: 'key', onceType: 'msg' });
     for (let time = 0; time < 2; time++) {
       flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });
@@ -198,7 +202,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('(stored flow message)', () => {
+  describe('with a stored flow message', () => {
     const read = (text: string) => parseFlowMessage(text, () => assert.fail('unreadable'));
 
     it('restores Buffers and Dates', () => {

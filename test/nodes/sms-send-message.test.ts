@@ -24,7 +24,7 @@ describe('sms-send', () => {
       ],
       ['the value false', 'on: {{payload.off}}', 'on: false'],
       ['an empty string for a missing variable', 'a{{payload.missing}}{{missing.too}}{{payload.none}}b', 'ab'],
-      ['sections', '{{#items}}{{n}} at {{payload.temperature}}; {{/items}}', '1 at 71.5; 2 at 71.5; '],
+      ['Mustache sections', '{{#items}}{{n}} at {{payload.temperature}}; {{/items}}', '1 at 71.5; 2 at 71.5; '],
     ] as const) {
       it(`fills in ${title}`, async () => {
         await send(await template(body), message);
@@ -65,7 +65,7 @@ describe('sms-send', () => {
       assert.deepEqual([sms?.encoding, sms?.parts, sms?.replacements], ['GSM-7', 1, 5]);
     });
 
-    it('deduplicates by the body before replacements', async () => {
+    it('recognises a duplicate by its body before the replacements', async () => {
       const flow = await start({ ...gsm, once: 'key', onceType: 'msg', keep: true });
       await send(flow, { payload: '“a”', key: 1 });
       await send(flow, { payload: '“a”', key: 1 });
@@ -77,13 +77,13 @@ describe('sms-send', () => {
   });
 
   for (const value of ['auto', 'gsm', 'text/plain\r\nX-Smuggled: 1']) {
-    it(`refuses the content type ${JSON.stringify(value)} in a property`, async () => {
+    it(`refuses ${JSON.stringify(value)} as a content type from \`msg\``, async () => {
       const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
       await refuses(flow, { value }, 'SMS_INPUT', 'contentType', /content type is not known/);
     });
   }
 
-  it('refuses to reply to a sender name', async () => {
+  it('refuses a sender name as the recipient of a reply', async () => {
     const flow = await start();
     await refuses(flow, { topic: 'NZ Post', sms: { from: 'NZ Post' } }, 'SMS_INPUT', 'to', /"NZ Post" is a name/);
     await send(flow, { topic: handset, sms: { from: `+${handset}` } });

@@ -51,7 +51,7 @@ describe('sms-send with a slow context store', () => {
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
     for (const keep of [false, true]) {
-      it(`sends a body that arrives during a deploy of type ${type}${keep ? ' (stored)' : ''}`, async () => {
+      it(`sends a body that arrives during a \`${type}\` deploy if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
         const flow = await start({ keep });
         flow.send('send', { topic: handset });
         await until(() => store.asked.length > 0);
@@ -89,7 +89,7 @@ describe('sms-send with a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
-    it(`logs SMS_CLOSED if a deploy ends the wait for a body${keep ? ' (stored)' : ''}`, async () => {
+    it(`logs SMS_CLOSED if a deploy ends the wait for a body and \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
       const flow = await start({ keep });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
       await until(() => store.asked.length === 2);
@@ -117,7 +117,7 @@ describe('sms-send with a slow context store', () => {
     assert.match(String(message), /could not be read from its context store: no connection\. Check the store\.$/);
   });
 
-  it('names an invalid key in the error', async () => {
+  it('explains an invalid context key in the error', async () => {
     const flow = await start({ body: 'a[msg.' });
     flow.send('send', { topic: handset });
     const [caught] = await flow.messages('caught', 1);

@@ -28,7 +28,7 @@ describe('sms-send', () => {
 
   const refuses = sendRefused.bind(undefined, sim);
 
-  describe('(outputs)', () => {
+  describe('after an answer', () => {
     it('sends the input with the result to output 1', async () => {
       const flow = await start();
       await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
@@ -121,7 +121,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('(fields)', () => {
+  describe('with typed fields', () => {
     it('uses `msg.topic` and `msg.payload` by default', async () => {
       const from = '642100000009';
       // A flow from a file can lack types, or have null instead of a name.
@@ -152,19 +152,19 @@ describe('sms-send', () => {
       assert.deepEqual([sim.requests[0]?.params.from, sim.messages[0]?.body], [`${absent}!`, absent]);
     });
 
-    const values: [type: string, value: string, expected: unknown][] = [
-      ['msg', 'deep.from', '642100'],
-      ['flow', 'sender', '642101'],
-      ['global', 'sender', '642102'],
-      ['str', '642103', '642103'],
-      ['num', '642104', '642104'],
-      ['env', 'SMS_TEST_SENDER', '642105'],
-      ['jsonata', '"6421" & deep.last', '642106'],
-      ['msg', 'missing.property', undefined],
-      ['flow', 'missing', undefined],
+    const values: [source: string, type: string, value: string, expected: unknown][] = [
+      ['`msg.deep.from`', 'msg', 'deep.from', '642100'],
+      ['the flow context', 'flow', 'sender', '642101'],
+      ['the global context', 'global', 'sender', '642102'],
+      ['a string', 'str', '642103', '642103'],
+      ['a number', 'num', '642104', '642104'],
+      ['an environment variable', 'env', 'SMS_TEST_SENDER', '642105'],
+      ['a JSONata expression', 'jsonata', '"6421" & deep.last', '642106'],
+      ['a missing property of `msg`', 'msg', 'missing.property', undefined],
+      ['a missing flow variable', 'flow', 'missing', undefined],
     ];
-    for (const [type, value, expected] of values) {
-      it(`reads the sender of type ${type}: ${value}`, async () => {
+    for (const [source, type, value, expected] of values) {
+      it(`${expected ? 'takes the sender from' : 'sends no sender for'} ${source}`, async () => {
         setVariables({ SMS_TEST_SENDER: '642105' });
         const flow = await start({ from: value, fromType: type });
         const context = flow.node('send').context();
@@ -180,7 +180,7 @@ describe('sms-send', () => {
       ['$error("no sender\\n for it.")', /evaluated: no sender for it\. Correct/],
       ['-payload', /evaluated: Cannot negate a non-numeric value: …\. Correct/],
     ] as const) {
-      it(`explains the error in the expression ${expression}`, async () => {
+      it(`explains the error in the expression \`${expression}\``, async () => {
         const flow = await start({ from: expression, fromType: 'jsonata' });
         flow.send('send', { topic: handset, payload: 'private' });
         const [caught] = await flow.messages('caught', 1);
@@ -219,14 +219,14 @@ describe('sms-send', () => {
     });
   });
 
-  describe('(body)', () => {
+  describe('with a body', () => {
     it('accepts a string, number, boolean or Buffer', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
       assert.deepEqual(bodiesOf(sim), ['0', '0', 'false', 'true', '1.5', 'æøå']);
     });
 
-    it('refuses a body over `maxLength`, counting an emoji as one', async () => {
+    it('refuses a body of more than `maxLength` characters or emojis', async () => {
       const flow = await start();
       await refuses(flow, { payload: 'x'.repeat(481) }, 'SMS_INPUT', 'body');
       await refuses(flow, { payload: '😀'.repeat(481) }, 'SMS_INPUT', 'body');
@@ -250,7 +250,7 @@ describe('sms-send', () => {
     assert.deepEqual([sms?.encoding, sms?.parts], ['UCS-2', 1]);
   });
 
-  describe('(message ID)', () => {
+  describe('with a message ID', () => {
     it('uses a new UUID for each message if the type is uuid', async () => {
       const flow = await start({ messageId: '', messageIdType: 'uuid' });
       await send(flow);
@@ -271,7 +271,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('(callback URLs)', () => {
+  describe('with a callback URL', () => {
     const callback: FlowNode = {
       id: 'callback',
       type: 'sms-callback-in',
@@ -287,7 +287,7 @@ describe('sms-send', () => {
       ['/', ''],
       ['/red/nodes/', '/red/nodes'],
     ] as const) {
-      it(`sends the public URL of a callback node (httpNodeRoot ${root})`, async () => {
+      it(`sends the public URL of a callback node if \`httpNodeRoot\` is ${root ?? 'not set'}`, async () => {
         const settings = root === undefined ? {} : { httpNodeRoot: root };
         const flow = await RunningFlow.start([...sendNode(sim, toCallbackNode), callback], { settings });
         await send(flow);
@@ -347,7 +347,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('(errors)', () => {
+  describe('when a send fails', () => {
     const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp][] = [
       [
         'SMS_BAD_REQUEST for the status 400',
@@ -423,7 +423,7 @@ describe('sms-send', () => {
     assert.equal(sim.requests.length, 1);
   });
 
-  describe('(queue and badges)', () => {
+  describe('with queued messages', () => {
     const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
 
     it('shows the number of sends in flight', async () => {
@@ -435,7 +435,7 @@ describe('sms-send', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
-    it('hides a failure while a message is being sent', async () => {
+    it('shows no failure badge while a message is being sent', async () => {
       sim.fault('send', { delayMs: 100 });
       const flow = await start();
       await send(flow, { topic: '' });

@@ -34,7 +34,7 @@ describe('a flow with all six nodes', () => {
   }
 
   for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-    it(`receives each status and reply once (${callbackFormat} and polling)`, async () => {
+    it(`receives each status and reply once by polling and ${callbackFormat} callbacks`, async () => {
       sim.setOrganisation({ callbackFormat });
       const flow = await RunningFlow.start(nodes(''));
       await flow.deploy(nodes(await flow.serve()));

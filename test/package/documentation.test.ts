@@ -218,7 +218,7 @@ describe('the documentation', () => {
     );
   });
 
-  it('has an example of the library that sends a message', async () => {
+  it('has a library example that sends a message', async () => {
     const program = codeBlocks(read('docs/library.md'), 'js').find((code) => code.includes('require('));
     assert.ok(program);
     const simulator = await startSimulator();

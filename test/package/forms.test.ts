@@ -52,7 +52,7 @@ describe('editor form', () => {
         assert.match(readDefinition(type), /^\s+defaults: {$/m);
       });
 
-      it('declares its palette properties as literals', () => {
+      it('has literal values for category, ports, colour and icon', () => {
         const definition = readDefinition(type);
         const isConfiguration = type === 'sms-account';
         assert.equal(readLiteral(definition, 'category'), isConfiguration ? 'config' : 'sms');

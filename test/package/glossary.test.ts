@@ -36,7 +36,7 @@ describe('the glossary', () => {
   for (const [column, language] of columns.entries()) {
     const texts = readTexts(language);
 
-    it(`matches the catalogs in ${language}`, () => {
+    it(`matches the ${language} catalog`, () => {
       for (const { term, key, cells } of rows) assert.equal(texts.get(key), cells[column], `${term} (${key})`);
     });
 
@@ -48,7 +48,7 @@ describe('the glossary', () => {
 
     // Skips English, because GLOSSARY.md limits the places of the word for *body* only in the nine other languages.
     if (language === 'en-US') continue;
-    it(`gives its word for "body" only one meaning in ${language}`, () => {
+    it(`uses its ${language} word for "body" in no other sense`, () => {
       const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
       // In languages with spaces, ignores longer words that end with it, such as "context". Ignores `text/plain` too.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);

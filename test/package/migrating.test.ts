@@ -17,8 +17,8 @@ describe('docs/migrating.md', () => {
     assert.ok(after.every(({ type }) => type !== 'http request') && after.length < before.length);
   });
 
-  for (const [index, which] of ['before', 'after'].entries()) {
-    it(`has a flow that answers each message (${which} the migration)`, async function () {
+  for (const [index, kind] of ['HTTP request', 'SMS'].entries()) {
+    it(`has a flow of ${kind} nodes that answers each message`, async function () {
       this.timeout(60_000);
       const nodeRed = await runFlows([{ id: 'tab', type: 'tab' }, ...(flows[index] ?? [])]);
       try {

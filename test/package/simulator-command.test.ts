@@ -4,7 +4,7 @@ import { Program } from '../program';
 import { installOnce, packPackage } from './packed';
 
 describe('the command `sms-simulator`', () => {
-  it('serves its page and polls until an interrupt', async () => {
+  it('serves its page and answers polls until an interrupt', async () => {
     const { name, bin = {} } = packPackage().json;
     assert.deepEqual(Object.keys(bin), ['sms-simulator'], 'npx runs the only command by the package name');
     const command = join('node_modules', name, bin['sms-simulator'] ?? '');

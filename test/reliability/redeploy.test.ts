@@ -20,7 +20,7 @@ describe('Node-RED with incoming messages', function () {
     ['flows', 'disk'],
     ['reload', 'disk'],
   ] satisfies [DeploymentType, string][]) {
-    it(`delivers each message once during \`${type}\` deploys (${store} store)`, () =>
+    it(`delivers each message once during \`${type}\` deploys with a ${store} store`, () =>
       redeployUnderLoad(type, (round) => createFlows(round, { store })));
   }
 

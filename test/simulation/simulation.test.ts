@@ -105,7 +105,7 @@ describe('the simulation of the library', function () {
     ['each unclear reply makes the node ask again', 3],
     ['a refused recipient reaches no output', 2],
   ] as const) {
-    it(`breaks a rule if ${name}`, async () => {
+    it(`finds the bug: ${name}`, async () => {
       const mutant = mutants.find((one) => one.name === name);
       assert.ok(mutant);
       const { isCaught, by } = await hunt(mutant, 1_000, seed);

@@ -4,7 +4,8 @@ import { calls, simulator, start, useSimulator } from './use-simulator';
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
-describe('simulator: authentication (§5)', () => {
+// §5 of docs/specification.md
+describe('simulator: authentication', () => {
   useSimulator(() => ({ basePath: '/sms-service/' }));
 
   it('answers 401 to a request without correct credentials', async () => {
@@ -18,7 +19,8 @@ describe('simulator: authentication (§5)', () => {
     assert.equal((await calls.call('/api/3/sms/out/poll', {}, get)).status, 401);
   });
 
-  it('reports a 401 of the send endpoint in the XML root (§2.2)', async () => {
+  // §2.2 of docs/specification.md
+  it('returns an XML error for a send without credentials', async () => {
     const answer = await calls.send({ to: '6421555123', body: 'x' }, { authorization: null });
     const { name, attributes } = readXml(answer.text);
     assert.deepEqual([name, attributes.isError, attributes.errorCode], ['outbound-message-delivery', 'true', '401']);
@@ -26,10 +28,11 @@ describe('simulator: authentication (§5)', () => {
   });
 });
 
-describe('simulator: paths and methods', () => {
+describe('simulator: HTTP server', () => {
   useSimulator(() => ({}));
 
-  it('answers 401 to a wrong path (§7.1)', async () => {
+  // §7.1 of docs/specification.md
+  it('answers 401 to a wrong path', async () => {
     for (const path of ['/', '/api/3/sms/out/', '/api/4/sms/out', '/api/3/sms/in', '/sms', '/nowhere/api/1/sms/in']) {
       const answer = await calls.call(path);
       assert.equal(answer.status, 401, path);

@@ -21,7 +21,8 @@ describe('simulator: callback', () => {
 
   const send = (params: Record<string, string>) => calls.send({ to: handset, body: 'x', messageId: 'mine', ...params });
 
-  it('is valid XMLv3 by default (§6.4, §6.5)', async () => {
+  // §6.4, §6.5 of docs/specification.md
+  it('is valid XMLv3 by default', async () => {
     simulator.addContact('Anna "A" <a>', handset);
     await send({ callbackUrl: client.url('/in'), callbackStatusUrl: client.url('/status'), from: 'SHOP' });
     simulator.reply({ from: handset, body: 'a]]>b & <c>\u0007' });
@@ -88,7 +89,8 @@ describe('simulator: callback', () => {
     assert.equal(readXml(client.received[2]?.body ?? '').attributes.messageId, '', 'blank if it is not a reply');
   });
 
-  it('replaces the variables of its URL by encoded values (§6.2)', async () => {
+  // §6.2 of docs/specification.md
+  it('replaces the variables of its URL by encoded values', async () => {
     simulator.addContact('Änn & Co', handset);
     const variables = 'm={!messageId}&b={!body}&r={!recipient.msisdn}&d={!recipient.displayname}&u={!unknown}';
     await send({ messageId: 'a/b&c', callbackUrl: client.url(`/in/{!recipient.msisdn}?${variables}`) });
@@ -104,7 +106,8 @@ describe('simulator: callback', () => {
     });
   });
 
-  it('is an e-mail if its URL is a `mailto:` URL (§6.3)', async () => {
+  // §6.3 of docs/specification.md
+  it('is an e-mail if its URL is a `mailto:` URL', async () => {
     await send({ callbackUrl: 'mailto:ops%2Bsms@client.example?Subject=Von%20{!recipient.msisdn}&Body=1%0A{!body}' });
     simulator.reply({ from: handset, body: '50% & mehr' });
     await send({ callbackUrl: 'mailto:ops@client.example' });
@@ -116,8 +119,9 @@ describe('simulator: callback', () => {
     assert.equal(simulator.callbackLog.length, 0);
   });
 
-  describe('retries (§6.1)', () => {
-    it('have growing pauses after a status of 400 or more', async () => {
+  // §6.1 of docs/specification.md
+  describe('after a failure', () => {
+    it('is repeated with growing pauses after a status of 400 or more', async () => {
       client.statuses.push(400, 503, 200);
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });
@@ -134,7 +138,8 @@ describe('simulator: callback', () => {
       assert.equal(message.calledBackAt, '2026-03-01T00:00:03.000Z');
     });
 
-    it('continue for 48 hours without a connection (§8)', async () => {
+    // §8 of docs/specification.md
+    it('is repeated for 48 hours if no connection succeeds', async () => {
       await send({ callbackUrl: client.url('/in') });
       await client.close();
       simulator.reply({ from: handset, body: 'x' });

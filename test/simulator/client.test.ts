@@ -11,7 +11,7 @@ describe('simulator: client', () => {
     client = connectSimulator(simulator.pageUrl);
   });
 
-  it('names its address if no simulator answers there', async () => {
+  it('names the address in the error if no simulator answers', async () => {
     const { pageUrl } = simulator;
     await simulator.close();
     const { origin } = new URL(pageUrl);

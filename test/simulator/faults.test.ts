@@ -20,7 +20,7 @@ describe('simulator: fault', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('reports 401 and 403 of a send in the XML root', async () => {
+  it('returns an XML error for a send that fails with 401 or 403', async () => {
     for (const status of [401, 403]) {
       simulator.fault('send', { status, reason: 'Not today', headers: { 'x-test': 'yes' } }, 1);
       const answer = await calls.send({ to: handset, body: 'x', messageId: 'mine' });

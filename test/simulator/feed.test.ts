@@ -4,7 +4,8 @@ import type { Feed } from '../../src/model';
 import { parseFeed } from '../../src/wire/feed';
 import { calls, handset, simulator, start, useSimulator } from './use-simulator';
 
-describe('simulator: feed (§2.6, §4.5)', () => {
+// §2.6, §4.5 of docs/specification.md
+describe('simulator: feed', () => {
   let clock: ManualClock;
   useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
@@ -54,7 +55,8 @@ describe('simulator: feed (§2.6, §4.5)', () => {
     for (const format of ['ATOM', 'RSS']) assert.deepEqual(bodiesOf(await read({ format })), ['<b>&amp; ]]> "\ufffd']);
   });
 
-  it('has 8 messages by default, and at most 300 (§8)', async () => {
+  // §8 of docs/specification.md
+  it('has 8 messages by default, and at most 300', async () => {
     await converse(10);
     assert.deepEqual(bodiesOf(await read({ type: 'out', size: '2' })), ['sent-9', 'sent-8']);
     assert.deepEqual(bodiesOf(await read({ type: 'reply', size: '1' })), ['got-9']);

@@ -6,7 +6,8 @@ import { calls, handset, number, simulator, start, useSimulator } from './use-si
 describe('simulator: poll', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
 
-  describe('of incoming messages (§2.3, §4.2)', () => {
+  // §2.3, §4.2 of docs/specification.md
+  describe('of incoming messages', () => {
     it('returns a reply with `inReplyToId` and without `to`', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -23,7 +24,8 @@ describe('simulator: poll', () => {
       });
     });
 
-    it('returns the id of the answered message in `inReplyToId` (§9)', async () => {
+    // §9 of docs/specification.md
+    it('returns the id of the answered message in `inReplyToId`', async () => {
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });
@@ -37,7 +39,8 @@ describe('simulator: poll', () => {
       assert.equal(contentType, 'text/plain; charset=UTF-16');
     });
 
-    it('returns one message at a time, in order of arrival (§3)', async () => {
+    // §3 of docs/specification.md
+    it('returns one message at a time, in order of arrival', async () => {
       for (const body of ['1', '2']) simulator.receive({ from: handset, to: number, body });
       assert.equal(readForm(await calls.pollIncoming()).body, '1');
       assert.equal(simulator.incoming.map(({ read }) => read).join(), 'true,false');
@@ -45,7 +48,8 @@ describe('simulator: poll', () => {
       assert.equal((await calls.pollIncoming()).status, 204);
     });
 
-    it('returns the first message to the poll that waited longest (§8)', async () => {
+    // §8 of docs/specification.md
+    it('returns the first message to the poll that waited longest', async () => {
       await start({ waitMs: 600_000 });
       const polls = [];
       for (const count of [1, 2, 3]) {
@@ -57,7 +61,7 @@ describe('simulator: poll', () => {
       assert.equal(answers.map((answer) => readForm(answer).body).join(), '1,2,3');
     });
 
-    it('marks no message as read after the client disconnects', async () => {
+    it('leaves a message unread after the client disconnects', async () => {
       await start({ waitMs: 600_000 });
       const abort = new AbortController();
       const gone = assert.rejects(calls.pollIncoming({ signal: abort.signal }));
@@ -72,7 +76,8 @@ describe('simulator: poll', () => {
     });
   });
 
-  describe('of statuses (§2.5, §4.4)', () => {
+  // §2.5, §4.4 of docs/specification.md
+  describe('of statuses', () => {
     it('returns one status update with all its fields', async () => {
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
       const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
@@ -100,7 +105,8 @@ describe('simulator: poll', () => {
       assert.equal(readForm(await calls.pollStatus()).statusCode, 'RCV');
     });
 
-    it('returns 204 if no status update comes within `waitMs` (§7.2)', async () => {
+    // §7.2 of docs/specification.md
+    it('returns 204 if no status update comes within `waitMs`', async () => {
       await start({ waitMs: 30 });
       assert.equal((await calls.pollStatus()).status, 204);
       const poll = calls.pollStatus();
@@ -110,7 +116,8 @@ describe('simulator: poll', () => {
     });
   });
 
-  describe('of outgoing messages (§2.4, §4.3)', () => {
+  // §2.4, §4.3 of docs/specification.md
+  describe('of outgoing messages', () => {
     it('returns the messages since the previous poll', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');

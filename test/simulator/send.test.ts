@@ -20,7 +20,8 @@ describe('simulator: send endpoint', () => {
       .children.filter(({ name }) => name === 'recipient')
       .map(({ attributes }) => ({ ...attributes }));
 
-  it('accepts each parameter by POST (§2.1)', async () => {
+  // §2.1 of docs/specification.md
+  it('accepts each parameter by POST', async () => {
     const params = {
       to: handset,
       body: 'Grüße & <Küsse> 50% + 🚀',
@@ -45,7 +46,8 @@ describe('simulator: send endpoint', () => {
     assert.equal(simulator.messages[0]?.messageIdGiven, false);
   });
 
-  it('answers 400 to a missing, wrong or too long parameter (§8)', async () => {
+  // §8 of docs/specification.md
+  it('answers 400 to a missing, wrong or too long parameter', async () => {
     for (const [params, reason] of [
       [{ to: ' ' }, /to/],
       [{ body: '' }, /body/],
@@ -72,7 +74,8 @@ describe('simulator: send endpoint', () => {
       assert.equal((await calls.send({ to: handset, ...params })).status, 200);
   });
 
-  describe('with an address book (§2.2)', () => {
+  // §2.2 of docs/specification.md
+  describe('with an address book', () => {
     beforeEach(() => {
       simulator.addContact('Anna', '6421555001');
       simulator.addContact('Ben', '6421555002');
@@ -123,7 +126,8 @@ describe('simulator: send endpoint', () => {
       assert.equal(recipientsOf(await calls.send({ to: '6421555009', body: 'x' }))[0]?.isError, 'false');
     });
 
-    it('charges one credit per recipient and part (§7.1)', async () => {
+    // §7.1 of docs/specification.md
+    it('charges one credit per recipient and part', async () => {
       await calls.send({ to: `${handset} Team`, body: 'x'.repeat(161) });
       assert.equal(simulator.balance, 100 - 4 * 2);
       simulator.setBalance(1);
@@ -133,7 +137,8 @@ describe('simulator: send endpoint', () => {
     });
   });
 
-  it('answers 403 if all recipients are unknown (§7.1)', async () => {
+  // §7.1 of docs/specification.md
+  it('answers 403 if all recipients are unknown', async () => {
     const answer = await calls.send({ to: 'Nobody', body: 'x', messageId: 'm' });
     assert.equal(answer.status, 403);
     const { messageId, isError, errorCode } = rootOf(answer);

@@ -62,19 +62,19 @@ const splitHours = (hours: string) => hours.split('-') as [string, string];
 const numbers = Object.entries(limits['sms-account']);
 
 const questions: Record<string, Question<unknown>> = {
-  'a base URL': ask<string>({
+  'base URLs': ask<string>({
     form: (value) => checkBaseUrl(value, false),
     runtime: (baseUrl) => readAccount({ baseUrl }),
     right: ['https://e.com', 'https://e.com/a/', ' https://e.com ', 'http://localhost:8080', 'http://[::1]'],
     wrong: ['', 'e.com', 'http://e.com', 'ftp://e.com', 'https://u:p@e.com', 'https://e.com?a=b', 'https://e.com#a'],
   }),
-  'a plain http base URL with `allowHttp`': ask<string>({
+  'base URLs under `allowHttp`': ask<string>({
     form: (value) => checkBaseUrl(value, true),
     runtime: (baseUrl) => readAccount({ baseUrl, allowHttp: true }),
     right: ['http://e.com'],
     wrong: ['http:'],
   }),
-  'a Redis URL': ask<string>({
+  'Redis URLs': ask<string>({
     form: checkRedisUrl,
     runtime: (redisUrl) => readAccount({ store: 'redis' }, redisUrl),
     right: [
@@ -99,31 +99,31 @@ const questions: Record<string, Question<unknown>> = {
     right: ['6421555123', '+64(21)555-123', '6421555123, 6421555124;oncall', 'a contact', '\n6421555123\n'],
     wrong: ['', ' ,; ', '021555123', '++6421555123', '64+21555123', '+64 21 555 123', '12345', '1'.repeat(16)],
   }),
-  'a message ID': ask<string>({
+  'message IDs': ask<string>({
     form: checkMessageId,
     runtime: (messageId) => draft({ messageId }),
     right: ['', ' ', 'x'.repeat(36), '😀'.repeat(36), ` ${'x'.repeat(36)} `],
     wrong: ['x'.repeat(37), '😀'.repeat(37)],
   }),
-  'a message ID from an imported flow': ask<unknown>({
+  'message IDs of an imported flow': ask<unknown>({
     form: checkMessageId,
     runtime: (messageId) => draft({ messageId }),
     right: [null, undefined],
     wrong: [true],
   }),
-  'a deduplication key': ask<string>({
+  'deduplication keys': ask<string>({
     form: (value) => checkKey('once', value),
     runtime: (value) => parseKey('once', value),
     right: ['k', ' k ', 'k'.repeat(256), '😀'.repeat(256)],
     wrong: ['', ' ', 'k'.repeat(257), ` ${'k'.repeat(255)} `],
   }),
-  'the maximum number of parts': ask<string>({
+  'maximum numbers of parts': ask<string>({
     form: checkFragmentationLimit,
     runtime: (fragmentationLimit) => draft({ fragmentationLimit }),
     right: ['', ' ', '1', ' 12 '],
     wrong: ['0', '-1', '1.5', '1.0', 'two', '99999999999999999999'],
   }),
-  'a body and its limits': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
+  'bodies and limits of bodies': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
     form: ({ body, type = 'auto', parts: fragmentationLimit, longest: maxLength }) =>
       checkText(body, type, { fragmentationLimit, maxLength }),
     runtime: ({ body, type, parts, longest }) =>
@@ -145,25 +145,25 @@ const questions: Record<string, Question<unknown>> = {
       { body: 'x'.repeat(71), type: 'text/plain; charset=UTF-16', parts: '1' },
     ],
   }),
-  'an address for replies': ask<string>({
+  'addresses for replies': ask<string>({
     form: (value) => checkCallbackUrl(value, 'callbackUrl'),
     runtime: (callbackUrl) => draft({ callbackUrl }),
     right: ['', 'https://e.com', 'HTTP://e.com/{!messageId}', 'mailto:office@e.com', 'https://e.com?a=%20'],
     wrong: ['e.com', 'https:e.com/x', 'https://e.com/a b', 'mailto:office', 'ftp://e.com', 'https://[e.com'],
   }),
-  'an address for statuses': ask<string>({
+  'addresses for statuses': ask<string>({
     form: (value) => checkCallbackUrl(value, 'callbackStatusUrl'),
     runtime: (callbackStatusUrl) => draft({ callbackStatusUrl }),
     right: ['', 'https://e.com'],
     wrong: ['mailto:office@e.com', 'https:e.com/x', 'https://e.com/a b'],
   }),
-  'an e-mail for replies': ask<Mail>({
+  'e-mails for replies': ask<Mail>({
     form: checkMail,
     runtime: (callbackUrl) => draft({ callbackUrl }),
     right: [{ mailto: 'a@x' }, { mailto: 'a@x, b@y' }, { mailto: 'a@x', subject: 'Re:', body: '{!body}' }],
     wrong: [{}, { mailto: '' }, { mailto: 'office' }, { mailto: 'a;b@x' }, { mailto: 'a@x b@y' }, { mailto: 'a@x,' }],
   }),
-  'a callback path': ask<string>({
+  'callback paths': ask<string>({
     form: checkPath,
     runtime: (value) => {
       const path = parsePath(value);
@@ -172,7 +172,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['/sms', 'sms', ' /sms/callback/ ', '/a b'],
     wrong: ['', ' ', '/sms?x=1', '/sms#x'],
   }),
-  'a public URL': ask<string>({
+  'public URLs': ask<string>({
     form: checkPublicUrl,
     runtime: isPublicUrl,
     right: ['https://e.com', 'http://e.com:1880/', ' https://e.com/a '],
@@ -186,13 +186,13 @@ const questions: Record<string, Question<unknown>> = {
       splitHours,
     ),
   }),
-  'a time zone': ask<string>({
+  'time zones': ask<string>({
     form: checkTimeZone,
     runtime: (timeZone) => readAccount({ timeZone }),
     right: ['', 'UTC', 'Pacific/Auckland', ' Europe/Berlin '],
     wrong: ['Berlin', 'Europe/Bonn', '+02:00', 'UTC+2'],
   }),
-  'the time to send a message': ask<string>({
+  'times to send a message': ask<string>({
     form: checkAt,
     runtime: (at) => parseAt(at, 'UTC', Date.parse('2026-12-01')),
     right: ['', ' ', '2026-12-24', '2026-12-24T18:00', '2026-12-24 18:00Z', '1999-12-31'],
@@ -201,7 +201,7 @@ const questions: Record<string, Question<unknown>> = {
 };
 
 for (const [name, range] of numbers) {
-  questions[`the number \`${name}\``] = ask<string | number>({
+  questions[`values of \`${name}\``] = ask<string | number>({
     form: (value) => checkNumber(value, range),
     runtime: (value) => readAccount({ [name]: value }),
     right: ['', ' ', range.min, String(range.min), range.min + 1, range.max],
@@ -220,7 +220,7 @@ function refuses({ runtime }: Question<unknown>, value: unknown): boolean {
 
 describe('form validation', () => {
   for (const [what, question] of Object.entries(questions)) {
-    it(`agrees with the runtime on ${what}`, () => {
+    it(`accepts the same ${what} as the runtime`, () => {
       for (const [value, wrong] of [
         ...question.right.map((value) => [value, false] as const),
         ...question.wrong.map((value) => [value, true] as const),
@@ -243,7 +243,7 @@ describe('form validation', () => {
     assert.throws(() => readAccount({ maxLength: 0 }));
   });
 
-  it('rejects a blank number that has no default', () => {
+  it('rejects a blank value for a required number', () => {
     const { wait } = limits['sms-ask'];
     assert.deepEqual(checkRequiredNumber(' ', wait), checkNumber('none', wait));
     for (const right of ['30', variable('MINUTES')]) assert.equal(checkRequiredNumber(right, wait), undefined);
