@@ -9,7 +9,7 @@ import type { Entries } from './entries';
 /** A record after it was matched with sent messages. */
 export interface CorrelatedRecord {
   record: InboxRecord;
-  /** True if the record is a status that an `sms-send` node waited for. */
+  /** True if a report counted the status, or a reply request took the reply. */
   isTaken?: true | undefined;
   /** Called after the step is committed, or has run while the store fails. */
   effect(): void;

@@ -17,7 +17,7 @@ export interface Address {
   path: string;
 }
 
-/** A record that the account has received and not delivered yet. Plain data. */
+/** A record that the account has received and not delivered yet. Can be stored as JSON. */
 export type Entry<K extends Kind = Kind> = { [P in K]: EntryItem & RecordOfKind<P> }[K];
 
 interface EntryItem extends Item {
@@ -41,7 +41,7 @@ interface EntryItem extends Item {
   isHeldBack?: true;
 }
 
-/** A record that no flow acknowledged. It is listed until a user decides about it. Plain data. */
+/** A record that no flow acknowledged. It is listed until a user decides about it. Can be stored as JSON. */
 export type DeadLetter = RecordOfKind & DeadLetterFacts;
 
 interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {

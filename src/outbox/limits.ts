@@ -11,7 +11,7 @@ export interface LimitSettings {
   perDay?: number | undefined;
 }
 
-/** A recipient that a limit withholds. Plain data. */
+/** A recipient that a limit withholds. Can be stored as JSON. */
 export interface Limited {
   msisdn: string;
   limit: 'handset' | 'day';

@@ -78,7 +78,7 @@ export interface AgainLink {
   waitMs: number;
 }
 
-/** An outgoing message as the store has it. Plain data. */
+/** An outgoing message as the store has it. Can be stored as JSON. */
 export interface MessageItem extends Item, CheckedDraft {
   part: 'outgoing';
   kind: 'message';
@@ -129,7 +129,7 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
 }
 
-/** The wait that the service requested, and the error that the service returned. Plain data, times in ms. */
+/** The wait that the service requested, and the error that the service returned. Can be stored as JSON. Times in ms. */
 export interface StoredRetryAfter {
   at: number;
   forMs: number;

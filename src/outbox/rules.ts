@@ -43,7 +43,7 @@ export interface Leaving extends Counting {
   item: Timed & { node: string; options: { unlimited: boolean } };
 }
 
-/** A recipient that a rule withholds, with the reason and the parameters of its error. Plain data. */
+/** A recipient that a rule withholds, with the reason and the parameters of its error. Can be stored as JSON. */
 export interface Withheld {
   msisdn: string;
   reason: SmsErrorReason;

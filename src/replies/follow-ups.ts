@@ -32,7 +32,7 @@ interface FollowUpFields extends Item {
   waitMs: number;
 }
 
-/** The wait for the answer of one recipient. Plain data. */
+/** The wait for the answer of one recipient. Can be stored as JSON. */
 export interface ReplyRequest extends FollowUpFields {
   kind: 'replyRequest';
   recipient: string;
@@ -50,7 +50,7 @@ export interface ReplyRequest extends FollowUpFields {
   againDue?: readonly string[];
 }
 
-/** The wait for the final statuses of a message on all its handsets. Plain data. */
+/** The wait for the final statuses of a message on all its handsets. Can be stored as JSON. */
 export interface Report extends FollowUpFields {
   kind: 'report';
   /** Recipients for which the service accepted the message. */

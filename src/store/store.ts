@@ -7,7 +7,7 @@ export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
 
 /**
  * A received record, unhandled record or outgoing message, which the store keeps until the part of the library that
- * owns it drops it. Plain data. Each part adds its own properties.
+ * owns it drops it. Can be stored as JSON. Each part adds its own properties.
  */
 export interface Item {
   /** Ids ascend in the order of arrival within the store. */
