@@ -248,7 +248,7 @@ describe('Client', () => {
     const forged = 'Blocked\r\n[info] all is well\u001b[2J\u009b1m\u2028a\u202eb\u2066c';
     const line = 'Blocked [info] all is well [2J 1m a b c';
 
-    it('removes line breaks from `message`, not from `errorMessage`', async () => {
+    it('removes line breaks only from `message`', async () => {
       // Removes U+001B, because XML cannot contain it, not even as a reference.
       const inXml = forged.replace('\u001b', '');
       const attribute = [...inXml].map((character) => `&#${character.codePointAt(0)};`).join('');
@@ -265,7 +265,7 @@ describe('Client', () => {
       assert.equal((await failure(createClient(mute).send(message))).reason, 'badRequestBare');
     });
 
-    it('shortens a long `message`, but not `errorMessage`', async () => {
+    it('shortens a long reason only in `message`', async () => {
       const long = '😀'.repeat(501);
       const body = `<outbound-message-delivery isError="true" errorCode="x" errorMessage="${long}"/>`;
       const { baseUrl } = await startAnswering(400, '', body);

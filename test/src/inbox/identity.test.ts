@@ -291,7 +291,7 @@ describe('duplicate detection', () => {
     assert.equal(recall(called), undefined);
   });
 
-  it('recognises two copies of a message although only one has an id', () => {
+  it('recognises two copies of a message although one copy has no id', () => {
     const of = identifyIncoming;
     assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);

@@ -23,7 +23,7 @@ describe('replacing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('replaces a scheduled message with one that is due now', async () => {
+  it('replaces a scheduled message with a message that is due now', async () => {
     const { side, node } = beginSending();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
     await side.send(node, 'later', at(side.clock.now() + hourMs), 1_000);
@@ -31,7 +31,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_REPLACED', 'to 6421555123'], ['now']]);
   });
 
-  it('sends both messages if the older one is already in flight', async () => {
+  it('sends both messages if the older message is already in flight', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     await side.send(node, 'first', order);
@@ -50,7 +50,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(node.ends.sort(), ['SMS_BUSY', 'SMS_REPLACED']);
   });
 
-  it('keeps the older message if the newer one cannot be stored', async () => {
+  it('keeps the older message if the newer message cannot be stored', async () => {
     const { store, side, node } = beginOutage();
     await side.send(node, 'one', order, 1_000);
     store.failing.add('commit').add('open');
