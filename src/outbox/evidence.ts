@@ -3,7 +3,8 @@ import { type Changes, digest, parseRememberedValue, type ReadKey } from '../sto
 import type { MessageItem } from './message-item';
 
 /**
- * The part of a record that proves that the service accepted a message: the kind, and the handset if known. Can be stored as JSON.
+ * The part of a record that proves that the service accepted a message: the kind, and the handset if known. Can be stored
+ * as JSON.
  */
 export interface EvidenceRecord {
   kind: RecordOfKind['kind'];
