@@ -189,8 +189,8 @@ function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): S
     list(node, byId.get(node.id));
   });
   for (const account of runningAccounts) if (!account.ids.some((id) => editorIds.has(id))) list(undefined, account);
-  // Shows copies in subflows on the card of another node with the same login. Copies without such a node have their own
-  // card.
+  // Shows the account nodes in instances of subflows on the card of another account node with the same login. If there is
+  // no such node, they have their own card.
   for (const { running: account, editable, otherLabels } of accountsById.values()) {
     account?.ids.forEach((id, index) => {
       if (!editorIds.has(id) && (editable !== undefined || index > 0))

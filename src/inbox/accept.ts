@@ -214,8 +214,8 @@ function acceptRecord(
   const notedAnswer = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';
   /**
-   * The same record as received by a poll, if it is unhandled because no node receives its kind. The node that the
-   * service called then receives the record instead.
+   * The unhandled copy of this record, which came by a poll while no node received its kind. The record of this callback
+   * replaces the copy.
    */
   let unhandledCopy: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {

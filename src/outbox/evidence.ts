@@ -41,7 +41,7 @@ export function readEvidence({ message }: MessageItem, readKey: ReadKey): Eviden
   return parseRememberedValue(readKey(keyOf(message.messageId ?? '')), isEvidence) ?? [];
 }
 
-/** Removes the evidence of a message that now has an outcome. */
+/** Removes the evidence that a message was sent, because the message now has an outcome. */
 export function forgetEvidence({ message }: MessageItem, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(message.messageId ?? '');
   if (readKey(key)) changes.remember.set(key, undefined);

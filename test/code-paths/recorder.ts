@@ -42,7 +42,7 @@ export async function record(run: () => Promise<void>): Promise<CodePath> {
   }
 }
 
-/** Adds a report to the beginning of each function of a file. */
+/** Adds a call of the reporter to the beginning of each function of a file. */
 function withReports(code: string, file: string): string {
   const beginnings: { at: number; id: number }[] = [];
   const visit = (value: unknown): void => {

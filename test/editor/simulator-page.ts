@@ -91,7 +91,7 @@ export async function write(msisdn: string, text: string): Promise<void> {
 /** Sends a message as a flow does. */
 export const send = (params: Record<string, string>, options?: CallOptions) => service.send(params, options);
 
-/** Writes a new message to a flow as a handset, without the page. */
+/** Lets a handset send a message to the flow, without the simulator's page. */
 export const receive = (from: string, body: string) => simulator.receive({ from, to: '642100000001', body });
 
 /** Fetches a message as a flow does. */

@@ -266,7 +266,7 @@ export class RunningFlow {
     );
   }
 
-  /** Returns the warnings and errors that a node has logged, or all its lines up to another level. */
+  /** Returns the lines that a node has logged with this level or a more severe one. */
   logged(id: string, level = warningLevel): string[] {
     return this.log.filter((line) => line.id === id && line.level <= level).map(({ msg }) => String(msg));
   }

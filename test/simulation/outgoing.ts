@@ -609,7 +609,8 @@ export class OutgoingModel {
    */
   #examinePending(input: Input, msisdn: string): void {
     const { outgoing, order } = input;
-    // Skips several attempts, because `lastAcceptedMs` can then be later than the acceptance that the account knows.
+    // Does not check a message with several attempts, because the service might have accepted it again after the
+    // acceptance that the account knows.
     if (this.#isDisturbed || outgoing.inputs.length > 1 || outgoing.arrivals > 1) return;
     const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.world.timeline.nowMs < untilMs)

@@ -222,7 +222,7 @@ export class Process implements Owner {
     return [...this.#stores.values()].some((store) => store.isInMemory(message));
   }
 
-  /** Notes that an answer with these messages has arrived here. */
+  /** Notes that this process has received a poll answer with these messages. */
   noteAnswer(messages: readonly Message[], login: number): void {
     this.#polls = [];
     const [first] = messages;

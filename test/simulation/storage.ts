@@ -153,7 +153,7 @@ export class LoginData {
   }
 }
 
-/** Calls of a store. `save ahead` saves a poll answer immediately. */
+/** Calls that the library makes to a store. `save ahead` saves a poll answer before the step that handles it. */
 export type StoreCall = 'open' | 'recall' | 'commit' | 'sweep' | 'close' | 'save ahead';
 
 /** A simulated store: its delays and faults, and the members that only the simulation uses. */
@@ -348,7 +348,7 @@ function stagedIn(key: string, text: string): string[] {
   return items.map((item) => JSON.stringify(item));
 }
 
-/** Finds an item that must not remain at the end. Items can wait for a decision or for a missing node. */
+/** Finds an item that must not remain at the end: all except those that wait for a decision or for a missing node. */
 export function findRemainingItem(texts: Iterable<string>, { plan }: World): string | undefined {
   for (const text of texts) {
     if (isUndecided(text)) continue;

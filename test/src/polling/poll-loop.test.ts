@@ -78,7 +78,7 @@ class Bench {
     return this.pending.shift() ?? assert.fail('no poll is in flight');
   }
 
-  /** Delivers the oldest saved answers, with these outcomes. */
+  /** Delivers the oldest saved answers: one for each of these outcomes. */
   async handOver(...outcomes: PollOutcome[]): Promise<void> {
     for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
     await settle();
