@@ -111,7 +111,7 @@ describe('a node form', () => {
     });
   }
 
-  it('prevents a read by button until its changes are deployed', async () => {
+  it('refuses a read by the node button until changes are deployed', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) => node(type, { interval: 0, y: 100 + 100 * index }));
     await openEditor(account(), ...reads);
     for (const { id } of reads) {

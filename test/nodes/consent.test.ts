@@ -205,7 +205,7 @@ describe('an account with consent rules', () => {
     assert.deepEqual([counts.notAllowed, counts.optedOut, counts.limited, counts.sent], [2, 1, 1, 1]);
   });
 
-  it('marks an opt-out in a reply to sms-ask', async () => {
+  it('marks a STOP reply to sms-ask as an opt-out', async () => {
     const ask = smsNode('ask', { wires: [['reply'], []] });
     const flow = await RunningFlow.start([...nodes({ optOut: true }, ask, receiver), sink('reply')]);
     flow.send('ask', { topic: one, payload: 'Come?' });

@@ -59,7 +59,7 @@ describe('sms-ask', () => {
       assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
     });
 
-    it('sends any reply if the node lists no answers', async () => {
+    it('sends any reply if `answers` is empty', async () => {
       const flow = await start();
       await ask(flow, { topic: `${handset} ${blocked}`, sms: { ackId: '1.1', body: 'x' } });
       reply('Maybe');
@@ -102,7 +102,7 @@ describe('sms-ask', () => {
     });
   });
 
-  it('raises an error instead of an output if the service refuses the message', async () => {
+  it('raises only an error if the service refuses the message', async () => {
     const flow = await start({ answers });
     sim.fault('send', { status: 403 });
     await ask(flow);

@@ -121,8 +121,8 @@ describe('sms-feed', () => {
 
   describe('when it reads', () => {
     for (const [what, properties, params] of [
-      ['only sent messages', { messages: 'out' }, { size: '8', type: 'out' }],
-      ['only replies', { messages: 'reply' }, { size: '8', type: 'reply' }],
+      ['only sent messages if `messages` is `out`', { messages: 'out' }, { size: '8', type: 'out' }],
+      ['only replies if `messages` is `reply`', { messages: 'reply' }, { size: '8', type: 'reply' }],
       ['one entry if `size` is 1', { size: '1', sizeType: 'num' }, { size: '1' }],
       ['8 entries if `size` is blank', { size: '', sizeType: 'num' }, { size: '8' }],
       ['the number of entries in a property of `msg`', { size: 'wanted', sizeType: 'msg' }, { size: '17' }],

@@ -189,7 +189,7 @@ describe('sms-outbox', () => {
   });
 
   describe('with an interval', () => {
-    it('shares one poll at the shortest interval of all nodes', async () => {
+    it('polls once for all nodes, at their shortest interval', async () => {
       const most = countMost(sim, 'outbox');
       const flow = await start({ interval: '0.1' }, [
         outboxNode({ id: 'slow', interval: '1000', output: 'list', wires: [['got2']] }),

@@ -125,7 +125,7 @@ describe('sms-send with a slow context store', () => {
     assert.equal(store.asked.length, 0);
   });
 
-  it('raises SMS_CLOSED at a Catch node that stays deployed', async () => {
+  it('reports SMS_CLOSED to a Catch node that a deploy leaves unchanged', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
     await until(() => store.asked.length > 0);

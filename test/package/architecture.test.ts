@@ -119,7 +119,7 @@ describe('the source code', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('imports only allowed files of `src` in nodes and forms', () => {
+  it('imports only allowed `src` files into nodes and forms', () => {
     const ofForms = reach(forms, files);
     const inForms = new Set(ofForms.map(({ path }) => path));
     const pastTheDoor = nodes
