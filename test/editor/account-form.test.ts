@@ -45,7 +45,7 @@ describe('the sms-account form', () => {
     await editor.accepts('baseUrl', prefix);
   });
 
-  it('names deployed accounts with the same login', async () => {
+  it('names the other deployed accounts that have this login', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
     const key = { apiKey: '${SMS_TEST_KEY}' };
@@ -158,7 +158,7 @@ describe('the sms-account form', () => {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('applies its maximum length to the body in the sms-send form', async () => {
+  it('limits the length of a body in the sms-send form', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
@@ -169,7 +169,7 @@ describe('the sms-account form', () => {
     await editor.accepts('body');
   });
 
-  it('tests the connection although editor and flows have separate HTTP roots', async () => {
+  it('tests the connection if editor and flows use different HTTP roots', async () => {
     const separate = await startNodeRed({ settings: { httpAdminRoot: '/admin', httpNodeRoot: '/flows/' } });
     try {
       await editor.show(separate, [

@@ -92,7 +92,7 @@ describe('the Node-RED editor', () => {
   useFormEditor();
 
   for (const type of paletteTypes) {
-    it(`keeps every value of ${type} through a deploy and a reload`, async () => {
+    it(`keeps every value of ${type} after a deploy and a reload`, async () => {
       await openEditor(account());
       const id = await editor.drag(type, 300, 100);
       let form = await editor.openForm(id);
@@ -118,7 +118,7 @@ describe('the Node-RED editor', () => {
     });
   }
 
-  it('keeps every value of sms-account through a deploy and a reload', async () => {
+  it('keeps every value of sms-account after a deploy and a reload', async () => {
     await openEditor(node('sms-feed', { account: '' }));
     await editor.openForm('sms-feed');
     let form = await editor.openAccount('add');

@@ -93,7 +93,7 @@ describe('a node form', () => {
     ['sms-outbox', 'interval'],
     ['sms-feed', 'input'],
   ] as const) {
-    it(`saves the trigger "input" of ${type} as an interval of 0`, async () => {
+    it(`saves an interval of 0 if ${type} reads only on input`, async () => {
       const form = await openNode(node(type, { interval: '' }));
       const trigger = form.locator('#sms-trigger');
       const interval = form.locator('#node-input-interval');
@@ -111,7 +111,7 @@ describe('a node form', () => {
     });
   }
 
-  it('refuses a read by the node button until changes are deployed', async () => {
+  it('blocks the read button of a node with undeployed changes', async () => {
     const reads = ['sms-feed', 'sms-outbox'].map((type, index) => node(type, { interval: 0, y: 100 + 100 * index }));
     await openEditor(account(), ...reads);
     for (const { id } of reads) {

@@ -37,7 +37,7 @@ const flows: FlowNode[] = [
 describe('the Node-RED editor', () => {
   useEditor(() => ({ flows }));
 
-  it('has texts in the ten languages of Node-RED', () => {
+  it('has SMS texts in the ten languages of Node-RED', () => {
     assert.deepEqual(languages, ['de', 'en-US', 'es-ES', 'fr', 'ja', 'ko', 'pt-BR', 'ru', 'zh-CN', 'zh-TW']);
   });
 

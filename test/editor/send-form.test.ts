@@ -113,7 +113,7 @@ describe('sms-send in the editor', () => {
     await form.locator('#sms-body-text:focus').waitFor();
   });
 
-  it('keeps numbers from a flow that has no field types', async () => {
+  it('keeps the numbers of a flow without field types', async () => {
     await openNode(node('sms-send', { keep: true, expire: 240, to: '6421555123' }));
     assert.equal(await editor.typed('expire').inputValue(), '240');
     await editor.cancel();
@@ -171,7 +171,7 @@ describe('sms-send in the editor', () => {
     assert.equal(await outputs.count(), 2);
   });
 
-  it('saves an e-mail as the address for replies', async () => {
+  it('saves an e-mail address for replies', async () => {
     const form = await openNode(node('sms-send'));
     await form.locator('#sms-callback-hint').waitFor();
     await editor.chooseType('callbackUrl', 'mailto');

@@ -58,7 +58,7 @@ describe('the SMS sidebar', () => {
     await says(second, /Incoming messages: /);
   });
 
-  it('names the account nodes that have the same login', async () => {
+  it('names account nodes that share a login', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     const inSubflow = [
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },
@@ -72,7 +72,7 @@ describe('the SMS sidebar', () => {
     );
   });
 
-  it('starts an account without its former data after a confirmation', async () => {
+  it('abandons the data in a former store after a confirmation', async () => {
     await nodeRed.deploy([tab, account(), receiving()]);
     await editor.open(nodeRed);
     const { page } = editor;
@@ -123,7 +123,7 @@ describe('the SMS sidebar', () => {
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
-  it('requests one report for all accounts', async () => {
+  it('requests the states of all accounts at once', async () => {
     const accounts = Array.from({ length: 50 }, (_, index) =>
       account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
     );
@@ -161,7 +161,7 @@ describe('the SMS sidebar', () => {
     await card('other').waitFor({ state: 'detached' });
   });
 
-  it('keeps the last report while Node-RED does not answer', async () => {
+  it('keeps the last data while Node-RED does not answer', async () => {
     await open([account(), ...sending()]);
     await says(card(), 'memory, working');
     await editor.page.route('**/sms-account/overview*', (route) => route.abort());
@@ -182,7 +182,7 @@ describe('the SMS sidebar', () => {
     [readsEditor, 'sms-account.read'],
     [['read'], 'sms-account.write'],
   ] as const) {
-    it(`shows no message to users without the permission \`${missing}\``, async () => {
+    it(`hides messages from users without \`${missing}\``, async () => {
       const adminAuth = { type: 'credentials', users: [], default: { permissions: [...permissions, 'flows.write'] } };
       simulator.fault('send', { status: 503 });
       const [button, send] = sending();
@@ -208,7 +208,7 @@ describe('the SMS sidebar', () => {
     });
   }
 
-  it('shows problems first', async () => {
+  it('shows the problems of an account first', async () => {
     await openFilled();
     await editor.showSidebar('sms');
     for (const [state, count] of filled) await shelf(state, count).waitFor();

@@ -142,7 +142,7 @@ describe('example', function () {
       assert.deepEqual(namesShown(), ['it waits, and will be sent', 'sent']);
     });
 
-    it('raises the alarm another way if its message fails', async () => {
+    it('uses another alarm channel if the message fails', async () => {
       await deploy({ 'sms-send': { resolve: 0 } });
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Alarm');

@@ -104,7 +104,7 @@ describe('npm start', function () {
     for (const one of [port, simulatorPort]) await assert.rejects(fetch(`http://127.0.0.1:${one}/`));
   });
 
-  it('keeps flows and messages across a restart on other ports', async () => {
+  it('keeps flows and messages after a restart on other ports', async () => {
     const first = await startBoth();
     await press('Send a message');
     await untilSent('6421555001: Hello from Node-RED');

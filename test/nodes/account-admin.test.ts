@@ -163,7 +163,7 @@ describe('the admin API', () => {
     }
   });
 
-  it('exports metrics once for two nodes with one login', async () => {
+  it('exports metrics once for two nodes that share a login', async () => {
     const ask = await serve(createNode('a', 'login'), createNode('b', 'login'), createNode('c', 'other'));
     const { text, headers } = await ask('metrics');
     assert.equal(headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
@@ -191,7 +191,7 @@ describe('the admin API', () => {
     }
   });
 
-  it('lists two account nodes with one login as one account', async () => {
+  it('lists two account nodes that share a login as one account', async () => {
     const broken = { ...createNode('broken', ''), name: '', membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'), createNode('c', 'other'));
     const { status, body, headers } = await ask('overview');
@@ -214,7 +214,7 @@ describe('the admin API', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
-  it('limits a search in waiting entries to 200 characters', async () => {
+  it('truncates a search text to 200 characters', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { body } = await ask(`a/waiting?list=awaitingReply&limit=1000&after=x&search=${'y'.repeat(300)}`);
     const query = ['awaitingReply', { limit: 200, after: 'x', search: 'y'.repeat(200) }];

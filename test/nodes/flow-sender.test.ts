@@ -191,7 +191,7 @@ describe('FlowSender', () => {
     }
   });
 
-  it('keeps undelivered messages, and later sends them in order', async () => {
+  it('sends undelivered messages later, in order', async () => {
     const stage = new Stage();
     let isStopped = false;
     const left = [1, 2, 3].map((payload) => () => {

@@ -195,7 +195,7 @@ describe('an account with a new store or login', () => {
     assert.equal(await keys(), 1);
   });
 
-  it('does not record a former memory store in a file', async () => {
+  it('writes no file about a former memory store', async () => {
     const running = await start(nodes(memory));
     await running.deploy(nodes(memory, { authType: 'basic' }));
     assert.throws(notedPlaces, /ENOENT/);

@@ -62,7 +62,7 @@ describe('an account with limits', () => {
     assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
-  it('counts the messages of a node that is exempt from the limits', async () => {
+  it('counts messages of an `unlimited` node towards the limits', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sender({ id: 'alarm', unlimited: true })));
     await send(flow, one, 'alarm 1', 'alarm');
     await send(flow, one, 'alarm 2', 'alarm');
@@ -84,7 +84,7 @@ describe('an account with limits', () => {
     assert.equal(sim.messages.length, 2);
   });
 
-  it('combines the limits of account nodes with one login', async () => {
+  it('combines the limits of account nodes that share a login', async () => {
     const second = (limits: Record<string, unknown>) => account(sim, { id: 'second', ...limits });
     const flow = await RunningFlow.start([
       ...nodes({ perHandset: '3', perHandsetMinutes: '600' }, sender({ account: 'second' })),

@@ -20,7 +20,7 @@ describe('an unexpected error', () => {
     ['in', 'pollIncoming', false],
     ['feed', 'readFeed', true],
   ] as const) {
-    it(`becomes SMS_SERVICE at sms-${node} without its original text`, async () => {
+    it(`hides its original text in the SMS_SERVICE error of sms-${node}`, async () => {
       failWith(method, new RangeError(`a mistake with ${secret}\n    at ${secret} (x:1:1)`));
       const flow = await RunningFlow.start(nodeWithSink(sim, node));
       if (trigger) flow.send(node);

@@ -47,7 +47,7 @@ async function outcome(flow: RunningFlow): Promise<Record<string, unknown> | und
 describe('sms-account', () => {
   const sim = useService();
 
-  it('tells its form which deployed nodes have the same login', async () => {
+  it('tells its form which other nodes share the login', async () => {
     setVariables({ SMS_TEST_URL: sim.baseUrl });
     await RunningFlow.start([
       account(sim),
@@ -68,7 +68,7 @@ describe('sms-account', () => {
   });
 
   describe('connection test', () => {
-    it('reads the account from the feed with saved credentials', async () => {
+    it('uses saved credentials to read the feed', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       sim.receive({ from: handset, to: '642100000001', body: 'unread' });
       for (const apiKey of [undefined, '__PWRD__']) {
@@ -179,7 +179,7 @@ describe('sms-account', () => {
 
       for (const [what, type, value] of [
         ['a blank variable', 'str', ''],
-        ['a variable of invalid JSON', 'json', '{'],
+        ['a variable with invalid JSON', 'json', '{'],
         ['a JSONata variable', 'jsonata', '"the-key"'],
       ] as const) {
         it(`rejects ${what}`, async () => {
@@ -252,7 +252,7 @@ describe('sms-account', () => {
       'a flag that is not a boolean': { dedupe: 'on' },
       'an `allowHttp` that is an object': { allowHttp: { on: true } },
       'a missing TLS configuration': { tls: 'gone' },
-      'a proxy of another node type': { proxy: 'send' },
+      'a proxy that is not an http proxy node': { proxy: 'send' },
       'quiet hours without an end': { quietFrom: '21:00' },
       'a prefix with letters': { prefixes: '64 abc' },
     };
@@ -463,8 +463,8 @@ describe('sms-account', () => {
     }
   });
 
-  describe('with two nodes of one login', () => {
-    it('polls once for both nodes', async () => {
+  describe('with a shared login', () => {
+    it('polls once for both account nodes', async () => {
       const most = countMost(sim, 'incoming');
       const flow = await RunningFlow.start([
         account(sim),
@@ -479,7 +479,7 @@ describe('sms-account', () => {
       assert.equal(most(), 1);
     });
 
-    it('shares one `concurrency` between both nodes', async () => {
+    it('shares one `concurrency` between both account nodes', async () => {
       sim.fault('send', { delayMs: 30 });
       const most = countMost(sim, 'send');
       const flow = await RunningFlow.start([
@@ -497,7 +497,7 @@ describe('sms-account', () => {
 
   describe('when it polls', () => {
     for (const parallelPolls of [1, 4]) {
-      it(`runs no more polls at a time than a \`parallelPolls\` of ${parallelPolls} allows`, async () => {
+      it(`limits simultaneous polls to ${parallelPolls} if \`parallelPolls\` is ${parallelPolls}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         const most = countMost(sim, 'incoming');
@@ -510,7 +510,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('waits for `pause` after the service answers 204', async () => {
+    it('waits 30 s after a 204 answer if `pause` is 30', async () => {
       const flow = await RunningFlow.start(nodeWithSink(sim, 'in', {}, { pause: '30' }));
       await flow.badge('in', { fill: 'green', shape: 'ring', text: 'waiting 30 s' });
       assert.deepEqual(

@@ -102,7 +102,7 @@ describe('sms-ask', () => {
     });
   });
 
-  it('raises only an error if the service refuses the message', async () => {
+  it('sends no output if the service refuses the message', async () => {
     const flow = await start({ answers });
     sim.fault('send', { status: 403 });
     await ask(flow);

@@ -325,7 +325,7 @@ describe('sms-callback-in', () => {
       assert.equal(sim.messages.length, 0);
     });
 
-    it('works if `httpNodeMiddleware` refuses or reads a request', async () => {
+    it('accepts a request that `httpNodeMiddleware` has read', async () => {
       type Asked = IncomingMessage & { body?: Buffer; _body?: boolean };
       const httpNodeMiddleware = [
         (asked: Asked, answer: { sendStatus(status: number): void }, next: () => void) => {

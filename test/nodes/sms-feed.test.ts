@@ -126,7 +126,7 @@ describe('sms-feed', () => {
       ['one entry if `size` is 1', { size: '1', sizeType: 'num' }, { size: '1' }],
       ['8 entries if `size` is blank', { size: '', sizeType: 'num' }, { size: '8' }],
       ['the number of entries in a property of `msg`', { size: 'wanted', sizeType: 'msg' }, { size: '17' }],
-      ['20 entries if `size` is 20 without a type', { size: '20' }, { size: '20' }],
+      ['20 entries if `size` is 20 and has no type', { size: '20' }, { size: '20' }],
     ] as const) {
       it(`requests ${what}`, async () => {
         const flow = await start(properties);
@@ -152,7 +152,7 @@ describe('sms-feed', () => {
     for (const [what, fault, code] of [
       ['the status 401', { status: 401 }, 'SMS_UNAUTHORIZED'],
       ['the status 204', { status: 204 }, 'SMS_SERVICE'],
-      ['half an answer', { half: true }, 'SMS_RESPONSE'],
+      ['an incomplete answer', { half: true }, 'SMS_RESPONSE'],
     ] as const) {
       it(`raises ${code} once for ${what}`, async () => {
         sim.fault('feed', fault);

@@ -251,7 +251,7 @@ describe('sms-in', () => {
       ['maxAttempts', '0'],
       ['maxAttempts', '1.5'],
     ] as const) {
-      it(`raises SMS_CONFIG for the value "${value}" of \`${option}\``, async () => {
+      it(`raises SMS_CONFIG if \`${option}\` is "${value}"`, async () => {
         const flow = await start({ ...byFlow, [option]: value });
         assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
       });

@@ -102,11 +102,11 @@ describe('sms-send', () => {
     });
 
     for (const [what, type] of [
-      ['blank properties of `msg`', 'msg'],
-      ['blank numbers', 'num'],
-      ['blank values without a type', undefined],
+      ['the properties of `msg` are blank', 'msg'],
+      ['the numbers in the form are blank', 'num'],
+      ['blank fields have no type', undefined],
     ] as const) {
-      it(`uses the defaults for ${what}`, async () => {
+      it(`uses the defaults if ${what}`, async () => {
         const value = type === 'msg' ? 'value' : ' ';
         const flow = await sendWith({ expire: value, expireType: type, priority: value, priorityType: type }, '');
         assert.deepEqual([flow.errors(), flow.received('sent').length], [[], 1]);

@@ -89,7 +89,7 @@ describe('sms-send with a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
-    it(`logs SMS_CLOSED if a deploy ends the wait for a body and \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
+    it(`logs SMS_CLOSED after a deploy if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
       const flow = await start({ keep });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
       await until(() => store.asked.length === 2);

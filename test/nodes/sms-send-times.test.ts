@@ -53,7 +53,7 @@ describe('sms-send with `at` or quiet hours', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('combines the quiet hours of account nodes with one login', async () => {
+  it('combines the quiet hours of account nodes that share a login', async () => {
     const second = { ...account(sim, quietNow()), id: 'second' };
     const flow = await RunningFlow.start([...sendNode(sim, { keep: true }, {}), second]);
     flow.send('send', { topic: handset, payload: 'x' });

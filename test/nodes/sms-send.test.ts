@@ -145,7 +145,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('does not replace a variable inside other text', async () => {
+    it('does not replace an environment variable inside other text', async () => {
       const absent = variable('SMS_TEST_ABSENT');
       const flow = await start({ from: `${absent}!`, fromType: 'str' });
       await send(flow, { topic: handset, payload: absent });
@@ -426,7 +426,7 @@ describe('sms-send', () => {
   describe('with queued messages', () => {
     const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
 
-    it('shows the number of sends in flight', async () => {
+    it('shows how many messages are being sent', async () => {
       sim.fault('send', { delayMs: 30 });
       const flow = await start();
       for (let index = 0; index < 3; index++) flow.send('send', { topic: handset, payload: `${index}` });
@@ -493,7 +493,7 @@ describe('sms-send', () => {
   });
 
   describe('when the node closes', () => {
-    it('ends waiting sends with SMS_CLOSED but not a send in flight', async () => {
+    it('ends only waiting sends with SMS_CLOSED', async () => {
       const flow = await start({}, [], { concurrency: '1' });
       sim.fault('send', { delayMs: 150 });
       for (const payload of ['in flight', 'waiting', 'waiting too']) flow.send('send', { topic: handset, payload });

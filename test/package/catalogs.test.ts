@@ -127,7 +127,7 @@ for (const language of languages) {
 
     const marks = marksOf[language];
     if (marks) {
-      it('follows its own punctuation rules', () => {
+      it('follows the punctuation rules of the language', () => {
         const helps = types.map((type) => readFileSync(join(locales, language, `${type}.html`), 'utf8'));
         const all = [...texts.values(), ...helps].join('\n');
         assert.deepEqual(all.match(marks) ?? [], []);

@@ -79,7 +79,7 @@ describe('the npm package', () => {
     assert.equal(packed.json['node-red'].version, '>=4.0.0');
   });
 
-  it('meets the rules of the flow library', () => {
+  it('meets the rules of the Node-RED flow library', () => {
     const { license, keywords, repository, bugs, 'node-red': declared } = packed.json;
     assert.equal(license, 'Apache-2.0');
     assert.ok(keywords.includes('node-red'));

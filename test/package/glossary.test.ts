@@ -32,23 +32,25 @@ describe('the glossary', () => {
       assert.ok(!cells.includes(''), term);
     }
   });
+});
 
-  for (const [column, language] of columns.entries()) {
+for (const [column, language] of columns.entries()) {
+  describe(`language ${language}`, () => {
     const texts = readTexts(language);
 
-    it(`matches the ${language} catalog`, () => {
+    it('uses the terms of the glossary', () => {
       for (const { term, key, cells } of rows) assert.equal(texts.get(key), cells[column], `${term} (${key})`);
     });
 
-    it(`finds none of its forbidden words in the ${language} texts`, () => {
+    it('contains no word that the glossary forbids', () => {
       const all = `${[...texts.values()].join('\n')}\n${readHelp(language)}`.toLowerCase();
       for (const [, not = '', but] of readRows(others).filter(([one]) => one === language))
         assert.ok(!all.includes(not.toLowerCase()), `${not}: ${but}`);
     });
 
     // Skips English, because GLOSSARY.md limits the places of the word for *body* only in the nine other languages.
-    if (language === 'en-US') continue;
-    it(`uses its ${language} word for "body" in no other sense`, () => {
+    if (language === 'en-US') return;
+    it('uses the word for "body" only where the glossary permits it', () => {
       const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
       // In languages with spaces, ignores longer words that end with it, such as "context". Ignores `text/plain` too.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);
@@ -57,5 +59,5 @@ describe('the glossary', () => {
       const elsewhere = [...texts].filter(([key, text]) => pattern.test(text) && !meant.has(key));
       assert.deepEqual(elsewhere, []);
     });
-  }
-});
+  });
+}

@@ -25,7 +25,7 @@ describe('Node-RED during deploys', function () {
   const machine = useMachine({ waitMs: 60, statusDelayMs: 20, balance: 1e9 });
 
   for (const retryUncertain of [false, true]) {
-    it(`sends each stored message once with \`retryUncertain\` ${retryUncertain}`, () =>
+    it(`sends each stored message once if \`retryUncertain\` is ${retryUncertain}`, () =>
       deployUnderTraffic(retryUncertain));
   }
 

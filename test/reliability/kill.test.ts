@@ -17,7 +17,7 @@ describe('Node-RED after kill -9', function () {
   const machine = useMachine({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
 
   for (const parallelPolls of [1, 8]) {
-    it(`delivers every received message with \`parallelPolls\` ${parallelPolls}`, async () => {
+    it(`delivers every received message if \`parallelPolls\` is ${parallelPolls}`, async () => {
       const { simulator, observed } = machine;
       const flows = createReceiver(simulator, observed, { account: { parallelPolls } });
       await killRepeatedly(flows, observed, { parallelPolls });

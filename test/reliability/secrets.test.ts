@@ -141,7 +141,7 @@ describe('a secret', function () {
     await closing.run();
   });
 
-  it('is part of successful and failed requests', () => {
+  it('is sent in successful and failed requests', () => {
     for (const { authType, method, simulator } of logins) {
       const statuses = new Set(simulator.requests.map(({ status }) => status));
       for (const status of [200, 400, 401, 403, 500]) {

@@ -12,7 +12,7 @@ describe('Node-RED during a shutdown', function () {
   this.timeout(180_000);
   const machine = useMachine({ waitMs: 200 });
 
-  it('delivers each message once if SIGINT comes while messages arrive', async () => {
+  it('delivers each message once despite SIGINT', async () => {
     const { simulator, nodeRed, observed } = machine;
     await nodeRed.start({ flows: createReceiver(simulator, observed) });
     let sent = 0;

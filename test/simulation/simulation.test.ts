@@ -65,7 +65,7 @@ describe('the simulation of the library', function () {
     assert.equal(stories[0], stories[1]);
   });
 
-  it('finds the few events of a schedule that break a rule', async () => {
+  it('reduces a schedule to the few events that break a rule', async () => {
     const mutant = mutants.find(({ name }) => name === 'a record is acknowledged as soon as it is sent');
     assert.ok(mutant);
     const broken = loadLibrary(mutant);
@@ -81,6 +81,10 @@ describe('the simulation of the library', function () {
     for (const mutant of mutants) assert.notEqual(applyMutant(mutant), '');
     assert.equal(new Set(mutants.map(({ name }) => name)).size, mutants.length);
   });
+});
+
+describe('a bug planted in the library', function () {
+  this.timeout(600_000);
 
   // The search for a mutant starts with a seed from which a few schedules find it.
   for (const [name, seed] of [
@@ -105,7 +109,7 @@ describe('the simulation of the library', function () {
     ['each unclear reply makes the node ask again', 3],
     ['a refused recipient reaches no output', 2],
   ] as const) {
-    it(`finds the bug: ${name}`, async () => {
+    it(`is found: ${name}`, async () => {
       const mutant = mutants.find((one) => one.name === name);
       assert.ok(mutant);
       const { isCaught, by } = await hunt(mutant, 1_000, seed);

@@ -69,7 +69,7 @@ describe('simulator: feed', () => {
     assert.equal((await read({ Size: '3' })).entries.length, 8, 'names are case sensitive');
   });
 
-  it('uses generated message ids if `ownRecordIds` is set', async () => {
+  it('gives entries a generated id if `ownRecordIds` is set', async () => {
     await start({ ownRecordIds: true });
     assert.match((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text, /messageId="mine"/);
     const own = String((await calls.pollOutbox())[0]?.messageId);

@@ -8,7 +8,7 @@ describe('simulator: poll', () => {
 
   // §2.3, §4.2 of docs/specification.md
   describe('of incoming messages', () => {
-    it('returns a reply with `inReplyToId` and without `to`', async () => {
+    it('returns a reply with `inReplyToId` instead of `to`', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
       const { messageId } = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });

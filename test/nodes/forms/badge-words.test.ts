@@ -31,7 +31,7 @@ describe('translateBadge', () => {
     });
   }
 
-  it('returns text that is not a badge unchanged', () => {
+  it('does not change text that is not a badge', () => {
     for (const words of ['/sms/callback', '', 'sent today', '__proto__'])
       assert.equal(
         translateBadge(words, () => 'translated'),

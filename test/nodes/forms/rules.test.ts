@@ -105,7 +105,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['', ' ', 'x'.repeat(36), '😀'.repeat(36), ` ${'x'.repeat(36)} `],
     wrong: ['x'.repeat(37), '😀'.repeat(37)],
   }),
-  'message IDs of an imported flow': ask<unknown>({
+  'types of message IDs': ask<unknown>({
     form: checkMessageId,
     runtime: (messageId) => draft({ messageId }),
     right: [null, undefined],
@@ -117,13 +117,13 @@ const questions: Record<string, Question<unknown>> = {
     right: ['k', ' k ', 'k'.repeat(256), '😀'.repeat(256)],
     wrong: ['', ' ', 'k'.repeat(257), ` ${'k'.repeat(255)} `],
   }),
-  'maximum numbers of parts': ask<string>({
+  'values of `fragmentationLimit`': ask<string>({
     form: checkFragmentationLimit,
     runtime: (fragmentationLimit) => draft({ fragmentationLimit }),
     right: ['', ' ', '1', ' 12 '],
     wrong: ['0', '-1', '1.5', '1.0', 'two', '99999999999999999999'],
   }),
-  'bodies and limits of bodies': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
+  bodies: ask<{ body: string; type?: string; parts?: string; longest?: number }>({
     form: ({ body, type = 'auto', parts: fragmentationLimit, longest: maxLength }) =>
       checkText(body, type, { fragmentationLimit, maxLength }),
     runtime: ({ body, type, parts, longest }) =>
@@ -238,7 +238,7 @@ describe('form validation', () => {
     }
   });
 
-  it('rejects 0 as the maximum length', () => {
+  it('rejects a maximum body length of 0', () => {
     assert.equal(checkNumber('0', limits['sms-account'].maxLength)?.key, 'sms-account.form.wholeFrom');
     assert.throws(() => readAccount({ maxLength: 0 }));
   });
