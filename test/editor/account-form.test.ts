@@ -70,7 +70,7 @@ describe('the sms-account form', () => {
     await hint.waitFor({ state: 'hidden' });
   });
 
-  it('announces the error of a wrong value', async () => {
+  it('announces an error to screen readers', async () => {
     const form = await openForm();
     const field = (property: string): Locator => form.locator(`#${prefix}-${property}`);
     for (const [property, value, reason] of [
@@ -158,7 +158,7 @@ describe('the sms-account form', () => {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('limits the length of a body in the sms-send form', async () => {
+  it('sets the maximum body length in the sms-send form', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');

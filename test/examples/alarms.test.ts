@@ -163,7 +163,7 @@ describe('example', function () {
   example('On-call rota until someone answers OK', ({ number: first, other: second, third, deploy }) => {
     const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
 
-    it('asks the next person of the rota if no answer comes', async () => {
+    it('asks the next person if no answer comes', async () => {
       await deploy({ 'sms-ask': { wait: '0.002' } });
       await press('Alarm');
       await untilShown('nobody answered');

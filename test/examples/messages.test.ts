@@ -233,7 +233,7 @@ describe('example', function () {
   });
 
   example('Send to a list from a CSV', ({ number, other, third, deploy }) => {
-    it('sends a message for each row, with at most three retries', async () => {
+    it('retries a failed message at most three times', async () => {
       await deploy({ delay: shortDelay });
       simulator.block(other);
       await press('Send to all');

@@ -61,7 +61,7 @@ describe('an account with consent rules', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('passes opted-out recipients to output 2 and sends to the rest', async () => {
+  it('passes only the refused recipients to output 2', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '+64, 61' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, [one, two, '16421123456']);
@@ -78,7 +78,7 @@ describe('an account with consent rules', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('reports a forbidden prefix if it refuses recipients for several reasons', async () => {
+  it('reports a forbidden prefix before other reasons for a refusal', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);
@@ -90,7 +90,7 @@ describe('an account with consent rules', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('applies prefixes but not opt-outs to essential messages', async () => {
+  it('lets essential messages ignore opt-outs but not prefixes', async () => {
     const alarm = sender({ id: 'alarm', essential: true });
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64' }, receiver, alarm));
     await say(flow, 'STOP');

@@ -98,7 +98,7 @@ describe('an account with a new store or login', () => {
     await until(() => JSON.stringify(notedPlaces()) === '{"account":[]}');
   });
 
-  it('imports data from Redis although the URL was removed', async () => {
+  it('imports data from Redis after its URL was removed', async () => {
     await startRedis();
     const running = await leave(nodes(redis));
     redisUrl = '';
@@ -106,7 +106,7 @@ describe('an account with a new store or login', () => {
     await assertImported(running, 2);
   });
 
-  it('imports data from Redis although the password in the URL changed', async () => {
+  it('imports data from Redis after its password has changed', async () => {
     await startRedis();
     const before = await leave(nodes(redis));
     await before.stop();

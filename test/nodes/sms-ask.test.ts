@@ -71,7 +71,7 @@ describe('sms-ask', () => {
   });
 
   describe('at output 2', () => {
-    it('sends a copy with the reason for each recipient without an answer', async () => {
+    it('sends a copy for each recipient without an answer', async () => {
       const flow = await start({ answers, wait: 0.02 }, [smsNode('status', { wires: [[]] })]);
       const third = '64215558888';
       await ask(flow, { topic: [handset, other, third, blocked] });

@@ -136,7 +136,7 @@ describe('sms-callback-in', () => {
     assert.equal(flow.received('replies').length, 0);
   });
 
-  it('answers 400 to a request without a reply or a status', async () => {
+  it('answers 400 to a request that is neither a reply nor a status', async () => {
     const { flow, url } = await start();
     for (const body of [
       undefined,
@@ -288,7 +288,7 @@ describe('sms-callback-in', () => {
       assert.equal(typeof before, 'number');
     });
 
-    it('gets no messages while an earlier node has the same path', async () => {
+    it('gets no messages while an earlier node uses its path', async () => {
       const second = callbackNode({ id: 'second', path: '/SMS/Callback/', wires: [['late'], []] });
       const { flow, url } = await start({}, [second, sink('late')]);
       const caught = await flow.messages('caught', 1);

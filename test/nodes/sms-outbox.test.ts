@@ -154,7 +154,7 @@ describe('sms-outbox', () => {
       });
     }
 
-    it('completes waiting inputs without a poll when the node stops', async () => {
+    it('completes waiting inputs when the node stops', async () => {
       sim.fault('outbox', { hang: true }, 1);
       const flow = await RunningFlow.start(nodes({}, { timeout: '1' }));
       flow.send('outbox', { topic: 'polls' });

@@ -104,7 +104,7 @@ describe('sms-send', () => {
     for (const [what, type] of [
       ['the properties of `msg` are blank', 'msg'],
       ['the numbers in the form are blank', 'num'],
-      ['blank fields have no type', undefined],
+      ['the fields are blank and have no type', undefined],
     ] as const) {
       it(`uses the defaults if ${what}`, async () => {
         const value = type === 'msg' ? 'value' : ' ';

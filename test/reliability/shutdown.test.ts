@@ -60,7 +60,7 @@ describe('Node-RED during a shutdown', function () {
     assert.deepEqual([...(await waitForCounts(observed, 1))], [['half', 1]]);
   });
 
-  it('finishes only the send in flight after SIGTERM', async () => {
+  it('finishes only the current send after SIGTERM', async () => {
     const { simulator, nodeRed } = machine;
     await nodeRed.start({ flows: createSendingFlow(machine) });
     await pressWhileOneIsInFlight(machine);

@@ -25,7 +25,7 @@ describe('simulator: poll', () => {
     });
 
     // §9 of docs/specification.md
-    it('returns the id of the answered message in `inReplyToId`', async () => {
+    it('returns the id of the message that a reply answers', async () => {
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });
