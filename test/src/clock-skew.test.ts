@@ -31,7 +31,7 @@ describe('ClockSkew', () => {
     }
   });
 
-  it('measures the true age of a value if the clock moves forward', async () => {
+  it('measures the true age of a value after the clock moved forward', async () => {
     const { clock, note, age } = begin();
     const first = note();
     await clock.advance(hourMs);
@@ -44,7 +44,7 @@ describe('ClockSkew', () => {
     assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
   });
 
-  it('measures the age of a time that it corrected before a clock change', async () => {
+  it('measures the true age of a value that it corrected earlier', async () => {
     for (const [firstMs, secondMs] of [
       [dayMs, 5 * dayMs],
       [3 * hourMs, 2 * 365 * dayMs],
@@ -68,7 +68,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(before), before);
   });
 
-  it('treats a future time as the time of the last clock change', async () => {
+  it('replaces a future time with the time of the last clock change', async () => {
     const { clock, note, age } = begin();
     const other = note(clock.now() + 1_000 * dayMs);
     const own = note();
@@ -80,7 +80,7 @@ describe('ClockSkew', () => {
     assert.equal(age(own), hourMs);
   });
 
-  it('corrects a future time only after an hour', async () => {
+  it('corrects a future time in the store only after an hour', async () => {
     const { clock, times, note } = begin();
     const startedAt = clock.now();
     const ahead = note(startedAt + 1_000 * dayMs);
@@ -100,7 +100,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(own, true).at, clock.now());
   });
 
-  it('shares detected clock changes among all users of one clock', async () => {
+  it('shares detected changes among all users of one clock', async () => {
     const { clock, note } = begin();
     const times = ClockSkew.of(clock);
     const noted = note();

@@ -12,9 +12,9 @@ function damage({ disk }: FailingStore, value: string): void {
   }
 }
 
-describe('a damaged remembered value', () => {
+describe('a damaged value in the store', () => {
   for (const value of ['', '{', 'null', '1', '"x"', '{}', '[null]', '[{}]', '{"to":1}', '{"lead":"x"}']) {
-    it(`stops neither sending nor receiving if it is ${JSON.stringify(value)}`, async () => {
+    it(`does not stop sending or receiving if it is ${JSON.stringify(value)}`, async () => {
       const { side, node, store } = beginReceiving();
       const options = { keep: forever, once: 'k', remember: { value: 1 }, waitMs: 60_000 };
       sendText(node, 'first', { ...options, messageId: 'm1', to: [handset, 'friends'] });

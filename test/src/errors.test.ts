@@ -9,14 +9,14 @@ describe('SmsError', () => {
     cause,
   });
 
-  it('has the code and the message of its reason', () => {
+  it('derives its code and message from its reason', () => {
     assert.equal(error.code, 'SMS_UNREACHABLE');
     assert.match(error.message, /\(ECONNREFUSED\)/);
     assert.ok(isSmsError(error, 'SMS_BUSY', 'SMS_UNREACHABLE'));
     assert.ok(!isSmsError(error, 'SMS_BUSY'));
   });
 
-  it('becomes JSON without its cause', () => {
+  it('leaves its cause out of its JSON', () => {
     const facts = { field: 'once', messageId: 'm1', searched: ['feed'], waiting: 0 } as const;
     const full = new SmsError('onceTaken', { ...facts, errorCode: undefined, cause });
     const { code, message } = full;
@@ -24,7 +24,7 @@ describe('SmsError', () => {
     assert.deepEqual([code, full.waiting, Object.hasOwn(full, 'errorCode')], ['SMS_INPUT', 0, false]);
   });
 
-  it('keeps its other properties when its message is translated', () => {
+  it('keeps its properties when its message is translated', () => {
     const more = error.with({}, 'Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
     assert.deepEqual(more.toJSON(), {
       code: 'SMS_UNREACHABLE',
@@ -39,7 +39,7 @@ describe('SmsError', () => {
     assert.ok(!Object.hasOwn(error, 'messageId'));
   });
 
-  it('does not compile without the parameters of its message', () => {
+  it('does not compile if a parameter of its message is missing', () => {
     // @ts-expect-error a parameter is missing
     assert.ok(new SmsError('busy').message.includes('{{limit}}'));
     // @ts-expect-error the text has no parameter

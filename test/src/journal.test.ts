@@ -110,7 +110,7 @@ describe('Journal', () => {
 
   const kept = () => [...store.disk.entries.keys()].sort();
 
-  describe('when a shared store disconnects', () => {
+  describe('with a disconnected store', () => {
     let server: FailingServer;
 
     beforeEach(async () => {
@@ -119,13 +119,13 @@ describe('Journal', () => {
       await journal.ready();
     });
 
-    it('reconnects immediately', async () => {
+    it('reconnects the store immediately', async () => {
       server.disconnect();
       await clock.advance(0);
       assert.deepEqual([journal.isOpen, states], [true, ['SMS_STORE', undefined]]);
     });
 
-    it('lets a step wait up to 2 s for the store', async () => {
+    it('delays a step for up to 2 s until the store reconnects', async () => {
       server.failing.add('open');
       server.disconnect();
       const written = journal.run(keep('1', refuse));
@@ -136,7 +136,7 @@ describe('Journal', () => {
       assert.deepEqual([...server.disk.entries.keys()], ['1']);
     });
 
-    it('refuses a waiting step after 2 s', async () => {
+    it('refuses a step that has waited for 2 s', async () => {
       server.failing.add('open');
       server.disconnect();
       let isRefused = false;
@@ -152,7 +152,7 @@ describe('Journal', () => {
     });
   });
 
-  describe('when steps run', () => {
+  describe('with several steps', () => {
     it('commits all steps of an event loop turn together', async () => {
       await journal.ready();
       await Promise.all([journal.run(append('key')), journal.run(append('key')), journal.run(append('key'))]);
@@ -209,7 +209,7 @@ describe('Journal', () => {
   });
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
-    it(`obeys \`whileFailing\` of each step while the store fails to ${failing}`, async () => {
+    it(`obeys \`whileFailing\` while the store fails to ${failing}`, async () => {
       if (failing !== 'open') await journal.ready();
       store.failing.add(failing);
       const did = new Set<string>();
@@ -247,7 +247,7 @@ describe('Journal', () => {
     });
   }
 
-  it('reopens a failed store immediately when it is needed', async () => {
+  it('reopens a failed store immediately when a caller needs it', async () => {
     store.failing.add('open');
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
@@ -256,7 +256,7 @@ describe('Journal', () => {
     assert.deepEqual([journal.mode, states, clock.timers], ['open', ['SMS_STORE', undefined], 0]);
   });
 
-  it('uses changes that the store has not written yet', async () => {
+  it('reads changes that the store has not written yet', async () => {
     await journal.run(keep('1'));
     await journal.run(keep('2'));
     notes.had.set('2', item('2'));
@@ -295,7 +295,7 @@ describe('Journal', () => {
     });
   }
 
-  it('keeps an item that is stored again during a failure', async () => {
+  it('keeps an item that was dropped and stored again', async () => {
     await journal.run(keep('1'));
     store.failing.add('commit');
     await journal.run(drop('1'));
@@ -320,7 +320,7 @@ describe('Journal', () => {
     assert.deepEqual(states, ['SMS_STORE', undefined]);
   });
 
-  it('keeps values if the clock moves back during a sweep', async () => {
+  it('keeps values although the clock moves back during a sweep', async () => {
     await journal.ready();
     const sweep = store.sweep.bind(store);
     store.sweep = (...call) => {
@@ -341,7 +341,7 @@ describe('Journal', () => {
     }
   });
 
-  it('reopens a store with an expired heartbeat without an error', async () => {
+  it('reopens a store without an error if its heartbeat expired', async () => {
     await journal.run(keep('1'));
     notes.had.set('1', item('1'));
     let lapses = 1;
@@ -384,8 +384,8 @@ describe('Journal', () => {
     assert.deepEqual([journal.mode, states], ['open', ['SMS_STORE', undefined]]);
   });
 
-  describe('when it finds stored items', () => {
-    it('passes each item to the participant for that kind of item', async () => {
+  describe('with stored items', () => {
+    it('passes each item to the participant for its kind', async () => {
       await journal.run(
         step(({ keep: items }) => {
           items.set('1', item('1', 'outgoing')).set('2', item('2', 'inbox')).set('3', item('3', 'outgoing'));
@@ -401,7 +401,7 @@ describe('Journal', () => {
       assert.deepEqual(kept(), ['1', '2', '3']);
     });
 
-    it('passes on the items before any step runs', async () => {
+    it('passes on all items before it runs a step', async () => {
       let finish = () => {};
       const order: string[] = [];
       const found = async () => {
@@ -419,7 +419,7 @@ describe('Journal', () => {
       assert.deepEqual(order, ['found', 'step']);
     });
 
-    it('replays saved answers before waiting steps', async () => {
+    it('replays saved answers before it runs waiting steps', async () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two']) disk.hold(text);
       store = new FailingStore(disk);
@@ -441,7 +441,7 @@ describe('Journal', () => {
       assert.equal(disk.pendingWrites.size, 0);
     });
 
-    it('lets the participant decide if an item is readable', async () => {
+    it('asks the participant if an item is readable', async () => {
       const participant: Participant = {
         receiveItems: () => {},
         wantedNames: () => ['incoming'],
@@ -458,7 +458,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('passes on items that the store claims later', async () => {
+    it('passes on items that the store claims after it opens', async () => {
       const found = [[], [item('2')]];
       store.open = async (events) => {
         store.events = events;
@@ -503,7 +503,7 @@ describe('Journal', () => {
       });
   });
 
-  describe('when it closes', () => {
+  describe('after `close`', () => {
     it('stays open if a caller still needs the store', async () => {
       await journal.ready();
       store.turns = 2;
@@ -526,7 +526,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.isWritten], [['1'], true]);
     });
 
-    it('closes a failed store at any moment after the failure', async () => {
+    it('closes the store even right after a failure', async () => {
       for (let moments = 0; moments < 30; moments++) {
         store = new FailingStore();
         create();
@@ -539,7 +539,7 @@ describe('Journal', () => {
       }
     });
 
-    it('stays closed after a late failure of the store', async () => {
+    it('stays closed if the store fails later', async () => {
       await journal.ready();
       await journal.close();
       store.events?.onFailure?.(new Error('late'));

@@ -6,7 +6,7 @@ import { failure } from './http/exchange-caller';
 const failureOf = (run: () => unknown) => failure(Promise.resolve().then(run));
 
 describe('parseBaseUrl', () => {
-  it('keeps the path and drops trailing slashes', () => {
+  it('drops trailing slashes, but keeps the path', () => {
     assert.equal(parseBaseUrl('https://sms.example.com/'), 'https://sms.example.com');
     assert.equal(parseBaseUrl(' https://SMS.example.com:8443/some/path// '), 'https://sms.example.com:8443/some/path');
   });
@@ -43,7 +43,7 @@ describe('parseBaseUrl', () => {
 });
 
 describe('parseAuthentication (§5)', () => {
-  it('reads all three methods, with bearer as the default', () => {
+  it('reads each method and uses bearer by default', () => {
     const credentials = { apiKey: ' key \n', userId: 'ann', password: ' secret ' };
     assert.deepEqual(parseAuthentication('bearer', credentials), { type: 'bearer', apiKey: 'key' });
     assert.deepEqual(parseAuthentication(undefined, credentials), { type: 'bearer', apiKey: 'key' });

@@ -4,7 +4,7 @@ import { pageOf } from '../../src/page';
 describe('pageOf', () => {
   const keyOf = (item: string) => item;
 
-  it('returns a page of sorted items', () => {
+  it('returns items in order, one page at a time', () => {
     const items = ['d', 'a', 'c', 'b'];
     assert.deepEqual(pageOf(items, keyOf, { limit: 3 }), { items: ['a', 'b', 'c'], total: 4, next: 'c' });
     assert.deepEqual(pageOf(items, keyOf, { limit: 3, after: 'c' }), { items: ['d'], total: 4 });
@@ -12,7 +12,7 @@ describe('pageOf', () => {
     assert.deepEqual(pageOf([], keyOf, { limit: 3 }), { items: [], total: 0 });
   });
 
-  it('counts only matching items', () => {
+  it('counts only items that match', () => {
     const matches = (item: string) => item !== 'b';
     assert.deepEqual(pageOf(['c', 'b', 'a'], keyOf, { limit: 1, matches }), { items: ['a'], total: 2, next: 'a' });
   });

@@ -17,7 +17,7 @@ describe('PollSubscription', () => {
   const attemptsOf = ({ sent }: RecordingNode) =>
     sent.map(({ record, redelivered, ackId }) => [record.body, redelivered, Number(ackId?.split('.')[1])]);
 
-  describe('with acknowledge `auto`', () => {
+  describe('with `acknowledge` set to auto', () => {
     it('removes a message from the store when it enters the flow', async () => {
       const node = attach({ acknowledge: 'auto' });
       await receive('1', '2', '3');
@@ -38,7 +38,7 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('with acknowledge `flow`', () => {
+  describe('with `acknowledge` set to flow', () => {
     it('keeps a message until it is acknowledged', async () => {
       const node = await deliver();
       assert.deepEqual([await storedParts(), node.subscription.unacknowledgedCount], [['inbox'], 1]);
@@ -101,7 +101,7 @@ describe('PollSubscription', () => {
       assert.equal(node.sent.length, 2);
     });
 
-    it('counts repeated failures of one delivery only once', async () => {
+    it('counts only one failure per delivery', async () => {
       const node = await deliver();
       const ackId = node.lastAckId;
       node.fail();
@@ -174,8 +174,8 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('after a redeploy or restart', () => {
-    it('redelivers an unacknowledged message as the next attempt', async () => {
+  describe('across restarts', () => {
+    it('redelivers an unacknowledged message as its next attempt', async () => {
       const before = attach();
       await receive('1', '2');
       before.fail();
@@ -227,7 +227,7 @@ describe('PollSubscription', () => {
     });
 
     for (const how of ['redeploy', 'restart'] as const) {
-      it(`counts the attempts of each node separately after a ${how}`, async () => {
+      it(`counts attempts separately for each node after a ${how}`, async () => {
         const failing = attach({ id: 'failing' });
         let slow = attach({ id: 'slow', ackTimeoutMs: 3_600_000 });
         await receive('1');

@@ -131,7 +131,7 @@ describe('Subscribers', () => {
       assert.equal(sent.flat().length, 2_000);
     });
 
-    it('delivers messages as one list although they are stored in parts', async () => {
+    it('delivers one list although the store writes it in parts', async () => {
       let maxStored = 0;
       bench.store.beforeCommit = ({ keep }) => {
         maxStored = Math.max(maxStored, keep.size);
@@ -178,7 +178,7 @@ describe('Subscribers', () => {
     assert.deepEqual(idsOfBoth(), ids(2_000));
   });
 
-  it('does not redeliver an entry when other entries are claimed', async () => {
+  it('does not redeliver an entry after a claim of other entries', async () => {
     const server = new FailingServer();
     bench.start({ store: server });
     const [stays, leaves] = [subscribe('stays'), subscribe('leaves')];

@@ -53,7 +53,7 @@ describe('Client', () => {
   describe('at each endpoint (§4)', () => {
     for (const type of ['bearer', 'basic', 'form'] as const) {
       for (const method of ['POST', 'GET'] as const) {
-        it(`authenticates by ${type} in ${method} requests (§5)`, async () => {
+        it(`uses ${type} authentication in ${method} requests (§5)`, async () => {
           const simulator = await start({ basePath: '/some/path' });
           const { userId, password, apiKey } = simulator.credentials;
           const authentication = type === 'bearer' ? { type, apiKey } : { type, userId, password };
@@ -81,7 +81,7 @@ describe('Client', () => {
       }
     }
 
-    it('ends a poll without an answer after 45 s (§8)', async () => {
+    it('stops waiting for a poll answer after 45 s (§8)', async () => {
       const simulator = await start({ waitMs: 60_000 });
       for (const kind of ['incoming', 'status'] as const) {
         const clock = new VirtualClock();
@@ -100,7 +100,7 @@ describe('Client', () => {
   });
 
   describe('when sending (§2.2)', () => {
-    it('merges repeated failures of a recipient', async () => {
+    it('reports a recipient with several errors once', async () => {
       const simulator = await start();
       const failed = (msisdn: string, reason = '') => `<recipient msisdn="${msisdn}" isError="true"${reason}/>`;
       const listed = [
@@ -151,7 +151,7 @@ describe('Client', () => {
         /^From the & page$/,
       ],
       ['the page heading if the reason phrase is "BAD REQUEST"', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
-      ['the page heading if there is no reason phrase', '', '<h1>Page</h1>', /^Page$/],
+      ['the page heading if the reason phrase is empty', '', '<h1>Page</h1>', /^Page$/],
       ['a default text if the answer has no reason', 'Bad Request', 'nothing here', /gave no reason/],
     ] as const) {
       it(`reports ${title}`, async () => {
@@ -212,7 +212,7 @@ describe('Client', () => {
     });
   });
 
-  describe('when an answer quotes credentials', () => {
+  describe('with credentials in the answer', () => {
     const quoted = 'Bad demo-api-key, https://flows.example.com/cb?token=S3cret%2Ftoken, other-token';
     const result = `isError="true" errorCode="${quoted}" errorMessage="${quoted}"`;
     const recipient = `<recipient msisdn="6421555123" ${result}/>`;
@@ -223,7 +223,7 @@ describe('Client', () => {
       ['the root element of a 401', 401, 'No', `<outbound-message-delivery ${result}/>`],
       ['the errors of recipients', 200, 'OK', `<outbound-message-delivery>${recipient}</outbound-message-delivery>`],
     ] as const) {
-      it(`removes the credentials from ${where}`, async () => {
+      it(`removes credentials from ${where}`, async () => {
         const { baseUrl } = await startAnswering(status, reason, body);
         const sending = createClient(baseUrl).send({
           ...message,
@@ -236,7 +236,7 @@ describe('Client', () => {
       });
     }
 
-    it('removes the credentials from the end of a cut-off heading', async () => {
+    it('removes credentials at the end of a shortened heading', async () => {
       const start = 'x'.repeat(490);
       const { baseUrl } = await startAnswering(400, '', `<h1>${start} demo-api-key</h1>`, html);
       const error = await failure(createClient(baseUrl).send(message));
@@ -244,11 +244,11 @@ describe('Client', () => {
     });
   });
 
-  describe('with a reason from the service', () => {
+  describe('with a reason in the answer', () => {
     const forged = 'Blocked\r\n[info] all is well\u001b[2J\u009b1m\u2028a\u202eb\u2066c';
     const line = 'Blocked [info] all is well [2J 1m a b c';
 
-    it('removes line breaks only from `message`', async () => {
+    it('removes line breaks from `message`, not `errorMessage`', async () => {
       // Removes U+001B, because XML cannot contain it, not even as a reference.
       const inXml = forged.replace('\u001b', '');
       const attribute = [...inXml].map((character) => `&#${character.codePointAt(0)};`).join('');
@@ -265,7 +265,7 @@ describe('Client', () => {
       assert.equal((await failure(createClient(mute).send(message))).reason, 'badRequestBare');
     });
 
-    it('shortens a long reason only in `message`', async () => {
+    it('shortens a long reason in `message`, not `errorMessage`', async () => {
       const long = '😀'.repeat(501);
       const body = `<outbound-message-delivery isError="true" errorCode="x" errorMessage="${long}"/>`;
       const { baseUrl } = await startAnswering(400, '', body);

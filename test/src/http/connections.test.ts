@@ -82,7 +82,7 @@ describe('the connection pool', () => {
     }
   });
 
-  describe('when no connection opens', () => {
+  describe('without a connection', () => {
     const ways: Record<string, () => Promise<Way>> = {
       'a refused connection': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
       'an untrusted certificate in a tunnel': async () => {
@@ -151,7 +151,7 @@ describe('the connection pool', () => {
     assert.deepEqual([error.code, closed.size], ['SMS_UNREACHABLE', 3]);
   });
 
-  it('starts no request on a connection older than 4 minutes', async () => {
+  it('uses no connection older than 4 minutes for a request', async () => {
     let release: (() => void) | undefined;
     const service = await startRawService(closing, (incoming, outgoing) => {
       if (incoming.url === '/slow') release = () => outgoing.end('slow');
@@ -225,7 +225,7 @@ describe('the connection pool', () => {
     });
   }
 
-  it('closes an idle connection that the service keeps open', async () => {
+  it('closes an idle connection even if the service keeps it open', async () => {
     const answer = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
     const service = await startSocketService(closing, (socket) => socket.once('data', () => socket.write(answer)));
     await open(service).call();

@@ -100,8 +100,8 @@ describe('a request', () => {
     });
   });
 
-  describe('when its timeout passes', () => {
-    it('succeeds if the answer arrived while the process was blocked', async () => {
+  describe('with a timeout', () => {
+    it('accepts an answer that arrived while the process was blocked', async () => {
       const { clock, expire } = createTimeouts();
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         const answerWhileBlocked = () => {
@@ -117,7 +117,7 @@ describe('a request', () => {
       }
     });
 
-    it('sends nothing if no connection is open yet', async () => {
+    it('sends nothing if the timeout passes before it connects', async () => {
       const { clock, expire } = createTimeouts();
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
@@ -131,7 +131,7 @@ describe('a request', () => {
     });
   });
 
-  describe('that waits for `beforeLeaving`', () => {
+  describe('with `beforeLeaving`', () => {
     it('sends nothing if `beforeLeaving` rejects', async () => {
       let bytes = 0;
       const { baseUrl, connections } = await startSocketService(closing, (socket) => {
@@ -145,7 +145,7 @@ describe('a request', () => {
       assert.equal(bytes, 0);
     });
 
-    it('is reported as not sent after a timeout or an abort', async () => {
+    it('is reported as not sent if it ends during `beforeLeaving`', async () => {
       const { baseUrl } = await startSocketService(closing, () => {});
       const { clock, expire } = createTimeouts();
       const stop = new AbortController();
@@ -163,8 +163,8 @@ describe('a request', () => {
     });
   });
 
-  describe('on its second connection', () => {
-    it('fails with SMS_UNREACHABLE if that connection fails too', async () => {
+  describe('with a broken connection', () => {
+    it('fails with SMS_UNREACHABLE if the second connection breaks too', async () => {
       const tries: { body: AsyncIterator<unknown>; handler: Dispatcher.DispatchHandler }[] = [];
       const connections: Pick<Dispatcher, 'dispatch'> = {
         dispatch({ body }, handler) {
@@ -191,7 +191,7 @@ describe('a request', () => {
   });
 
   describe('with an AbortSignal', () => {
-    it('fails with SMS_UNCERTAIN if it is aborted after it was sent', async () => {
+    it('fails with SMS_UNCERTAIN if it is aborted after sending', async () => {
       const controller = new AbortController();
       let gone: Promise<unknown> = Promise.resolve();
       const { baseUrl } = await startRawService(closing, (incoming) => {
@@ -202,7 +202,7 @@ describe('a request', () => {
       await gone;
     });
 
-    it('leaves no listener on the signal after an answer', async () => {
+    it('removes its listener from the signal after an answer', async () => {
       const { signal } = new AbortController();
       const { baseUrl } = await startEcho();
       await Promise.all(Array.from({ length: 20 }, () => call(baseUrl, { signal })));

@@ -25,7 +25,7 @@ describe('createExchange', () => {
     assert.equal(params.detail, 'connection failed');
   });
 
-  describe('when an answer arrives', () => {
+  describe('with an answer', () => {
     it('returns status, reason phrase, content type and body', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeHead(418, 'I am a teapot', { 'content-type': 'text/x' }).end('short and stout');
@@ -35,7 +35,7 @@ describe('createExchange', () => {
       assert.equal(bytes.toString(), 'short and stout');
     });
 
-    it('returns no body for a 204, even if bytes follow', async () => {
+    it('ignores the body of a 204', async () => {
       for (const rest of [
         'Content-Length: 5\r\n\r\nhello',
         'Content-Length: 5\r\n\r\n',
@@ -59,7 +59,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).retryAfter, '120');
     });
 
-    it('skips informational answers', async () => {
+    it('skips informational answers such as 103', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
         outgoing.end('real');
@@ -99,7 +99,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).bytes.toString(), 'ok');
     });
 
-    it('accepts a close, but not a reset, as the end of the body', async () => {
+    it('accepts a closed connection as the end of the body', async () => {
       const { baseUrl, connections } = await startSocketService(closing, (socket) => {
         socket.on('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\nmessageId=1'));
       });

@@ -100,7 +100,7 @@ describe('a request through a proxy', () => {
     [403, /^(?!.*base URL).*does not allow this address/],
     [407, /^(?!.*base URL).*needs a user name/],
   ] as const) {
-    it(`reports status ${status} of a proxy that refuses a tunnel`, async () => {
+    it(`reports status ${status} if the proxy refuses a tunnel`, async () => {
       const proxy = await startSocketService(closing, (socket) => {
         socket.once('data', () => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\nno`));
       });
@@ -111,7 +111,7 @@ describe('a request through a proxy', () => {
     });
   }
 
-  it('reports missing TLS if a web page follows the answer to CONNECT', async () => {
+  it('reports missing TLS if a web page arrives in the tunnel', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });
@@ -127,7 +127,7 @@ describe('a request through a proxy', () => {
     assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /what is this|rawPacket/);
   });
 
-  it('fails after a timeout if the proxy does not answer', async () => {
+  it('times out if the proxy does not answer', async () => {
     const { clock, expire } = createTimeouts();
     const proxy = await startSocketService(closing, (socket) => socket.resume().once('data', expire));
     const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
@@ -144,7 +144,7 @@ describe('a request through a proxy', () => {
     if (socket && !socket.closed) await once(socket, 'close');
   });
 
-  it('names the proxy in the error about its untrusted certificate', async () => {
+  it('names the proxy in the error about its certificate', async () => {
     const { baseUrl } = await startRawService(closing, () => {}, pair);
     const error = await failure(call('https://sms.test', { proxy: { url: baseUrl }, tls, effect: 'send' }));
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
@@ -170,7 +170,7 @@ describe('a request through a proxy', () => {
       });
     });
 
-    it('uses the proxy that the HTTP nodes of Node-RED use', () => {
+    it('uses the same proxy as the HTTP nodes of Node-RED', () => {
       const proxies = fc.constantFrom('a.test', 'http://b.test:3128', 'https://c.test');
       const exceptions = fc.constantFrom(
         ...['*', 'SMS.Example.com', 'other.test,sms.example.com', 'example.com', '.example.com', '*.example.com'],

@@ -21,7 +21,7 @@ const encodings: Readonly<Record<string, (text: string) => string>> = {
 describe('createRedactor', () => {
   const password = 'p"w\\ /%41&+=<ö>\'😀';
 
-  it('replaces any password in every encoding', () => {
+  it('hides any password in every encoding', () => {
     const characters = fc.constantFrom(...'aZ09 %&=+/\\"\'<>?-_.!~*()[]{}|^$#@:;,öß€й漢😀');
     fc.assert(
       fc.property(fc.string({ unit: characters, minLength: 8, maxLength: 30 }), (secret) => {
@@ -35,7 +35,7 @@ describe('createRedactor', () => {
     );
   });
 
-  it('replaces the token of Basic authentication', () => {
+  it('hides the token of Basic authentication', () => {
     for (const login of ['üser?>:pässwörd?>~', 'demo:p4']) {
       const [userId = '', secret = ''] = login.split(':');
       const mask = createRedactor({ type: 'basic', userId, password: secret });
@@ -45,23 +45,23 @@ describe('createRedactor', () => {
     }
   });
 
-  it('replaces a password even if its outer white space is missing', () => {
+  it('hides a password even without its outer white space', () => {
     assert.equal(redact(' geheimnis ', 'Bad geheimnis!'), `Bad ${mark}!`);
   });
 
-  it('replaces a token that begins with another token', () => {
+  it('hides a token that begins with another token', () => {
     const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short', 'it']);
     assert.equal(mask('tokens tokens-of-two short it'), `${mark} ${mark} ${mark} it`);
   });
 
-  it('replaces secrets of 3 to 5 characters only as whole words', () => {
+  it('hides secrets of 3 to 5 characters only as whole words', () => {
     for (const secret of ['p4ss1', 'söß', '123', 'pin']) {
       assert.equal(redact(secret, `Bad "${secret}", x${secret} ${secret}9`), `Bad "${mark}", x${secret} ${secret}9`);
     }
     assert.equal(redact('a1', 'a1'), 'a1');
   });
 
-  it('replaces the user name only as a whole word', () => {
+  it('hides the user name only as a whole word', () => {
     for (const type of ['form', 'basic'] as const) {
       for (const userId of ['demo', 'demo@example.com', '  someone else  ', '001']) {
         const name = userId.trim();

@@ -57,13 +57,13 @@ describe('checkDraft (§2.1)', () => {
     }
   });
 
-  it('refuses a body that is blank or has another type', () => {
+  it('refuses a blank body and an object as the body', () => {
     const buffers = [Buffer.alloc(0), Buffer.from('  '), new Uint8Array([65])];
     const others = [{}, ['hello'], () => 'hello', Symbol('hello'), 10n, new Date(), { toString: () => 'hello' }];
     for (const body of [...blanks, '\ufeff', ...buffers, ...others]) refuses({ body }, 'body');
   });
 
-  it('limits the length of a body in Unicode code points', () => {
+  it('limits the body length in Unicode code points', () => {
     for (const character of ['a', '€', '✓', '👍']) {
       assert.equal(check({ body: character.repeat(480) }).message.body.length, character.length * 480);
       refuses({ body: `a private body${character.repeat(467)}` }, 'body', 480);
@@ -71,7 +71,7 @@ describe('checkDraft (§2.1)', () => {
     assert.equal(checkDraft({ to: '6421555123', body: 'a'.repeat(100_000) }, undefined).parts, 654);
   });
 
-  it('limits the parts of a body by fragmentationLimit', () => {
+  it('limits the number of parts to fragmentationLimit', () => {
     assert.equal(check({ body: 'a'.repeat(1_000), fragmentationLimit: 7 }).parts, 7);
     refuses({ body: 'a'.repeat(1_000), fragmentationLimit: 6 }, 'body');
     for (const limit of [1, ' 12 ']) {
@@ -83,7 +83,7 @@ describe('checkDraft (§2.1)', () => {
     }
   });
 
-  describe('with a contentType', () => {
+  describe('with `contentType`', () => {
     it('uses UTF-16 for `auto` if a character is outside GSM 03.38', () => {
       assert.equal(check({ body: 'Grüße @£€[]{}~^|\\ ΔΦ\n' }).message.contentType, undefined);
       for (const body of ['ç', '👍', '“quoted”', '`', '\t']) {
@@ -127,7 +127,7 @@ describe('checkDraft (§2.1)', () => {
     assert.equal(check({ from: 642100000001 }).message.from, '642100000001');
   });
 
-  it('also returns the original body if `gsm` replaced characters', () => {
+  it('returns the original body too if `gsm` replaced characters', () => {
     const checked = check({ contentType: 'gsm', body: '“hello”' });
     assert.equal(checked.message.body, '"hello"');
     assert.deepEqual([checked.originalBody, checked.replacements], ['“hello”', 2]);

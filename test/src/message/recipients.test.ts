@@ -48,7 +48,7 @@ describe('parseRecipients (§2.1 `to`)', () => {
     ['a number in exponent form without a point', '642E8', 'recipientDecimal'],
     ['a number in exponent form with a +', '6.42E+10', 'recipientPlus'],
     ['a number split by spaces', '+64 21 555 123', 'recipientSplit'],
-    ['a + split from its number by a space', '+ 64215551234', 'recipientSplit'],
+    ['a + separated from its number by a space', '+ 64215551234', 'recipientSplit'],
     ['a national number split by a space', '(021) 555-123', 'recipientNumber'],
     ['two leading +', '++64215551234', 'recipientPlus'],
     ['a + within a number', '64+215551234', 'recipientPlus'],
@@ -72,7 +72,7 @@ describe('parseRecipients (§2.1 `to`)', () => {
     );
   });
 
-  it('suggests the joined number for a split number', () => {
+  it('suggests joining a number split by spaces', () => {
     assert.throws(() => parseRecipients('64215551234\n+64 21 555 123'), {
       params: { item: '"+64 21 555 123"', joined: '6421555123' },
     });
@@ -116,7 +116,7 @@ describe('parseRecipients (§2.1 `to`)', () => {
 });
 
 describe('parseMsisdn', () => {
-  it('returns digits for a phone number, otherwise undefined', () => {
+  it('returns the digits of a valid phone number', () => {
     assert.equal(parseMsisdn('+64 (21) 555-123'), '6421555123');
     assert.equal(parseMsisdn('６４２１\u200b５５５１２３'), '6421555123');
     for (const text of ['64211234567.0', '021555123', 'NZ Post', '']) assert.equal(parseMsisdn(text), undefined);
@@ -124,13 +124,13 @@ describe('parseMsisdn', () => {
 });
 
 describe('refuseSenderName', () => {
-  it('refuses a recipient that is the name of the sender', () => {
+  it('refuses the name of the sender as a recipient', () => {
     for (const to of ['NZ Post', ' NZ Post ', ['6421555123', 'NZ Post']]) {
       assert.throws(() => refuseSenderName(to, 'NZ Post'), { reason: 'recipientSender', field: 'to' });
     }
   });
 
-  it('accepts a recipient that is not the name of the sender', () => {
+  it('accepts any other recipient', () => {
     for (const from of ['+6421555123', undefined, '', 5]) refuseSenderName(from, from);
     refuseSenderName('staff', 'NZ Post');
   });

@@ -61,15 +61,15 @@ describe('instantOf', () => {
   });
 });
 
-describe('QuietHours on a clock change', () => {
+describe('QuietHours on the day of a clock change', () => {
   const nz = 'Pacific/Auckland';
   for (const [title, zone, from, to, begin, end] of [
     ['begins at the change if the start is skipped', nz, '02:30', '06:00', '09-26T14:00', '09-26T17:00'],
     ['ends at the change if the end is skipped', nz, '22:00', '02:30', '09-26T10:00', '09-26T14:00'],
-    ['begins at the first occurrence of a repeated start', nz, '02:30', '06:00', '04-04T13:30', '04-04T18:00'],
-    ['ends at the last occurrence of a repeated end', nz, '22:00', '02:30', '04-04T09:00', '04-04T14:30'],
+    ['begins at the first occurrence if the start repeats', nz, '02:30', '06:00', '04-04T13:30', '04-04T18:00'],
+    ['ends at the last occurrence if the end repeats', nz, '22:00', '02:30', '04-04T09:00', '04-04T14:30'],
     ['lasts from the first start to the last end if both repeat', nz, '02:10', '02:50', '04-04T13:10', '04-04T14:50'],
-    ['handles a clock change of half an hour', 'Australia/Lord_Howe', '22:00', '01:45', '04-04T11:00', '04-04T15:15'],
+    ['handles a half-hour clock change', 'Australia/Lord_Howe', '22:00', '01:45', '04-04T11:00', '04-04T15:15'],
     ['begins at the change if midnight is skipped', 'Asia/Beirut', '00:30', '06:00', '03-28T22:00', '03-29T03:00'],
   ] as const) {
     it(title, () => {
@@ -82,7 +82,7 @@ describe('QuietHours on a clock change', () => {
     });
   }
 
-  it('does not occur if start and end are both skipped', () => {
+  it('never begins if start and end are both skipped', () => {
     const hours = quiet('02:10', '02:50', nz);
     const change = Date.parse('2026-09-26T14:00Z');
     for (const instant of [change - minuteMs, change, change + minuteMs]) assert.equal(hours.endOf(instant), undefined);
@@ -112,7 +112,7 @@ describe('parseAt', () => {
     }
   });
 
-  it('reads ISO 8601 without a zone in the zone of the account', () => {
+  it("reads ISO 8601 without a zone in the account's zone", () => {
     for (const [text, expected] of [
       ['2026-12-24T18:00', '2026-12-24T05:00:00.000Z'],
       [' 2026-12-24 18:00 ', '2026-12-24T05:00:00.000Z'],
@@ -132,7 +132,7 @@ describe('parseAt', () => {
     assert.equal(parseAt('2027-10-31', 'Atlantic/Azores', now), Date.parse('2027-10-31T00:00:00Z'));
   });
 
-  it('returns now for a time in the past', () => {
+  it('returns the current time for a time in the past', () => {
     for (const value of [now, now - 1, 100_000_000_000, new Date(0), '2026-11-26', '1999-01-01T00:00Z']) {
       assert.equal(read(value), new Date(now).toISOString(), String(value));
     }
@@ -168,7 +168,7 @@ describe('parseAt', () => {
 });
 
 describe('parseTimeZone', () => {
-  it('accepts each known name or a blank value', () => {
+  it('accepts each time zone of Node.js or a blank value', () => {
     assert.equal(parseTimeZone(' Pacific/Auckland '), 'Pacific/Auckland');
     for (const zone of Intl.supportedValuesOf('timeZone')) assert.equal(parseTimeZone(zone), zone);
     for (const value of [undefined, null, '', ' ']) {
@@ -176,7 +176,7 @@ describe('parseTimeZone', () => {
     }
   });
 
-  it('refuses an unknown name', () => {
+  it('refuses an unknown time zone', () => {
     for (const value of ['Pacific/Aukland', 'Auckland', '+13:00', '-05', 'Z', 'Local', 13, {}]) {
       assert.throws(() => parseTimeZone(value), { reason: 'timeZoneUnknown' }, String(value));
     }
@@ -184,13 +184,13 @@ describe('parseTimeZone', () => {
 });
 
 describe('parseQuietHours', () => {
-  it('accepts two times or two blank values', () => {
+  it('accepts two different times or two blank values', () => {
     assert.deepEqual(parseQuietHours('21:30', '07:00', 'UTC'), { from: 1_290, to: 420, timeZone: 'UTC' });
     assert.deepEqual(parseQuietHours(' 00:00 ', '23:59', 'UTC'), { from: 0, to: 1_439, timeZone: 'UTC' });
     assert.equal(parseQuietHours('', undefined, 'UTC'), undefined);
   });
 
-  it('refuses a single time, equal times or another format', () => {
+  it('refuses a single time, equal times or a malformed time', () => {
     for (const [from, to, reason] of [
       ['21:00', '', 'quietHalf'],
       [undefined, '07:00', 'quietHalf'],
@@ -220,7 +220,7 @@ describe('nextAllowed', () => {
     assert.equal(next('2026-11-26T12:00Z'), '2026-11-26T12:00:00.000Z');
   });
 
-  it('postpones a time to the end of adjoining quiet hours', () => {
+  it('postpones a time to the end of consecutive quiet hours', () => {
     const evenings = quiet('18:00', '21:30', 'Pacific/Auckland');
     const mornings = quiet('07:00', '08:00', 'Pacific/Auckland');
     assert.equal(next('2026-11-26T06:00Z', evenings, nights, mornings), '2026-11-26T19:00:00.000Z');

@@ -84,7 +84,7 @@ describe('Endpoint', () => {
     endpoint.pauseOrResume();
   };
 
-  it('reports each failure of store and service once', async () => {
+  it('reports each failure of the store or service once', async () => {
     serviceFailure = unreachable;
     watch();
     await clock.advance(10);
@@ -132,7 +132,7 @@ describe('Endpoint', () => {
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
   });
 
-  it('continues its back-off after a 401 when the store recovers', async () => {
+  it('keeps the delay after a 401 when the store recovers', async () => {
     serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
     watch();
     await clock.advance(10);

@@ -109,7 +109,7 @@ describe('PollLoop', () => {
   });
 
   describe('between two polls', () => {
-    it('pauses after a 204 unless it is nudged (§8)', async () => {
+    it('pauses after a 204 unless `nudge` is called (§8)', async () => {
       await bench.answer('empty');
       await bench.waits(30_000);
       await bench.answer('empty');
@@ -151,7 +151,7 @@ describe('PollLoop', () => {
     });
 
     for (const reason of ['unauthorized', 'forbidden'] as const) {
-      it(`doubles its delay from 30 s to 5 min on ${reason} errors`, async () => {
+      it(`doubles its delay from 30 s to 5 min after ${reason} errors`, async () => {
         for (const delayMs of [33_750, 67_500, 135_000, 270_000, 270_000]) {
           await bench.fail(reason);
           await bench.waits(delayMs);
@@ -159,7 +159,7 @@ describe('PollLoop', () => {
       });
     }
 
-    it('restarts its delay at 1 s after a good answer', async () => {
+    it('resets its error delay to 1 s after a success', async () => {
       for (let index = 0; index < 5; index++) {
         await bench.fail();
         await clock.advance(60_000);
@@ -185,7 +185,7 @@ describe('PollLoop', () => {
       [503, 'Thu, 01 Jan 1970 00:02:01 GMT', 120_000],
       [503, '86400', 3_600_000],
     ] as const) {
-      it(`obeys "Retry-After: ${retryAfter}" of a ${statusCode}, up to 1 h`, async () => {
+      it(`waits ${waitMs / 1_000} s on a ${statusCode} with "Retry-After: ${retryAfter}"`, async () => {
         await bench.fail('serverError', { statusCode, retryAfter });
         assert.equal(bench.loop.state.name, 'failing');
         bench.loop.nudge();
@@ -210,7 +210,7 @@ describe('PollLoop', () => {
   });
 
   describe('when its state changes', () => {
-    it('reports each state once', async () => {
+    it('reports each change once', async () => {
       await bench.answer('new', 'new', 'empty');
       await clock.advance(30_000);
       await bench.fail();
@@ -250,8 +250,8 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('when paused and resumed', () => {
-    it('does not poll until it is resumed', async () => {
+  describe('with `pause` and `resume`', () => {
+    it('does not poll between `pause` and `resume`', async () => {
       bench.loop.pause({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
       await clock.advance(600_000);
@@ -263,7 +263,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('keeps the reason for its pause when the last poll ends', async () => {
+    it('still reports the reason for its pause after the last poll', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();
@@ -274,7 +274,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('does not poll after `start` if it was paused earlier', async () => {
+    it('does not poll after `start` if it is still paused', async () => {
       const error = createError('storeUnavailable');
       bench = new Bench(clock);
       bench.loop.pause({ name: 'failing', error });
@@ -287,15 +287,15 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 1);
     });
 
-    it('ignores `resume` if it was not paused', async () => {
+    it('ignores `resume` unless it is paused', async () => {
       await bench.answer('empty');
       bench.loop.resume();
       await bench.waits(30_000);
     });
   });
 
-  describe('when stopped and started', () => {
-    it('polls immediately if it was stopped during a pause', async () => {
+  describe('with `stop` and `start`', () => {
+    it('polls immediately after a stop during the pause', async () => {
       await bench.answer('empty');
       bench.loop.stop();
       await settle();
@@ -319,7 +319,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 1);
     });
 
-    it('continues polling if it is started while the last poll ends', async () => {
+    it('keeps polling if it restarts while the last poll ends', async () => {
       bench.loop.stop();
       bench.pending.shift()?.resolve('empty');
       for (let turn = 0; turn < 10; turn++) {
@@ -334,7 +334,7 @@ describe('PollLoop', () => {
       assert.equal(bench.maxAtOnce, 1);
     });
 
-    it('forgets earlier failures', async () => {
+    it('forgets earlier failures when it restarts', async () => {
       for (let index = 0; index < 5; index++) {
         await bench.fail();
         await clock.advance(60_000);
@@ -348,8 +348,8 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('while an answer is undelivered', () => {
-    it('stops polling at the maximum number of waiting answers', async () => {
+  describe('with undelivered answers', () => {
+    it('stops polling at the maximum number of answers', async () => {
       await bench.hold(3);
       assert.equal(bench.polls, 4);
       await bench.hold();
@@ -448,7 +448,7 @@ describe('PollLoop', () => {
       });
     }
 
-    it('makes fewer polls when parallelPolls is lowered', async () => {
+    it('makes fewer polls after parallelPolls is lowered', async () => {
       await startThree();
       bench.parallelPolls = 1;
       await bench.answer('empty', 'empty');

@@ -95,7 +95,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(textsOf((await open()).state), []);
     });
 
-    it('finds answers that were saved before the store was open', async () => {
+    it('finds answers that were saved before it opened', async () => {
       for (const text of ['one', 'two', 'three']) createStore().saveAhead(text);
       assert.equal((await stat(location)).mode & 0o077, 0);
       assert.deepEqual(textsOf((await open()).state), ['one', 'two', 'three']);
@@ -172,7 +172,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual(texts, ['{"secret', undefined]);
   });
 
-  describe('after a failed but logged commit', () => {
+  describe('with a failed commit in its log', () => {
     /** Opens a store whose flushed commits fail, but are in the log when the database is opened again. */
     async function openFailing(): Promise<DiskStore> {
       const load = async () => async (path: string) => {
@@ -194,7 +194,7 @@ function testDiskStore(engine: Engine): void {
       return store;
     }
 
-    it('undoes the commit for the next process', async () => {
+    it('undoes the commit in the next process', async () => {
       const { store: before } = await open();
       await before.commit(keepItems(createItem('1')));
       await before.close();
@@ -207,7 +207,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual([state.items, await store.recall(['once:a'])], [[createItem('1')], [undefined]]);
     });
 
-    it('stores the commit if the next process repeats it', async () => {
+    it('stores the commit when the next process repeats it', async () => {
       const failing = await openFailing();
       await assert.rejects(failing.commit(keepItems(createItem('1'))), { code: 'EIO' });
       await failing.close();
@@ -268,7 +268,7 @@ function testDiskStore(engine: Engine): void {
     await assert.rejects(opening, { reason: 'storeDamaged', message: RegExp(location) });
   });
 
-  describe('after its open files were deleted', () => {
+  describe('with deleted files', () => {
     const isGone = { code: 'SMS_STORE', message: /were deleted or moved while Node-RED ran/ };
 
     it('refuses writes until it is reopened', async () => {
@@ -285,7 +285,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(await store.open(events), { items: [createItem('3')], pendingWrites: [], isReset: false });
     });
 
-    it('refuses writes although a copy has replaced the files', async () => {
+    it('refuses writes even if a copy has replaced the files', async () => {
       const { store } = await open();
       await store.commit(keepItems(createItem('1')));
       await rename(location, `${location}-moved`);
@@ -295,7 +295,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('stores the times that a sweep corrects', async () => {
+  it('stores times that a sweep has corrected', async () => {
     const { store } = await open();
     const changes = createChanges();
     changes.remember.set('recent', createValue(5_000));

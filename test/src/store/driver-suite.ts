@@ -90,7 +90,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     return (await store.open(events)).items;
   }
 
-  it('finds each item in its last state after a reopening', async () => {
+  it('finds each item in its last state when it reopens', async () => {
     await keep(createItem('1'), createItem('2'), createItem('3'));
     await keep(createItem('3', { attempts: 4 }));
     await commit((changes) => {
@@ -114,7 +114,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await reopen(), items);
   });
 
-  it('remembers values after a reopening', async () => {
+  it('keeps values when it reopens', async () => {
     const [a, b] = [createValue('A'), createValue('B')];
     await remember('a', a);
     await remember('b', b);
@@ -124,7 +124,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(await store.recall(['a', 'b']), [undefined, b]);
   });
 
-  it('continues a count after a reopening', async () => {
+  it('continues a count when it reopens', async () => {
     await count('day', createCount(startMs, 2));
     await reopen();
     await count('day', createCount(startMs + 5, 1));
@@ -155,7 +155,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.equal(await valueUnder('day'), `server ${startMs}:1 ${startMs + 1}:2`);
   });
 
-  it('keeps the same counts as `addCount` in random scenarios', async () => {
+  it('agrees with `addCount` for random changes', async () => {
     const change = fc.tuple(fc.integer({ min: 0, max: 2 * hourMs }), fc.integer({ min: -3, max: 9 }));
     const limit = fc.record({ since: fc.integer({ min: -hourMs, max: hourMs }), max: fc.integer({ min: 0, max: 99 }) });
     const step = fc.record({
@@ -211,7 +211,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(new Map([...values].sort()), new Map(keys.map((key): [string, string] => [key, key]).sort()));
   });
 
-  it('clears all items and records an import', async () => {
+  it('clears all items when it records an import', async () => {
     const mark = createValue('mark');
     await keep(createItem('1'), createItem('2'));
     await store.clear('imported:x', mark);
@@ -222,7 +222,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   });
 
   if (isSwept)
-    it('drops only outdated values when it is swept', async () => {
+    it('drops only outdated values in a sweep', async () => {
       const keys = Array.from({ length: 2_500 }, (_, index) => `id:${index}`);
       await commit((changes) => {
         keepItem(changes, createItem('1'));
@@ -239,7 +239,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
       assert.equal((await reopen()).length, 1);
     });
 
-  it('returns no items when it is opened for an import', async () => {
+  it('returns no items when it opens for an import', async () => {
     await keep(createItem('1'));
     await store.close();
     const { items } = await store.open({ ...events, isImport: true });

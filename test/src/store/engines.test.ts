@@ -49,7 +49,7 @@ describe('openDatabase', () => {
     return files;
   }
 
-  it('uses SQLite of Node.js only if LevelDB cannot be loaded', async () => {
+  it('uses SQLite only if LevelDB cannot be loaded', async () => {
     await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
     await openBy(without(levelDb), createEngine(sqlite, opened));
     assert.deepEqual(opened, ['LevelDB', 'SQLite']);
@@ -63,7 +63,7 @@ describe('openDatabase', () => {
     assert.deepEqual(await readdir(folder), []);
   });
 
-  it('leaves a folder of LevelDB unchanged if LevelDB is missing', async () => {
+  it('leaves a LevelDB folder unchanged if LevelDB is missing', async () => {
     await fillBy(levelDb);
     const before = await contents();
     await assert.rejects(openBy(without(levelDb), createEngine(sqlite, opened)), refusal('databaseForeign'));
@@ -96,7 +96,7 @@ describe('openDatabase', () => {
     });
   }
 
-  it('recognises damage and locks in the errors of SQLite', async () => {
+  it('recognises SQLite errors about damage and locks', async () => {
     for (const [words, reason] of [
       ['file is not a database', 'storeDamaged'],
       ['database disk image is malformed', 'storeDamaged'],
@@ -116,7 +116,7 @@ describe('openDatabase', () => {
     }
   });
 
-  it('does not load LevelDB without a binary for this machine', async () => {
+  it('does not load LevelDB if its binary fits another machine', async () => {
     const { platform, arch } = process;
     const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
     const script = `${requireFrom('src', 'store', 'leveldb.ts')}.levelDb.load()

@@ -27,7 +27,7 @@ describe('parseRedisUrl', () => {
     }
   });
 
-  it('is called when a RedisStore is created', () => {
+  it('checks the URL when a RedisStore is created', () => {
     assert.throws(() => new RedisStore({ url: 'redis://localhost/abc', key: 'k' }), { code: 'SMS_CONFIG' });
   });
 });

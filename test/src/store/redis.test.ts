@@ -189,7 +189,7 @@ for (const program of programs) {
     const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
 
     describe('with shared values', () => {
-      it('clears only the items of its own instance', async () => {
+      it('does not clear the items of another instance', async () => {
         const [instance, other] = [await open(), await open()];
         await instance.keep(entry('1'));
         await other.keep(entry('2'));
@@ -199,7 +199,7 @@ for (const program of programs) {
         assert.deepEqual(await other.recall('a', 'imported:x'), ['A', 'x']);
       });
 
-      it('uses the clock of the server', async () => {
+      it('uses the clock of the Redis server', async () => {
         const hourMs = 3_600_000;
         const instance = create({ clock: { ...systemClock, now: () => Date.now() + hourMs } });
         assert.equal(instance.store.now(), undefined);
@@ -208,7 +208,7 @@ for (const program of programs) {
         assert.equal(Math.round(differenceMs / hourMs), 0);
       });
 
-      it('awaits a claim until the heartbeat of a dead instance expires', async () => {
+      it('expects claims until the heartbeat of a dead instance expires', async () => {
         const instance = create(steady);
         // This instance wants no items. Otherwise, its heartbeat could claim the item before `instance` does.
         await open({ wants: [] });
@@ -224,7 +224,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1')]);
       });
 
-      it('refuses a commit that depends on an outdated value', async () => {
+      it('refuses a commit based on an outdated value', async () => {
         const [one, other] = [await open(), await open()];
         await one.keep(entry('0'));
         await other.remember('a', 'A', undefined);
@@ -235,7 +235,7 @@ for (const program of programs) {
         assert.deepEqual(await other.recall('a', 'b'), ['mine', 'B']);
       });
 
-      it('lets the server expire each value on time', async () => {
+      it('makes the server expire each value on time', async () => {
         const instance = await open();
         await instance.remember('a', 'A', undefined);
         const leftMs = await bench.server.client.pttl(`${prefix}seen:a`);
@@ -258,14 +258,14 @@ for (const program of programs) {
       });
     });
 
-    describe('when a commit fails', () => {
+    describe('with commits', () => {
       for (const [what, refuse] of [
         ['the server has lost the stored items', loseItems],
         ['the user may not call SET', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
         ['the user may not call HSET', () => bench.server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
         ['the server is out of memory', () => bench.server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
-        it(`stores no part of the commit if ${what}`, async () => {
+        it(`stores no part of a commit if ${what}`, async () => {
           const instance = await open({ url: await createUser('gateway'), ...steady });
           const commit = () =>
             instance.commit({ keep: [entry('1'), entry('2')], values: { a: 'A' } }, { a: undefined });
@@ -295,7 +295,7 @@ for (const program of programs) {
       });
     });
 
-    it('reports lost items even if the first reopening fails', async () => {
+    it('reports lost items even if it fails to reopen at first', async () => {
       const { instance, proxy } = await openBehindProxy();
       await instance.keep(entry('1'));
       await loseItems();
@@ -303,7 +303,7 @@ for (const program of programs) {
       assert.equal(await isReset(instance), true);
     });
 
-    describe('when its instance returns', () => {
+    describe('with a returning instance', () => {
       /** Creates an instance with items 1 and 2, and cuts its connection. */
       async function createCut() {
         const { instance, proxy } = await openBehindProxy();
@@ -325,11 +325,11 @@ for (const program of programs) {
       }
 
       for (const [when, deletedBefore, wants, deletedAfter] of [
-        ['and never claimed', ['2'], undefined, []],
-        ['before a claim', ['1', '2'], everything, []],
-        ['after an empty claim', [], [], ['2']],
+        ['but never claimed', ['2'], undefined, []],
+        ['before an instance could claim them', ['1', '2'], everything, []],
+        ['after an instance claimed none', [], [], ['2']],
       ] as const) {
-        it(`reports items as lost if they were deleted ${when}`, async () => {
+        it(`reports a loss if items were deleted ${when}`, async () => {
           const { instance, proxy } = await createCut();
           await deleteItems(...deletedBefore);
           if (wants) await claim([...wants]);
@@ -354,7 +354,7 @@ for (const program of programs) {
     });
 
     describe('with several instances', () => {
-      it('claims the items of a dead instance once', async () => {
+      it('claims the items of a dead instance only once', async () => {
         const items = [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })];
         await createDead(...items);
         const [one, other] = [await open(), await open()];
@@ -432,7 +432,7 @@ for (const program of programs) {
         assert.deepEqual(claimedIds().sort(), ['1', '3']);
       });
 
-      it('keeps its unclaimed items after its heartbeat expired', async () => {
+      it('keeps its items if it returns before they are claimed', async () => {
         const instance = await open({ heartbeatMs: 1e9 });
         await instance.keep(entry('1', { part: 'outgoing' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
@@ -491,7 +491,7 @@ for (const program of programs) {
         assert.deepEqual(await create().open(), [entry('1')]);
       });
 
-      it('ignores a delayed commit that arrives after a reopening', async () => {
+      it('ignores a delayed commit from before it was reopened', async () => {
         const { instance, proxy } = await openBehindProxy();
         const { isHolding, release } = proxy.keepBack();
         const late = assert.rejects(instance.keep(entry('1')));
@@ -518,7 +518,7 @@ for (const program of programs) {
       });
     });
 
-    describe('with keys and rights', () => {
+    describe('with restricted access', () => {
       it('uses only keys with the prefix of the login', async () => {
         await bench.server.client.mset({ other: 'untouched', 'sms:other': 'untouched' });
         await createDead(entry('1'));
@@ -581,7 +581,7 @@ for (const program of programs) {
       });
     });
 
-    describe('when Redis fails', () => {
+    describe('with a failing server', () => {
       it('reports a lost connection once', async () => {
         const { instance, proxy } = await openBehindProxy();
         proxy.cut();
@@ -616,7 +616,7 @@ for (const program of programs) {
         assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
-      it('does not report a lost connection after it was closed', async () => {
+      it('does not report a lost connection after `close`', async () => {
         const { instance, proxy } = await openBehindProxy();
         await instance.store.close();
         proxy.cut();

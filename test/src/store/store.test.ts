@@ -4,7 +4,7 @@ import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } f
 const item: Item = { id: '1', part: 'outgoing', subscribers: [], attempts: 0 };
 
 describe('isFlushed', () => {
-  it('returns false if no stored item has to survive a power cut', () => {
+  it('returns false if no item has to survive a power cut', () => {
     const changes = createChanges();
     keepItem(changes, item, true);
     keepItem(changes, { ...item, attempts: 1 }, true);
@@ -14,7 +14,7 @@ describe('isFlushed', () => {
     assert.equal(isFlushed(changes), true);
   });
 
-  it('returns true if one write of an item has to survive a power cut', () => {
+  it('returns true if one write has to survive a power cut', () => {
     const changes = createChanges();
     keepItem(changes, item);
     keepItem(changes, { ...item, attempts: 1 }, true);

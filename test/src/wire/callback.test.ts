@@ -57,7 +57,7 @@ describe('parseCallback with a reply (§6.4)', () => {
     ]);
   });
 
-  it('returns a body with its white space and its markup', () => {
+  it('keeps white space and markup of the body', () => {
     for (const [xml, body] of [
       ['  plain \n', '  plain \n'],
       ['\n  <![CDATA[  one ]]><![CDATA[ two ]]>\n', '  one  two '],
@@ -76,7 +76,7 @@ describe('parseCallback with a reply (§6.4)', () => {
 });
 
 describe('incoming data', () => {
-  it('has equal fields for a reply in a poll, XMLv3 and FORMv1', () => {
+  it('a reply has the same fields by polling, XMLv3 and FORMv1', () => {
     const polled = parseIncoming(Buffer.from(`${formReply}&messageDate=2026-11-01T10%3A00%3A00.000Z`));
     const [byXml] = parse(xmlReply).records;
     const [byForm] = parse(formReply, formType).records;
@@ -87,7 +87,7 @@ describe('incoming data', () => {
     assert.deepEqual([messageDate, messageId, to], ['2026-11-01T10:00:00.000Z', 'in-1', '8000']);
   });
 
-  it('has equal fields for a status in a poll, XMLv3 and FORMv1', () => {
+  it('a status has the same fields by polling, XMLv3 and FORMv1', () => {
     const [polled] = parseStatuses(Buffer.from(formStatus));
     const [byXml] = parse(xmlStatus).records;
     const [byForm] = parse(formStatus, formType).records;
@@ -129,7 +129,7 @@ describe('parseCallback', () => {
     for (const request of requests) assert.equal(parseCallback(request).records[0]?.body, 'é€');
   });
 
-  it('accepts a form that a body parser has already read', () => {
+  it('accepts a form that a body parser has parsed', () => {
     const form = {
       from: 64215551234,
       body: ['first', 'second'],
@@ -151,7 +151,7 @@ describe('parseCallback', () => {
       assert.deepEqual(parseCallback(request), parse(formStatus, formType));
   });
 
-  it('decodes UTF-16 escapes that a body parser could not decode', () => {
+  it('decodes UTF-16 escapes that a body parser left encoded', () => {
     const incoming = (form: Record<string, string>) => {
       const { records } = parseCallback({ form });
       return records.map(({ from, body, messageId }: Record<string, unknown>) => [from, body, messageId]);
@@ -177,8 +177,8 @@ describe('parseCallback', () => {
     ['an XMLv3 reply without msisdn', `<inbound-message>${noMsisdn}</inbound-message>`, /msisdn/],
     ['a second XMLv3 recipient without msisdn', `<inbound-message>${oneMsisdn}</inbound-message>`, /msisdn/],
     ['an XMLv3 status without statusCode', `<status-update>${noCode}</status-update>`, /has no statusCode/],
-    ['XML that a body parser has read as a form', { form: { '<?xml version': '"1.0"?><x y="secret"/>' } }, /text\/xml/],
-    ['XML that is cut off', xmlReply.slice(0, 150), /cut off/],
+    ['XML that a body parser mistook for a form', { form: { '<?xml version': '"1.0"?><x y="secret"/>' } }, /text\/xml/],
+    ['incomplete XML', xmlReply.slice(0, 150), /cut off/],
     ['a DTD', '<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>', /DTD/],
     ['XML of more than 2 MiB', xmlReply.replace('Anna', 'x'.repeat(2 ** 21)), /2 MiB/],
     ['an XMLv3 reply without a recipient', '<inbound-message messageId="secret"/>', /recipient/],

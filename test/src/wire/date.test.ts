@@ -34,7 +34,7 @@ describe('readDate', () => {
     it(`returns undefined for ${JSON.stringify(text)}`, () => assert.equal(readDate(` ${text} `), undefined));
   }
 
-  it('reads any instant as ISO 8601 and as an RFC 822 date', () => {
+  it('reads any instant in ISO 8601 and RFC 822 format', () => {
     const [min, max] = [new Date('1950-01-01'), new Date('9999-12-31T23:59:59Z')];
     const instant = fc.date({ min, max, noInvalidDate: true });
     fc.assert(

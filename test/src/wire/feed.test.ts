@@ -96,7 +96,7 @@ describe('parseFeed (§2.6)', () => {
     assert.deepEqual(parse(rss), { ...parse(atom), format: 'RSS' });
   });
 
-  it('reads an empty feed and an empty entry', () => {
+  it('reads a feed that is empty or has an empty entry', () => {
     assert.deepEqual(parse('<feed/>'), { format: 'ATOM', account: {}, entries: [] });
     assert.deepEqual(parse('<rss><channel/></rss>'), { format: 'RSS', account: {}, entries: [] });
     for (const empty of [parseAtomEntry(''), parseItem('')]) assert.deepEqual(empty, { categories: [], fields: {} });
@@ -135,7 +135,7 @@ describe('parseFeed (§2.6)', () => {
   const elements = '<balance>12.50</balance><type>prepaid</type><currency>NZD</currency>';
   const places: [title: string, xml: string][] = [
     [
-      'elements such as `b:AccountBalance`',
+      'prefixed elements such as `b:AccountBalance`',
       '<feed xmlns:b="v"><b:AccountBalance>12.50</b:AccountBalance><TYPE>prepaid</TYPE><accountcurrency>NZD</accountcurrency></feed>',
     ],
     ['attributes of `feed`', '<feed xmlns:b="v" b:balance="12.50" accountType="prepaid" Currency="NZD"/>'],
@@ -148,7 +148,7 @@ describe('parseFeed (§2.6)', () => {
       'the children of a nested `accountDetails`',
       '<rss><channel><x:accountDetails xmlns:x="u"><x:balance currency="NZD">12.50</x:balance><x:accountType>prepaid</x:accountType></x:accountDetails></channel></rss>',
     ],
-    ['elements beside `channel`', `<rss><channel/>${elements}</rss>`],
+    ['siblings of `channel`', `<rss><channel/>${elements}</rss>`],
   ];
   for (const [title, xml] of places) {
     it(`reads account details from ${title}`, () => assert.deepEqual(parse(xml).account, account));
@@ -162,7 +162,7 @@ describe('parseFeed (§2.6)', () => {
     assert.deepEqual(parse('<feed><entry><balance>1</balance><account type="x"/></entry></feed>').account, {});
   });
 
-  it('prefers account details from elements named `account…`', () => {
+  it('prefers account details in elements named `account…`', () => {
     const dublinCore = '<dc:type xmlns:dc="http://purl.org/dc/elements/1.1/">Collection</dc:type>';
     for (const xml of [
       `<feed>${dublinCore}<account ${details}/></feed>`,
@@ -173,7 +173,7 @@ describe('parseFeed (§2.6)', () => {
     }
   });
 
-  it('returns a balance as a number if it is a plain decimal', () => {
+  it('returns a plain decimal balance as a number', () => {
     const balance = (text: string) => parse(`<feed><balance>${text}</balance></feed>`).account.balance;
     assert.deepEqual(['0', '-3.5', ' 1000 ', '+2', '.5', '7.'].map(balance), [0, -3.5, 1000, 2, 0.5, 7]);
     const others = ['1,000.00', 'NZD 5', '1e3', '0x10', 'Infinity'];
@@ -182,7 +182,7 @@ describe('parseFeed (§2.6)', () => {
   });
 });
 
-describe('parseFeed with any ATOM or RSS feed', () => {
+describe('parseFeed with entries', () => {
   const date = '2026-11-01T10:00:00Z';
   const iso = '2026-11-01T10:00:00.000Z';
 
@@ -220,13 +220,13 @@ describe('parseFeed with any ATOM or RSS feed', () => {
     assert.deepEqual(authorsOf(`<rss><channel><item/>${item}${creator}</channel></rss>`), ['Feed', 'Own']);
   });
 
-  it('returns elements inside RSS text as markup', () => {
+  it('returns elements within RSS text as markup', () => {
     const item = parseItem('<title>A <i>b</i></title><description>Call <b>now</b> please</description>');
     assert.deepEqual([item?.title, item?.body], ['A <i>b</i>', 'Call <b>now</b> please']);
     assert.equal(parse('<rss><channel><title>A <i>b</i></title></channel></rss>').title, 'A <i>b</i>');
   });
 
-  it('distinguishes ATOM elements from equally named extensions', () => {
+  it('separates ATOM elements from extensions with the same name', () => {
     const feed = parse(
       '<a:feed xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="u"><a:title>T</a:title><a:entry><m:title>media</m:title><m:content url="x"/><a:title>t</a:title><a:content>c</a:content><a:id>1</a:id></a:entry></a:feed>',
     );
@@ -254,7 +254,7 @@ describe('parseFeed with any ATOM or RSS feed', () => {
     assert.deepEqual(rssDates(`<dc:date xmlns:dc="u">${date}</dc:date>`), [iso, iso]);
   });
 
-  it('keeps an unreadable date as an additional field', () => {
+  it('returns an unreadable date as an additional field', () => {
     const dates = { published: iso, updated: iso, categories: [] };
     assert.deepEqual(parseAtomEntry('<published>today</published><updated>soon</updated>'), {
       categories: [],
@@ -275,7 +275,7 @@ describe('parseFeed with any ATOM or RSS feed', () => {
     assert.equal(parseAtomEntry('<author><name>a@b (c)</name></author>')?.author, 'a@b (c)');
   });
 
-  it('reads RSS elements with namespaces', () => {
+  it('reads RSS elements with a namespace prefix', () => {
     const item = parseItem(`<title><![CDATA[A & B]]></title>
       <link>https://x.example/1</link>
       <atom:link xmlns:atom="a" rel="self" href="https://x.example/self"/>

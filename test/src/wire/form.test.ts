@@ -7,28 +7,28 @@ const utf8Form = 'application/x-www-form-urlencoded';
 describe('parseForm', () => {
   const labelled = (charset: string) => `${utf8Form}; charset=${charset}`;
   const cases: [title: string, form: string | Buffer, pairs: string, contentType?: string][] = [
-    ['pairs in order, including repeated names', 'b=1&a=2&b=3', 'b→1 a→2 b→3'],
-    ['a space for + and characters for escapes', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
+    ['all pairs in their order', 'b=1&a=2&b=3', 'b→1 a→2 b→3'],
+    ['`+` as a space and escapes as characters', 'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80', 'a b→c d+&= é→😀'],
     ['names without a value, but no empty pairs', '&&a&b=&=c&&', 'a→ b→ →c'],
     ['malformed escapes unchanged', 'a=100%&b=%zz%4&c=%%41', 'a→100% b→%zz%4 c→%A'],
     ['U+FFFD for escapes that are not UTF-8', 'a=%E9x', 'a→\ufffdx'],
-    ['the text of a UTF-16BE value with a byte order mark', 'a=%FE%FF%04%39%00%41', 'a→йA'],
-    ['the text of a UTF-16LE value with a byte order mark', 'a=%FF%FE%39%04A%00', 'a→йA'],
-    ['the text of a UTF-16 value that has no escapes', Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'), 'a→Hi b→1'],
-    ['pairs without the trailing line break', 'a=1&b=2\r\n', 'a→1 b→2'],
-    ['pairs without the leading white space', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
+    ['the text of a UTF-16BE value', 'a=%FE%FF%04%39%00%41', 'a→йA'],
+    ['the text of a UTF-16LE value', 'a=%FF%FE%39%04A%00', 'a→йA'],
+    ['the text of a UTF-16 value without escapes', Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'), 'a→Hi b→1'],
+    ['pairs without a trailing line break', 'a=1&b=2\r\n', 'a→1 b→2'],
+    ['pairs without leading white space', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
     [
-      'the names __proto__ and constructor like any other name',
+      'fields named __proto__ or constructor like any other field',
       '__proto__=1&constructor=2',
       '__proto__→1 constructor→2',
     ],
     [
-      'values decoded by the charset of the content type',
+      'values in the charset of the content type',
       Buffer.from('a=%E9+%80&b=é', 'latin1'),
       'a→é € b→é',
       labelled('ISO-8859-1'),
     ],
-    ['escapes decoded as UTF-8 although the charset is UTF-16', 'a=%D0%B9', 'a→й', labelled('UTF-16')],
+    ['UTF-8 escapes as characters although the charset is UTF-16', 'a=%D0%B9', 'a→й', labelled('UTF-16')],
   ];
   for (const [title, form, pairs, contentType = utf8Form] of cases) {
     it(`returns ${title}`, () => {
@@ -43,7 +43,7 @@ describe('parseForm', () => {
 });
 
 describe('flattenForm', () => {
-  it('returns each value of arrays and nested objects as a field', () => {
+  it('returns a field for each value in arrays and objects', () => {
     const fields = [...flattenForm({ a: ['1', '2'], b: { c: { d: '3' }, e: ['4'] }, f: 5, g: null })];
     assert.equal(fields.map((field) => field.join()).join(' '), 'a,1 a,2 b[c][d],3 b[e],4 f,5');
   });

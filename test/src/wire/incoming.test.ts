@@ -22,7 +22,7 @@ describe('parseIncoming (§2.3)', () => {
     });
   });
 
-  it('does not read a mobile-initiated message as a reply', () => {
+  it('does not treat a mobile-initiated message as a reply', () => {
     const record = { messageId: 'in-2', from: '6421', to: '8000', body: 'Hi', isReply: false, via: 'poll' };
     assert.deepEqual(parse('messageId=in-2&from=6421&to=8000&body=Hi'), record);
   });

@@ -39,7 +39,7 @@ describe('parseOutbox (§2.4)', () => {
     assert.deepEqual([null, '', ' ', undefined].map(deleted), [undefined, undefined, undefined, undefined]);
   });
 
-  it('returns a numeric identifier as text with all digits', () => {
+  it('keeps all digits of a numeric messageId', () => {
     const [long, short] = parse(
       '[{"messageId":12345678901234567890,"body":"\\"9999999999999999\\""},{"messageId":42,"n":1.5e3}]',
     );
@@ -66,7 +66,7 @@ describe('parseOutbox (§2.4)', () => {
     }
   });
 
-  it('leaves out empty entries if another entry remains', () => {
+  it('ignores empty entries beside a message', () => {
     const emptyEntries = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
     assert.deepEqual(parse([...emptyEntries, record]), [record]);
     for (const other of emptyEntries) {

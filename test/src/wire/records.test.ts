@@ -43,7 +43,7 @@ const formats: Record<string, Format> = {
     optional: ['to', 'inReplyToId', 'error', 'statusDate'],
     sample: 'messageId=st-1&to=8000&from=6421&statusCode=RCV&error=none&messageId=st-2&from=6422&statusCode=SNT',
   },
-  'a message in an XMLv3 callback (§6.4)': {
+  'an XMLv3 message (§6.4)': {
     read: (fields) => {
       const attributes = fields.map(([name, value]) => `${name}="${value}"`).join(' ');
       const xml = `<inbound-message ${attributes}><recipient ${attributes} msisdn="2"><body>3</body></recipient>`;
@@ -54,7 +54,7 @@ const formats: Record<string, Format> = {
     sample:
       '<inbound-message messageId="m"><recipient msisdn="1"><body> <![CDATA[x]]></body></recipient></inbound-message>',
   },
-  'a status in an XMLv3 callback (§6.5)': {
+  'an XMLv3 status (§6.5)': {
     read: (fields) => {
       const elements = fields.map(([name, value]) => `<${name}>${value}</${name}>`).join('');
       const xml = `<status-update><statusId>1</statusId><from>2</from><statusCode>XYZ</statusCode>${elements}`;
@@ -83,7 +83,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(read(optional.map((field) => [field, ' '])), record);
     });
 
-    it('keeps additional parameters under their names', () => {
+    it('contains each additional parameter under its name', () => {
       assert.deepEqual(
         read([
           ['network', 'Blue Net'],
@@ -106,7 +106,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
     });
 
     if (record !== outgoing) {
-      it('does not let parameters override derived fields', () => {
+      it('keeps a derived field if a parameter has its name', () => {
         const names = ['via', 'redelivered', 'ackId', 'sent', 'query'];
         const ownNames = 'statusCode' in record ? ['description', 'final'] : ['isReply', 'awaited', 'optOut'];
         assert.deepEqual(read([...names, ...ownNames].map((field) => [field, 'forged'])), record);
@@ -119,7 +119,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(parsed, record);
     });
 
-    it('is plain data or an SMS_RESPONSE error for any bytes', () => {
+    it('contains only plain data unless parsing fails', () => {
       const parse = (bytes: Uint8Array, type?: string) => {
         if (record === polledMessage) return parseIncoming(bytes, type);
         if (record === polledStatus) return parseStatuses(bytes, type);

@@ -33,7 +33,7 @@ describe('the Retry-After parser (RFC 9110)', () => {
     for (const text of [...otherTexts, ...dates]) assert.equal(parseRetryAfter(text, now), 0, text);
   });
 
-  it("converts a date to seconds after the answer's Date header", () => {
+  it('converts a date to seconds, counted from the Date header', () => {
     const date = 'Tue, 17 Nov 2026 10:00:00 GMT';
     assert.equal(resolveRetryAfter('Tue, 17 Nov 2026 10:00:03 GMT', date), '3');
     assert.equal(resolveRetryAfter('Tue, 17 Nov 2026 09:00:00 GMT', date), '0');

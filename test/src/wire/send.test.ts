@@ -35,7 +35,7 @@ describe('formatOutboundMessage (§2.1)', () => {
 });
 
 describe('parseSendResponse (§2.2)', () => {
-  it('reads the results of the message and of its recipients', () => {
+  it('reads the results of a message and its recipients', () => {
     const xml = `<?xml version="1.0" encoding="UTF-8"?>
       <outbound-message-delivery messageId="id-1" isError="true" errorCode="401" errorMessage="Unauthorized">
         <recipient msisdn="Zoë &amp; co" isError="true" errorCode="403" errorMessage="Unknown &lt;x&gt;"/>
@@ -62,7 +62,7 @@ describe('parseSendResponse (§2.2)', () => {
       assert.equal(parseDelivery(attributes).isError, false, attributes);
   });
 
-  it('ignores prefixes and additional elements (§1)', () => {
+  it('ignores namespace prefixes and additional elements (§1)', () => {
     const xml =
       '<x:outbound-message-delivery xmlns:x="u" added="1" isError="false" x:messageId="id-1"><note>n</note><x:recipient added="2" isError="false" msisdn="1234567"/><more><recipient msisdn="0"/></more></x:outbound-message-delivery>';
     assert.deepEqual(parse(xml), {
@@ -96,16 +96,16 @@ describe('parseErrorHeading (§7.1)', () => {
     ['the first heading', '<html><body><h1>Bad number</h1><h1>Other</h1></body></html>', 'Bad number'],
     ['the text of an H1 with attributes', '<H1 class="a b" id=x>Bad\n  number</H1>', 'Bad number'],
     [
-      'the text of a heading without its inner tags',
+      'a heading without its inner tags',
       '<h1>HTTP Status <b>400</b><br/>Bad <a href="x">num</a>ber</h1>',
       'HTTP Status 400 Bad number',
     ],
     ['entities as characters', '<h1>a &amp;lt; &#33;&#xa0;&#x1F600; &unknown;</h1>', 'a &lt; ! 😀 &unknown;'],
-    ['a < outside a tag as text', '<h1>1 < 2</h1>', '1 < 2'],
-    ['no text from before the heading', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
-    ['an unclosed heading up to the end of the body', '<h1>cut off</body>x', 'cut off'],
-    ['the beginning of a heading that is cut off', '<h1>cut o', 'cut o'],
-    ['undefined for the elements h10 and header', '<h10>no</h10><header>no</header>', undefined],
+    ['`<` outside a tag as text', '<h1>1 < 2</h1>', '1 < 2'],
+    ['only the text within the heading', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
+    ['an unclosed heading up to `</body>`', '<h1>cut off</body>x', 'cut off'],
+    ['the beginning of an incomplete heading', '<h1>cut o', 'cut o'],
+    ['undefined for `<h10>` and `<header>`', '<h10>no</h10><header>no</header>', undefined],
     ['undefined for an empty heading', '<h1> &#160; </h1>', undefined],
     ['undefined for an empty body', '', undefined],
   ];

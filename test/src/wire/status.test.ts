@@ -36,7 +36,7 @@ describe('parseStatuses (§2.5)', () => {
     }
   });
 
-  it('starts a record at each repetition of the first field', () => {
+  it('starts a new record when the first field repeats', () => {
     const form = 'messageId=1&from=a&statusCode=SNT&messageId=2&from=b&statusCode=RCV&error=e&note=n';
     assert.deepEqual(valuesIn(form, ['messageId', 'from', 'statusCode', 'error', 'note']), [
       ['1', 'a', 'SNT', undefined, undefined],
@@ -44,7 +44,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('accepts records that lack the first field', () => {
+  it('accepts a record that lacks the first field', () => {
     const form = 'error=e&messageId=1&statusCode=ERR&messageId=2&statusCode=RCV&error=f&messageId=3&statusCode=EXP';
     assert.deepEqual(valuesIn(form, ['messageId', 'statusCode', 'error']), [
       ['1', 'ERR', 'e'],
@@ -53,7 +53,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('starts a record when a field of §2.5 repeats', () => {
+  it('starts a new record when any field of §2.5 repeats', () => {
     const form = 'to=5&from=a&messageId=1&note=m&note=n&from=b&messageId=2&error=x&to=7&from=c&messageId=3';
     assert.deepEqual(valuesIn(form, ['messageId', 'to', 'from', 'error']), [
       ['1', '5', 'a', undefined],

@@ -42,7 +42,7 @@ describe('parseXml with valid XML', () => {
   /** The text of the root and its first attribute, by document. xmllint accepts all documents. */
   const accepted: [title: string, xml: string, text: string, attribute?: string][] = [
     ['a declaration with single and double quotes', '<?xml version=\'1.0\' encoding="utf-8" ?>\n<a>x</a>\n', 'x'],
-    ['a byte order mark', '\ufeff<?xml version="1.0"?><a>x</a>', 'x'],
+    ['a document with a byte order mark', '\ufeff<?xml version="1.0"?><a>x</a>', 'x'],
     ['processing instructions', '<?xml-sheet href="x"?><a>x<?p ? > < & -- ]]> ?>y</a><?p it\'s <!DOCTYPE ?>', 'xy'],
     ['comments', '<!-- <!DOCTYPE a> ]]> & <a> <?p --><a>x<!----><!-- </a> " -->y</a><!-- > -->', 'xy'],
     [
@@ -57,12 +57,12 @@ describe('parseXml with valid XML', () => {
       "]]> > ' / = -- ?>",
     ],
     ['entities as characters', "<a b='\"&lt;&quot;&#65;&#x1F600;'>&amp;lt; &apos;&gt;&#xe9;</a>", "&lt; '>é", '"<"A😀'],
-    ['the first and last character codes', '<a b="&#9;&#xD7FF;&#xE000;&#x10FFFF;"/>', '', '\t\ud7ff\ue000\u{10ffff}'],
+    ['the lowest and highest codes', '<a b="&#9;&#xD7FF;&#xE000;&#x10FFFF;"/>', '', '\t\ud7ff\ue000\u{10ffff}'],
     ['names with accents and digits', '<é·ü.-_1\u0300 à="1">x</é·ü.-_1\u0300>', 'x', '1'],
     ['white space in tags', '<_ a = \'1\'\n\t b\r=\n"2" >x</_ \n>', 'x', '1'],
     ['every line break as a line feed', '<a b="&#10;&#13;6"> 1\n2\t3\r\n4\r5&#13; </a>', ' 1\n2\t3\n4\n5\r ', '\n\r6'],
     [
-      'a character code with a million zeros',
+      'a character code with a million leading zeros',
       `<a b="&#${'0'.repeat(1_000)}65;">&#x${'0'.repeat(1_000_000)}42;</a>`,
       'B',
       'A',
@@ -78,7 +78,7 @@ describe('parseXml with valid XML', () => {
     });
   }
 
-  it('returns CDATA separately if it is the only content', () => {
+  it('returns `cdata` if an element contains only CDATA', () => {
     assert.equal(parseXml('<a> <![CDATA[ <b> &amp; ]]]]><![CDATA[> ]]> </a>').cdata, ' <b> &amp; ]]> ');
     assert.equal(parseXml('<a>x<![CDATA[y]]></a>').cdata, undefined);
     assert.equal(parseXml('<a><![CDATA[]]></a>').cdata, '');
@@ -125,7 +125,7 @@ describe('parseXml with invalid or huge XML', () => {
     ['600,000 nested levels', '<a>'.repeat(600_000)],
     ['half a million attributes without a value', `<a${' b'.repeat(500_000)}/>`],
     ['a tag with a million empty quotes', `<a${'""'.repeat(1_000_000)}/>`],
-    ['an unclosed value of a million quotes', `<a b="${"'".repeat(1_000_000)}`],
+    ['an unclosed attribute of a million quotes', `<a b="${"'".repeat(1_000_000)}`],
     ['250,000 unclosed comments', `<a>${'<!--'.repeat(250_000)}</a>`],
   ];
   for (const [title, xml, detail] of refused) it(`refuses ${title}`, () => assertRefused(xml, detail));
