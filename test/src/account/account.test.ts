@@ -16,7 +16,7 @@ describe('an account', () => {
   const { closing, enter, receive, subscribe, isPolling } = joining;
   const polls = () => joining.simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
 
-  describe('of several account nodes', () => {
+  describe('with several account nodes', () => {
     it('has one poll loop', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       const { apiKey } = joining.simulator.credentials;

@@ -356,11 +356,11 @@ describe('an account with a new store', () => {
   }
 
   for (const [title, waitMs, isBack, isKilled] of [
-    ['matches undelivered replies if the user returns to the former store', 0, true, false],
-    ['matches delivered replies if the user returns to the former store', 61_000, true, false],
-    ['matches undelivered replies when the import succeeds', 0, false, false],
-    ['matches delivered replies when the import succeeds', 61_000, false, false],
-    ['matches undelivered replies when the import succeeds after a kill', 0, false, true],
+    ['matches an undelivered reply if the user returns to the former store', 0, true, false],
+    ['matches a delivered reply if the user returns to the former store', 61_000, true, false],
+    ['matches an undelivered reply after the import', 0, false, false],
+    ['matches a delivered reply after the import', 61_000, false, false],
+    ['matches an undelivered reply if another process imports it', 0, false, true],
   ] as const) {
     it(title, async () => {
       const { simulator } = joining;
@@ -418,7 +418,7 @@ describe('an account with a new store', () => {
     assert.deepEqual([report.result, origin], ['delivered', { body: 'hello' }]);
   });
 
-  it('closes the former store if the import fails after a change back', async () => {
+  it('closes the former store after a failed import', async () => {
     const data = new FakeDisk();
     const [{ changes: disk, stores }, redis] = [onDisk(data), onServer('redis')];
     const first = deploy(disk);
@@ -444,7 +444,7 @@ describe('an account with a new store', () => {
     assert.equal(data.owner, undefined);
   });
 
-  it('keeps the store open for a member that joins while the last one leaves', async () => {
+  it('keeps the store open if a node joins while the last node leaves', async () => {
     const data = new FakeDisk();
     const [{ changes: disk }, redis] = [onDisk(data), onServer('redis')];
     let failOpening: (() => void) | undefined;

@@ -58,7 +58,7 @@ describe('the state of an account', () => {
     assert.deepEqual(membership.entries('kept', { limit: 200 }), { entries: [], total: 0 });
   });
 
-  it('shows when a poll changed state and when it was answered', async () => {
+  it('shows when each poll last changed its state', async () => {
     const startedAt = Date.now();
     const membership = enter();
     listen(membership);
@@ -115,7 +115,7 @@ describe('the state of an account', () => {
       return { membership, deliveries, id: entry.id };
     }
 
-    it('allows a user to discard the message', async () => {
+    it('lets a user discard the message', async () => {
       const { membership, id } = await giveUp();
       const { entries, total } = membership.entries('unhandled', { limit: 200 });
       const [entry] = entries;
@@ -149,7 +149,7 @@ describe('the state of an account', () => {
       assert.deepEqual([entry?.from, entry?.body], ['6421555001', 'RCV (received by the handset)']);
     });
 
-    it('allows a user to deliver the message again', async () => {
+    it('lets a user deliver the message again', async () => {
       const { membership, deliveries, id } = await giveUp();
       assert.equal(await membership.act(id, 'deliver'), 'done');
       await until(() => deliveries.length === 3);
@@ -157,7 +157,7 @@ describe('the state of an account', () => {
       assert.deepEqual(discarded, []);
     });
 
-    it('allows a user only to discard the message if its node is missing', async () => {
+    it('does not let a user deliver the message if its node is missing', async () => {
       const { membership, id } = await giveUp();
       subscription.close();
       for (const action of ['deliver', 'send'] as const) assert.equal(await membership.act(id, action), 'unfit');
@@ -242,7 +242,7 @@ describe('the state of an account', () => {
     assert.deepEqual(await membership.waiting('undelivered', { limit: 2 }), { items: [], total: 0 });
   });
 
-  it('lists open reply requests with deadline and unclear reply', async () => {
+  it('lists open reply requests with their deadlines', async () => {
     const membership = enter();
     const { send } = attach(membership);
     const answers = [{ value: 'YES', words: ['yes'] }];

@@ -113,7 +113,7 @@ describe('an account during an outage', () => {
     });
   }
 
-  describe('after a node was removed', () => {
+  describe('with a removed node', () => {
     /** Leaves a message in a store, and closes its node and the account. */
     async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
       const { membership, leave } = enterAlone(clock, changes, process);
@@ -126,12 +126,12 @@ describe('an account during an outage', () => {
 
     /** Nodes of the next account: none, or a sending node that has another id and stores nothing. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
-      ['if no other node exists', () => {}],
-      ['if a new node stores nothing', (membership) => attachSender(membership, 'other', false)],
+      ['', () => {}],
+      [' despite a new node', (membership) => attachSender(membership, 'other', false)],
     ];
     for (const [title, attach] of others) {
       for (const isRestarted of [false, true]) {
-        it(`expires the node's message ${isRestarted ? 'after a restart ' : ''}${title}`, async () => {
+        it(`expires the node's message${isRestarted ? ' after a restart' : ''}${title}`, async () => {
           const [clock, { changes }] = [new VirtualClock(), onDisk()];
           const process = await leaveMessage(clock, changes);
           const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);

@@ -31,7 +31,7 @@ describe('the list of prefixes', () => {
     assert.deepEqual(asked, ['7', '79', '799', '7999', '79999']);
   });
 
-  it('allows address-book items', () => {
+  it('allows names from the address book', () => {
     assert.ok(isAllowed('Night shift', new Set(['64'])));
     assert.ok(isAllowed('1A', new Set(['64'])));
   });

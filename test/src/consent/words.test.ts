@@ -19,7 +19,7 @@ describe('the reader of consent words', () => {
     assertWish('in', 'старт,配信再開,수신동의,恢复订阅,恢復訂閱');
   });
 
-  it('ignores letter case and surrounding marks', () => {
+  it('ignores letter case and surrounding punctuation', () => {
     assertWish('out', ' STOP ,Stop!,"stop".,¡stop!,…stop…,stop 🙏🏽,🛑️ stop,\u200bstop\u200b,\nStop\r\n');
     assertWish('in', 'START.,(start)');
   });
@@ -28,11 +28,11 @@ describe('the reader of consent words', () => {
     assertWish('out', 'ＳＴＯＰ,stop\u00a0all,opt \t\n out,arre\u0302t,ｽﾄｯﾌﾟ');
   });
 
-  it('does not find a word within a longer body', () => {
+  it('ignores a consent word within a longer body', () => {
     assertWish(undefined, 'please stop,stop it,stopped,s t o p,end of the road,stop stop,I start at 8,');
   });
 
-  it('does not recognise everyday answers', () => {
+  it('finds no consent word in everyday answers', () => {
     assertWish(undefined, 'yes,no,ok,ja,sí,si,oui,sim,да,はい,네,是,好,n,t,1');
     assertWish(undefined, 'alto,alta,para,fin,basta,voltar,weiter,annuler,отмена,取消,취소');
   });
@@ -43,7 +43,7 @@ describe('the reader of consent words', () => {
     assert.equal(words('da'), 'in');
   });
 
-  it('replaces the built-in opt-out words but keeps the opt-in words', () => {
+  it('keeps the built-in opt-in words if only opt-out words are set', () => {
     const words = createConsentReader([parseConsentWords('Ciao,\n basta  così ', '')]);
     for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words(text), 'out');
     assert.equal(words('stop'), undefined);

@@ -118,26 +118,26 @@ describe('duplicate detection', () => {
     });
 
     for (const [title, fields] of [
-      ['another body', { body: 'Hello' }],
-      ['another sender', { from: '6421555002' }],
-      ['a date 1 ms later', { messageDate: '2026-03-01T10:00:00.124Z' }],
-      ['a date 1 s later', { messageDate: '2026-03-01T10:00:01Z' }],
-      ['its sender at the start of the body', { from: '', body: '6421555001hello' }],
+      ['its body differs', { body: 'Hello' }],
+      ['its sender differs', { from: '6421555002' }],
+      ['its date is 1 ms later', { messageDate: '2026-03-01T10:00:00.124Z' }],
+      ['its date is 1 s later', { messageDate: '2026-03-01T10:00:01Z' }],
+      ['its body begins with the sender', { from: '', body: '6421555001hello' }],
     ] as const) {
-      it(`treats a message with ${title} as new`, () => {
+      it(`treats a message as new if ${title}`, () => {
         assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);
         memory = new Memory();
         assert.deepEqual([memory.call(fields), memory.poll('1')], ['new', 'new']);
       });
     }
 
-    it('recognises the polled copy of a form callback', () => {
+    it('recognises the polled copy of a callback without date', () => {
       const { messageDate: _, ...form } = incoming({ messageId: '1', via: 'callback' });
       assert.deepEqual([memory.judge(form, 'callback'), memory.poll('1')], ['new', 'duplicate']);
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('keeps two messages with different dates apart', () => {
+    it('distinguishes two messages with different dates', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
@@ -149,13 +149,13 @@ describe('duplicate detection', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['new', 'duplicate', 'new']);
     });
 
-    it('keeps two messages with different unreadable dates apart', () => {
+    it('distinguishes two messages with different unreadable dates', () => {
       const [one, two] = [{ messageDate: 'yesterday' }, { messageDate: 'today' }];
       assert.deepEqual([memory.call(one), memory.call(two), memory.call(one)], ['new', 'new', 'duplicate']);
       assert.equal(memory.poll('1', one), 'duplicate');
     });
 
-    it('treats a message without date as new', () => {
+    it('treats a message as new if it has no date', () => {
       for (const messageDate of [undefined, '', '  ']) {
         const { messageDate: _, ...record } = incoming();
         const undated = messageDate === undefined ? record : { ...record, messageDate };
@@ -177,7 +177,7 @@ describe('duplicate detection', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('leaves it to a shared store to forget identifiers', () => {
+    it('does not forget identifiers in a shared store', () => {
       memory.isShared = true;
       memory.poll('1');
       memory.now += 1_000_000;
@@ -221,7 +221,7 @@ describe('duplicate detection', () => {
   });
 
   describe('for a status', () => {
-    it('uses the content if messageId is blank', () => {
+    it('compares the content if messageId is blank', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
       const { id } = identify({ kind: 'status', record: status(blank) });
       assert.equal(identify({ kind: 'status', record: status(blank) }).id, id);
@@ -230,7 +230,7 @@ describe('duplicate detection', () => {
       }
     });
 
-    it('uses the date if messageId and inReplyToId are blank', () => {
+    it('compares the date if messageId and inReplyToId are blank', () => {
       for (const nothing of [{ messageId: '' }, { messageId: '', inReplyToId: ' ', statusDate: ' ' }]) {
         assert.deepEqual(identify({ kind: 'status', record: status(nothing) }), { keys: [] });
         const { id } = identify({ kind: 'status', record: status({ ...nothing, statusDate: 'd' }) });
@@ -240,7 +240,7 @@ describe('duplicate detection', () => {
     });
   });
 
-  describe('after a merge of two memories', () => {
+  describe('for two processes', () => {
     const early = { messageDate: '2026-03-01T10:00:00.100Z' };
     let theirs: Memory;
     beforeEach(() => {
@@ -257,7 +257,7 @@ describe('duplicate detection', () => {
       return merged;
     }
 
-    it('matches a poll and a callback that two processes received', () => {
+    it('matches a poll of one process with a callback of the other', () => {
       for (const isPolledHere of [true, false]) {
         [memory, theirs] = [new Memory(), new Memory()];
         (isPolledHere ? memory : theirs).poll('1', early);
@@ -266,7 +266,7 @@ describe('duplicate detection', () => {
       }
     });
 
-    it('counts a callback once although both memories contain it', () => {
+    it('counts a callback once although both processes received it', () => {
       memory.call(early);
       theirs.call(early);
       const merged = merge();
@@ -274,7 +274,7 @@ describe('duplicate detection', () => {
     });
   });
 
-  it('remembers for a callback that no node received its polled copy', () => {
+  it('remembers that a polled message reached no node', () => {
     const changes = createChanges();
     memory.poll('1');
     const polled = identifyIncoming({ messageId: '1' });
@@ -301,7 +301,7 @@ describe('duplicate detection', () => {
     assert.equal(isSameMessage({ keys: [] }, { keys: [] }), false);
   });
 
-  it('uses keys without body or phone number', () => {
+  it('stores no body and no phone number', () => {
     const identity = identifyIncoming({ messageId: 'id-4711' });
     memory.judge(incoming({ messageId: 'id-4711' }));
     const kept = JSON.stringify([identity.keys, [...memory.seen]]);

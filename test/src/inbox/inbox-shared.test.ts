@@ -98,7 +98,7 @@ describe('Inbox on a shared Redis', () => {
     assert.deepEqual([bodies.length, new Set(bodies).size], [50, 50]);
   });
 
-  it('delivers a callback if the process with the polled copy dies', async () => {
+  it('delivers a callback if the process that polled its copy dies', async () => {
     const { holder, proxy } = await createHolder();
     const heir = await create({ hasFilter: true });
     await holder.poll(incoming('m'));

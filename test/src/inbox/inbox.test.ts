@@ -54,7 +54,7 @@ describe('Inbox', () => {
       assert.equal((await storedParts()).length, 0);
     });
 
-    it('stores an attempt before it delivers to a new node', async () => {
+    it('stores each delivery attempt before it starts', async () => {
       bench.store.turns = 3;
       await receive('1', '2');
       const storedAttempts: number[][] = [];
@@ -126,7 +126,7 @@ describe('Inbox', () => {
       );
     });
 
-    it('delivers unrequested records to only one on-demand node', async () => {
+    it('delivers an unrequested record to only one on-demand node', async () => {
       await bench.inbox.accept(list);
       const [node, other] = [attach('node'), attach('other')];
       await pass();
@@ -151,7 +151,7 @@ describe('Inbox', () => {
       assert.deepEqual(c.bodies, []);
     });
 
-    it('delivers a record once if a node is redeployed during the write', async () => {
+    it('delivers a record only once to the redeployed node', async () => {
       const [before, other] = [subscribe(), subscribe('other')];
       await bench.inbox.journal.ready();
       bench.store.turns = 5;
@@ -225,7 +225,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, node.attempts, bench.state.unhandled], [['hello'], [2], 0]);
     });
 
-    it('delivers the callback to a polling node if its node was removed', async () => {
+    it('delivers the callback to a polling node if no callback node exists', async () => {
       subscribeCallback().detach();
       await bench.inbox.accept(called());
       await pass(20_000);
@@ -260,7 +260,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('with a reply before the outcome', () => {
+  describe('with an early reply', () => {
     let settleOutcome: () => void;
     let isReply: boolean;
 
@@ -328,7 +328,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('while the store fails', () => {
+  describe('with a failing store', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
       it(`delivers polled records but refuses callbacks if \`${step}\` fails`, async () => {
         const [node, calledNode] = [subscribe(), subscribeCallback()];
@@ -368,7 +368,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, bench.disk.entries.size], [['1', '2'], 0]);
     });
 
-    describe('and a reply arrives', () => {
+    describe('and a reply', () => {
       /** Bodies of the messages that were matched with a sent message, in order. */
       let matchedBodies: unknown[];
       let node: RecordingSubscriber;
@@ -406,7 +406,7 @@ describe('Inbox', () => {
         assert.ok((node.last.record as IncomingRecord).sent);
       });
 
-      it('delivers the reply after 60 s without a match', async () => {
+      it('delivers the reply unmatched after 60 s', async () => {
         await pass(55_000);
         assert.deepEqual(node.bodies, []);
         await pass(10_000);
@@ -433,7 +433,7 @@ describe('Inbox', () => {
       assert.deepEqual(await receive('1'), ['repeated']);
     });
 
-    it('finds each stored message together with its opt-out', async () => {
+    it('finds the opt-out of each stored message', async () => {
       start({ readConsentChange: () => 'out' });
       bench.store.onCall = () => bench.disk.entries.size > 0 && bench.store.kill();
       void bench.inbox.accept(polled('STOP'));
@@ -442,8 +442,8 @@ describe('Inbox', () => {
     });
 
     for (const [title, downMs] of [
-      ['does not redeliver a record if its poll answer is still saved', 0],
-      ['does not redeliver a saved poll answer after dedupeHours', dedupeMs + 1],
+      ['does not redeliver an acknowledged record', 0],
+      ['does not redeliver an acknowledged record after dedupeHours', dedupeMs + 1],
     ] as const) {
       it(title, async () => {
         const before = subscribe();

@@ -106,7 +106,7 @@ describe('the search for evidence of a send', () => {
     });
   }
 
-  it('uses a status as evidence for its handset only', async () => {
+  it('uses a status only for the recipient that it names', async () => {
     const { side, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
     await side.pass(1_000);
     observe(side, status('6421555124'));
@@ -119,7 +119,7 @@ describe('the search for evidence of a send', () => {
     assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
   });
 
-  it('accepts a status from any handset for a group', async () => {
+  it('accepts the status of any handset if the recipient is a group', async () => {
     const { side, node } = begin({ to: ['nurses'] });
     await side.pass(100);
     observe(side, status('6421555999'));
@@ -145,7 +145,7 @@ describe('the search for evidence of a send', () => {
     }
   });
 
-  it('ends 7 s after the node of a plain message closes', async () => {
+  it('ends 7 s after the node closes', async () => {
     for (const [what, ends] of [
       [status('6421555123'), ['to 6421555123']],
       [undefined, ['SMS_UNCERTAIN']],
@@ -204,8 +204,8 @@ describe('the search for evidence of a send', () => {
     const ended = { ...searching, badge: [0, 0], inFlight: 0 };
 
     for (const [what, options, uncertain] of [
-      ['a plain message', {}, 0],
-      ['a stored message', { keep: forever }, 1],
+      ['a message without `keep`', {}, 0],
+      ['a message with `keep`', { keep: forever }, 1],
       ['a message with `once`', { once: 'key' }, 1],
     ] as const) {
       it(`shows ${what} as being sent`, async () => {
@@ -255,7 +255,7 @@ describe('the search for evidence of a send', () => {
     );
   });
 
-  it('continues after a crash before a sending node is deployed', async () => {
+  it('resumes before a sending node is deployed', async () => {
     const next = await crash({ isAsker: true });
     next.receive();
     await next.pass(1_000);
@@ -265,7 +265,7 @@ describe('the search for evidence of a send', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  it('waits for a deploy after a crash if no node can read the feed', async () => {
+  it('does not resume until a node can read the feed', async () => {
     const next = await crash();
     next.receive();
     await next.pass(1_000);
@@ -275,22 +275,22 @@ describe('the search for evidence of a send', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
-  describe('after a redeploy', () => {
-    /** Closes the account while it searches for evidence. The feed contains the evidence. */
-    async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
-      const side = new SendingSide({ store });
-      const old = side.attach('second');
-      side.service.script.push({ takes: true, error: createError('uncertain') });
-      await side.send(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain }, 1_000);
-      side.service.feed = { format: 'ATOM', account: {}, entries: [entry({ id: messageId })] };
-      await side.close();
-      old.client.readFeed = () => Promise.reject(new Error('closed'));
-      return side;
-    }
+  /** Closes the account while it searches for evidence. The feed contains the evidence. */
+  async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
+    const side = new SendingSide({ store });
+    const old = side.attach('second');
+    side.service.script.push({ takes: true, error: createError('uncertain') });
+    await side.send(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain }, 1_000);
+    side.service.feed = { format: 'ATOM', account: {}, entries: [entry({ id: messageId })] };
+    await side.close();
+    old.client.readFeed = () => Promise.reject(new Error('closed'));
+    return side;
+  }
 
-    for (const retryUncertain of [false, true]) {
-      for (const [storeName, Store] of storeKinds) {
-        it(`still finds evidence with a ${storeName} store${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
+  for (const [storeName, Store] of storeKinds) {
+    describe(`after a redeploy with a ${storeName} store`, () => {
+      for (const retryUncertain of [false, true]) {
+        it(`still finds evidence${retryUncertain ? ' if retryUncertain is set' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
           // Opens the store before a sending node exists.
           side.receive();
@@ -304,11 +304,9 @@ describe('the search for evidence of a send', () => {
           assert.equal(news.outcome.resolvedBy, 'feed');
         });
       }
-    }
 
-    for (const [storeName, Store] of storeKinds) {
       for (const when of ['before', 'during'] as const) {
-        it(`reports an ${when === 'before' ? 'earlier error' : 'error during the redeploy'} with a ${storeName} store`, async () => {
+        it(`reports an error that arrived ${when} the redeploy`, async () => {
           const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
           const answer = side.service.holdNext({ error });
@@ -326,6 +324,6 @@ describe('the search for evidence of a send', () => {
           assert.deepEqual(outcome.toJSON(), error.with({ messageId, searched: ['feed', 'status'] }).toJSON());
         });
       }
-    }
-  });
+    });
+  }
 });

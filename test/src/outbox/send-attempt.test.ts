@@ -24,7 +24,7 @@ function outcomesOf({ outcomes }: FakeNode): unknown[] {
 }
 
 const ways = {
-  'without options': {},
+  'with default options': {},
   'with `keep`': { keep: forever },
   'with `once`': { once: 'key' },
   'with `remember`': { remember: { value: 1 } },
@@ -73,7 +73,7 @@ describe('a limited message', () => {
         assert.equal(side.outbox.admin.counts.limited, 1);
       });
 
-      describe('after an unknown outcome', () => {
+      describe('during a retry', () => {
         const again = { retries: 1, retryUncertain: true };
         /** Sends a message. Its first try has an unknown outcome, and uses up the limit of the first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
@@ -86,7 +86,7 @@ describe('a limited message', () => {
           return limitedSide;
         }
 
-        it('reports SMS_UNCERTAIN for a recipient if a limit stops the retry', async () => {
+        it('reports SMS_UNCERTAIN for a recipient over the limit', async () => {
           const { side, node, service } = await begin({}, [c]);
           await side.pass(10_000);
           assert.deepEqual(service.taken.at(-2)?.to, [a, b]);
@@ -100,7 +100,7 @@ describe('a limited message', () => {
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
         });
 
-        it('ends with SMS_UNCERTAIN if the retry reaches no recipient', async () => {
+        it('ends with SMS_UNCERTAIN if the service refuses every recipient', async () => {
           const { side, node, service } = await begin({ resolveMs: 5_000, messageId: 'm1' });
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
@@ -149,7 +149,7 @@ describe('a limited message', () => {
         ]);
       });
 
-      it('is counted even if its node is `unlimited`', async () => {
+      it('counts towards the limit even if its node is `unlimited`', async () => {
         const { side, node, service } = createSide({ perHandset: 1 });
         send(node, [a], { unlimited: true }, '1');
         send(node, [a], { unlimited: true }, '2');
@@ -168,7 +168,7 @@ describe('a limited message', () => {
         assert.equal(outcomesOf(node).filter((outcome) => outcome === 'SMS_LIMIT').length, 95);
       });
 
-      it('is still counted after a restart', async () => {
+      it('still counts towards the limit after a restart', async () => {
         const { side, node } = createSide({ perHandset: 2 });
         send(node, [a], {}, '1');
         send(node, [a], {}, '2');
@@ -181,7 +181,7 @@ describe('a limited message', () => {
     });
   }
 
-  it('is counted once for several tries in an outage', async () => {
+  it('counts once towards the limit despite several tries', async () => {
     const { side, node, service } = createSide({ perHandset: 2 });
     const unavailable = new SmsError('unexpected', { statusCode: 503 });
     service.script.push({ error: createError('unauthorized') }, { unreachable: true }, { error: unavailable });
@@ -192,7 +192,7 @@ describe('a limited message', () => {
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
   });
 
-  it('is counted twice if it may have been sent twice', async () => {
+  it('counts twice towards the limit if it may have been sent twice', async () => {
     const { side, node, service } = createSide({ perHandset: 3 });
     service.script.push({ error: createError('uncertain'), takes: true });
     await side.send(node, 'kept', { to: [a], keep: forever, retryUncertain: true }, 10 * minuteMs);
@@ -203,7 +203,7 @@ describe('a limited message', () => {
     assert.deepEqual(node.ends, [`to ${a}`, `to ${b}`, `to ${a}`, `to ${b}`, 'SMS_LIMIT', 'SMS_LIMIT']);
   });
 
-  it('ends with SMS_UNCERTAIN, not SMS_LIMIT, if its retry is limited', async () => {
+  it('ends with SMS_UNCERTAIN if the retry is over the limit', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     await side.send(node, 'text', { to: [a], retries: 3, retryUncertain: true }, minuteMs);
@@ -256,7 +256,7 @@ describe('a limited message', () => {
     store.failing.clear();
   });
 
-  it('reports its limited recipients again for a duplicate', async () => {
+  it('reports the limited recipients for a duplicate too', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
     await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);
@@ -266,7 +266,7 @@ describe('a limited message', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('is not counted for a try that was not sent', async () => {
+  it('counts towards the limit only when it is sent', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('unreachable') });
     await side.send(node, 'text', { to: [a], retries: 1 }, minuteMs);

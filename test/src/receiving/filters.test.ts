@@ -84,7 +84,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('goes to the callback node if its callback comes after the new filter', async () => {
+  it('goes to the callback node if its callback comes after a redeploy', async () => {
     const called = attachCallback();
     const before = await pollAfterRemoval(isAny);
     const after = listen(isNew);
@@ -106,8 +106,8 @@ describe('a message excluded by a filter', () => {
   });
 
   for (const [what, addNode] of [
-    ['the new filter', () => listen(isNew)],
-    ["the node's removal", () => attach({ channel: 'status' })],
+    ['a filter change', () => listen(isNew)],
+    ['a node removal', () => attach({ channel: 'status' })],
   ] as const) {
     it(`goes to the callback node if its callback came before ${what}`, async () => {
       const called = attachCallback();
@@ -142,7 +142,7 @@ describe('a message excluded by a filter', () => {
     assert.deepEqual(bench.state, { undelivered: 0, unhandled: 0 });
   });
 
-  it('goes only to a second polling node that accepts it', async () => {
+  it('goes only to the polling node that accepts it', async () => {
     const [some, all, called] = [listen(isNew), listen(isAny, 'all'), attachCallback()];
     await poll('m1');
     await callBack('m1');

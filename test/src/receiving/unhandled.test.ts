@@ -120,7 +120,7 @@ describe('a polled record without a node', () => {
     assert.deepEqual([node.bodies, callbackNode.bodies], [[], ['one']]);
   });
 
-  describe('after a kill', () => {
+  describe('after a crash', () => {
     it('is still unhandled in the next process', async () => {
       await receive('one');
       bench.store.kill();
@@ -145,7 +145,7 @@ describe('a polled record without a node', () => {
       assert.deepEqual([...moments], ['deadLetter true', 'inbox true']);
     });
 
-    describe('with a shared store', () => {
+    describe('of another process', () => {
       let items: Item[];
       let server: FailingServer;
 
@@ -157,7 +157,7 @@ describe('a polled record without a node', () => {
         server = new FailingServer();
       });
 
-      it('is claimed by another process that polls', async () => {
+      it('is claimed by a process that polls', async () => {
         start({ store: server });
         await bench.inbox.journal.ready();
         assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);
@@ -166,7 +166,7 @@ describe('a polled record without a node', () => {
         assert.deepEqual(unhandledBodies(), ['one']);
       });
 
-      it('goes to a node of another process', async () => {
+      it('goes to a node of the claiming process', async () => {
         isPolled = false;
         start({ store: server });
         const node = attach();

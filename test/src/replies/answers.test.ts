@@ -120,7 +120,7 @@ describe('a reply request with `answers`', () => {
       assert.equal(node.ends.length, 1);
     });
 
-    it('sends one second message for two simultaneous unclear replies', async () => {
+    it('sends only one second message if two unclear replies coincide', async () => {
       for (let turns = 0; turns < 60; turns++) {
         const { side, store } = await ask({ again: { ...again, keep: forever }, keep: forever });
         store.turns = 3;
@@ -175,7 +175,7 @@ describe('a reply request with `answers`', () => {
     });
 
     for (const keep of [undefined, forever]) {
-      it(`sends the second message once despite crashes, ${keep ? 'with' : 'without'} \`keep\``, async () => {
+      it(`sends the second message once despite crashes if \`keep\` is ${keep ? 'set' : 'off'}`, async () => {
         const { side } = await ask(keep ? { again: { ...again, keep }, keep } : { again });
         side.service.holdConnection();
         await side.incoming(handset, 'who?', { inReplyToId: 'q1' });

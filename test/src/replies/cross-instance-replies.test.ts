@@ -41,7 +41,7 @@ describe('a reply at another instance', () => {
     assert.deepEqual([answersOf(node).length, side.outbox.isSettled], [1, true]);
   });
 
-  it('ends the reply request even if collected after the deadline', async () => {
+  it('ends the reply request if it arrives just before the deadline', async () => {
     const { side, node, replyElsewhere } = await ask();
     await side.pass(59_950);
     await replyElsewhere('yes');
@@ -49,7 +49,7 @@ describe('a reply at another instance', () => {
     assert.deepEqual(answersOf(node), [`${handset}: yes`]);
   });
 
-  it('closes a reply request that a retry opened again', async () => {
+  it('closes the reply request even if a retry reopens it', async () => {
     const { side, store, replyElsewhere } = await ask();
     const openRequests = [...store.disk.remembered].filter(([key]) => key.startsWith('request:'));
     await replyElsewhere('yes');
@@ -58,7 +58,7 @@ describe('a reply at another instance', () => {
     assert.equal(await replyElsewhere('or no'), undefined);
   });
 
-  it('keeps the request closed if the message is accepted afterwards', async () => {
+  it('ends the reply request even if the message is accepted later', async () => {
     const { side, node, store, replyElsewhere } = await ask({ messageId: 'q0' });
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever });

@@ -50,7 +50,7 @@ describe('matching replies with messages', () => {
     });
   }
 
-  it('a reply matches a message with an open reply request first', async () => {
+  it('a reply prefers a message with an open reply request', async () => {
     const { side, node } = await remember('request', { waitMs: hour });
     await side.send(node, 'news', { remember: { value: 'news' } }, 1_000);
     for (const expected of [

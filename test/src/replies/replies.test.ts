@@ -101,7 +101,7 @@ describe('a reply request', () => {
     assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
   });
 
-  it('ends with a status that arrived together with the acceptance', async () => {
+  it('ends with a final status that arrives with the acceptance', async () => {
     const { side, node, store } = beginReceiving();
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -130,7 +130,7 @@ describe('a reply request', () => {
     assert.deepEqual([answersOf(node), answersOf(nextNode)], [[], ['6421555123: yes']]);
   });
 
-  it('ends with a reply from any handset if it went to a group', async () => {
+  it('ends with a reply from any handset if the recipient is a group', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
     await side.incoming('6421555777', 'me', { inReplyToId: 'q1' });
@@ -151,7 +151,7 @@ describe('a reply request', () => {
     }
 
     for (const messageId of [undefined, 'q1']) {
-      it(`holds back the reply to a message ${messageId ? 'with' : 'without'} a messageId`, async () => {
+      it(`delays the reply until the outcome if the message has ${messageId ? 'a' : 'no'} messageId`, async () => {
         const { side, node, accept, arriving } = await reply(messageId);
         await side.incoming('6421555777', 'somebody else');
         assert.deepEqual(bodiesOf(side), ['somebody else']);
@@ -163,7 +163,7 @@ describe('a reply request', () => {
       });
     }
 
-    it('leaves the reply to another instance if the first instance dies', async () => {
+    it('lets another instance deliver the reply after a crash', async () => {
       const { side, store } = await reply(undefined, new FailingServer());
       const items = store.disk.items.filter(({ part }) => part !== 'outgoing');
       const server = new FailingServer();
@@ -189,8 +189,8 @@ describe('a reply request', () => {
   });
 
   for (const [kind, options] of [
-    ['a plain message', {}],
-    ['a stored message', { keep: forever }],
+    ['a message without `keep`', {}],
+    ['a message with `keep`', { keep: forever }],
     ['a message with `once`', { once: 'key' }],
   ] as const) {
     it(`delivers the reply after the outcome of ${kind}`, async () => {
@@ -228,7 +228,7 @@ describe('a reply request', () => {
     }
   });
 
-  it('is not opened again for a duplicate of `once`', async () => {
+  it('is not opened again for a duplicate message', async () => {
     const { side, node } = beginReceiving();
     for (let time = 0; time < 2; time++) {
       await side.send(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
@@ -256,12 +256,12 @@ describe('a reply request', () => {
       return { side, node, markSent, fail: end };
     }
 
-    for (const [when, isBefore, isShared] of [
-      ['before the send failed', true, false],
-      ['after the send failed', false, false],
-      ['to a shared store after the send failed', false, true],
+    for (const [what, isBefore, isShared] of [
+      ['that came before the send failed', true, false],
+      ['that came after the send failed', false, false],
+      ['in a shared store', false, true],
     ] as const) {
-      it(`ends with a reply that came ${when}`, async () => {
+      it(`ends with a reply ${what}`, async () => {
         const { side, node, markSent, fail } = await begin(isShared);
         const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
         if (isBefore) await reply();

@@ -63,7 +63,7 @@ describe('a delivery report', () => {
     assert.equal(node.state?.awaitingReply, 0);
   });
 
-  it('has the result `undelivered` or `partly`', async () => {
+  it('distinguishes the results `undelivered` and `partly`', async () => {
     const { side, node } = await begin();
     await side.send(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
     for (const id of ['m1', 'm2']) await side.status(first, 'EXP', id);
@@ -108,7 +108,7 @@ describe('a delivery report', () => {
     });
   }
 
-  describe('when statuses arrive', () => {
+  describe('for one recipient', () => {
     it('counts a status that came before the outcome', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
@@ -159,7 +159,7 @@ describe('a delivery report', () => {
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
     });
 
-    it('does not use the statuses of an earlier message with its messageId', async () => {
+    it('ignores statuses of an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: [first, second] });
       await side.status(first, 'RCV', 'm1');
       await side.send(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
@@ -217,7 +217,7 @@ describe('a delivery report', () => {
     assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
   });
 
-  it('is not sent again for a duplicate of `once`', async () => {
+  it('is not sent again for a duplicate message', async () => {
     const { side, node } = await begin({ to: [first], once: 'key' });
     await side.send(node, 'hello', { to: [first], once: 'key', reportMs: hour });
     assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport], [2, 1]);

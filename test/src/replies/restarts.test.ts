@@ -45,7 +45,7 @@ describe('a reply request', () => {
     ['a small flow message', {}],
     ['a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
-    it(`outputs ${kind} with its timeout after 400 days of downtime`, async () => {
+    it(`keeps ${kind} during 400 days of downtime`, async () => {
       const { side } = await beginAsking({ reportMs: hour, ...more });
       const { next, back } = await side.crashFor(400 * 24 * hour);
       await next.pass(61_000);

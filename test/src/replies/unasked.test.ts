@@ -29,7 +29,7 @@ describe('a reply', () => {
   const requestsIn = ({ disk }: FailingStore) =>
     disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest').length;
 
-  it('matches an earlier message if a later message waits in an outage', async () => {
+  it('does not match a message that still waits in an outage', async () => {
     const { side, node } = beginReceiving();
     await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
     side.service.otherwise = { error: unavailable };
@@ -46,7 +46,7 @@ describe('a reply', () => {
     ['during an outage', false, unavailable],
     ['before a retry', true, createError('uncertain')],
   ] as const) {
-    it(`is not \`awaited\` if a user discards its message ${name}`, async () => {
+    it(`is not \`awaited\` if the message was discarded ${name}`, async () => {
       const { side, node, store } = beginReceiving();
       side.service.otherwise = { error };
       await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
@@ -58,7 +58,7 @@ describe('a reply', () => {
     });
   }
 
-  it('reaches its node although a user discards the message later', async () => {
+  it('is delivered even if a user then discards the message', async () => {
     const { side, node } = beginReceiving();
     side.service.otherwise = { error: createError('uncertain') };
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
@@ -69,7 +69,7 @@ describe('a reply', () => {
   });
 
   for (const [storeName, Store] of Object.entries({ durable: FailingStore, shared: FailingServer })) {
-    it(`matches a message in flight during a crash with a ${storeName} store`, async () => {
+    it(`matches a message in a ${storeName} store after a crash`, async () => {
       const { side, node, store } = beginReceiving(new Store());
       await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       side.service.holdNext();
@@ -85,7 +85,7 @@ describe('a reply', () => {
     });
   }
 
-  it('skips a later message that did not reach the handset', async () => {
+  it('does not match a message that did not reach the handset', async () => {
     for (const messageId of [undefined, 'm2']) {
       const { side, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };

@@ -33,7 +33,7 @@ describe('the list of outgoing messages', () => {
     } as Partial<MessageItem> as MessageItem;
   }
 
-  it('reads only the requested page of 100,000 messages', () => {
+  it('reads only the messages of the requested page', () => {
     for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
     assert.deepEqual(
       [texts.countEntries('kept'), texts.countEntries('uncertain'), texts.oldestKeptAt, read],
@@ -56,7 +56,7 @@ describe('the list of outgoing messages', () => {
     assert.equal(read, 0);
   });
 
-  it('continues after a page although its last message was deleted', () => {
+  it('finds the next page if the last listed message was deleted', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
     const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ item }) => item.id);
     const first = texts.page('kept', { limit: 2 });

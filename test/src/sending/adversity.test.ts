@@ -18,7 +18,7 @@ describe('Outbox', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('reports the unknown outcome, not SMS_EXPIRED, if a retry expires', async () => {
+  it('reports an unknown outcome, not SMS_EXPIRED, if a retry expires', async () => {
     const failed = createError('serverError').with({ statusCode: 500 });
     const { store, side, node } = beginOutage();
     side.service.script.push({ takes: true, error: failed });
@@ -38,7 +38,7 @@ describe('Outbox', () => {
     }
   });
 
-  it('redelivers outcomes after a redeploy of a node that threw an error', async () => {
+  it('redelivers an outcome if the node threw an error', async () => {
     const side = new SendingSide();
     const [bad, good] = [side.attach('bad'), side.attach('good')];
     bad.fault = new Error('made to fail');
@@ -59,7 +59,7 @@ describe('Outbox', () => {
     assert.equal(last.answers.length, 1);
   });
 
-  it('sends a message that expires while the store records the send', async () => {
+  it('still sends a message that expires during the write to the store', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
     store.beforeCommit = async (changes) => {

@@ -22,7 +22,7 @@ async function beginWaiting(bodies: readonly string[], options: SendTextOptions 
   return sending;
 }
 
-describe('a waiting message', () => {
+describe('a pending message', () => {
   it('can be discarded or sent by a user', async () => {
     const { side, node } = await beginWaiting(['1', '2', '3']);
     await side.pass(20_000);
@@ -34,7 +34,7 @@ describe('a waiting message', () => {
     assert.deepEqual(side.service.bodies, ['2', '3']);
   });
 
-  it('marks its outcome as redelivered if a user sent the message', async () => {
+  it('gets an outcome marked as redelivered if a user sent it', async () => {
     const { side, node } = beginOutage();
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
     await side.send(node, 'in time', { keep: { expireMs: 2 * minuteMs } }, 40_000);
@@ -50,7 +50,7 @@ describe('a waiting message', () => {
     ['delayed by perSecond', { perSecond: 0.1 }],
     ['delayed by concurrency', { concurrency: 1 }],
   ] as const) {
-    it(`overtakes messages ${what} when a user sends it`, async () => {
+    it(`overtakes messages ${what} when a user sends it manually`, async () => {
       const { side, node } = beginSending(waits);
       const answer = side.service.holdNext();
       sendText(node, 'first');
@@ -66,7 +66,7 @@ describe('a waiting message', () => {
     });
   }
 
-  it('cannot be sent by a user while it is already in flight', async () => {
+  it('cannot be sent by a user while it is in flight', async () => {
     const { side, node } = beginSending();
     const fail = side.service.holdConnection({ takes: false, unreachable: true });
     side.service.script.push({ unreachable: true });
@@ -95,7 +95,7 @@ describe('a waiting message', () => {
     assert.deepEqual([node.discarded, store.disk.entries.size], [[], 0]);
   });
 
-  it('cannot be sent or discarded during the search for evidence', async () => {
+  it('cannot be sent or discarded while the node checks if it was sent', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
     await side.send(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
@@ -110,7 +110,7 @@ describe('a waiting message', () => {
     assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 2]);
   });
 
-  it('can only be discarded while its node is not deployed', async () => {
+  it('can be discarded but not sent if its node is not deployed', async () => {
     const { side, node } = await beginWaiting(['1', '2']);
     const { failing, ...before } = side.outbox.admin.state;
     assert.equal(failing?.error.code, 'SMS_UNREACHABLE');
@@ -207,7 +207,7 @@ describe('a message with an unknown outcome', () => {
     assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 2]);
   });
 
-  it('is stored with its deduplication key if a user sends it again', async () => {
+  it('keeps its deduplication key if a user sends it again', async () => {
     const { side } = await beginUncertain({ once: 'key' });
     side.service.otherwise = { unreachable: true };
     assert.equal(await side.act('uncertain', 'send'), 'done');

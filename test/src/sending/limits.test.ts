@@ -142,7 +142,7 @@ describe('a send limit', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('refunds every count although the clock advances between readings', () => {
+    it('refunds all messages although the clock jitters by 2 ms', () => {
       const process = createProcess({ perHandset: 100 });
       const { clock } = process;
       const now = clock.now.bind(clock);
@@ -156,7 +156,7 @@ describe('a send limit', () => {
       assert.equal(process.store.size, 0);
     });
 
-    it('counts messages of two machines with a clock difference of 3 s', () => {
+    it('counts messages of two machines although their clocks differ by 3 s', () => {
       const first = createProcess({ perHandset: 4 });
       const clock = new VirtualClock(first.clock.now() - 3_000);
       const second = createProcess({ perHandset: 4 }, { clock, store: first.store });

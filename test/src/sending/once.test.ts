@@ -37,7 +37,7 @@ describe('the `once` option', () => {
     assert.ok(turns >= 90, `${turns} turns`);
   });
 
-  it('repeats the outcome for a stored duplicate if the queue is full', async () => {
+  it('repeats the outcome for a duplicate although the queue is full', async () => {
     const { side, node } = beginSending({ queueLimit: 1 });
     await side.send(node, 'hello', stored);
     side.service.otherwise = { unreachable: true };
@@ -107,7 +107,7 @@ describe('the `once` option', () => {
   });
 
   describe('while duplicates wait', () => {
-    it('runs fewer than 8 journal steps per waiting duplicate', async () => {
+    it('runs fewer than 8 journal steps per duplicate', async () => {
       const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
@@ -122,8 +122,8 @@ describe('the `once` option', () => {
       assert.ok(steps < 200 * 8, `${steps}`);
     });
 
-    for (const [what, options] of Object.entries({ 'a plain': once, 'a stored': stored })) {
-      it(`sends the next duplicate of ${what} message that failed`, async () => {
+    for (const [what, options] of Object.entries({ without: once, with: stored })) {
+      it(`sends the next duplicate after a message ${what} \`keep\` fails`, async () => {
         for (const [turn, end] of [
           [{ takes: true }, 'to 6421555123'],
           [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
@@ -182,7 +182,7 @@ describe('the `once` option', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`forgets a key after 1 h if the clock moves back 5 years${isRestarted ? ' in a restart' : ''}`, async () => {
+    it(`forgets a key after 1 h if the clock moves back ${isRestarted ? 'during a restart' : '5 years'}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: hourMs });
       side.clock.set(5 * 365 * 24 * hourMs);
@@ -200,11 +200,11 @@ describe('the `once` option', () => {
     });
   }
 
-  describe('when a message outlives its key', () => {
+  describe('after dedupeHours', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
 
-    it('lets a duplicate wait for the outcome even after a crash', async () => {
+    it('delays a duplicate until the first message has an outcome', async () => {
       const { side, node: first } = beginOutage({ dedupeMs });
       await side.send(first, 'hello', stored, 1_000);
       const disk = copyDisk((side.store as FailingStore).disk);
@@ -235,7 +235,7 @@ describe('the `once` option', () => {
     }
   });
 
-  it('sends a duplicate after a crash if the first message was not sent', async () => {
+  it('sends a duplicate if a crash prevented the first send', async () => {
     for (const [commits, end] of [
       [1, 'to 6421555123'],
       [2, 'SMS_UNCERTAIN duplicate'],
@@ -264,7 +264,7 @@ describe('the `once` option', () => {
       assert.deepEqual([store.disk.entries.size, side.outbox.admin.state.kept], [1, 1]);
     });
 
-    it('ends a duplicate with SMS_CLOSED when its node is redeployed', async () => {
+    it('ends a duplicate with SMS_CLOSED when its node closes', async () => {
       const { side, node } = twins();
       await side.pass(1_000);
       await Promise.all([node.node.close(), side.pass(100)]);

@@ -65,7 +65,7 @@ describe('SendQueue', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('starts the next task in a perSecond slot that a task refunded', async () => {
+  it('gives a refunded perSecond slot to the next task', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const late = createTask();
     let refundLate = () => {};

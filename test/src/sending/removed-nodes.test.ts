@@ -88,7 +88,7 @@ describe('the 7-day wait for a removed node', () => {
     return { next, disk };
   }
 
-  it('ends 1 h after the process starts if it was down for 8 days', async () => {
+  it('ends 1 h after the start if the process was down for 8 days', async () => {
     const { next } = await leave(3_600_000, 8 * dayMs);
     assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
     await next.pass(3_601_000);

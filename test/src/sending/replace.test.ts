@@ -23,7 +23,7 @@ describe('replacing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('replaces a scheduled message with a message that is due now', async () => {
+  it('replaces a scheduled message with a message due now', async () => {
     const { side, node } = beginSending();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
     await side.send(node, 'later', at(side.clock.now() + hourMs), 1_000);
@@ -115,7 +115,7 @@ describe('withdrawing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('frees the deduplication key for a different body', async () => {
+  it('frees the deduplication key of the message', async () => {
     const { side, node } = beginOutage();
     await side.send(node, 'one', { ...order, once: 'a' }, 1_000);
     await Promise.all([node.node.withdraw(replaceKey), side.pass(1_000)]);

@@ -25,8 +25,8 @@ async function run(script: readonly Ending[], options: Partial<SendOptions> = {}
   return [...node.ends, side.service.tries];
 }
 
-describe('a plain message', () => {
-  it('is tried up to 4 times with one messageId if `retries` is 3', async () => {
+describe('a message without `keep`', () => {
+  it('is tried up to 4 times if `retries` is 3', async () => {
     const { side, node } = begin(['unreachable', 'unreachable', 'unreachable']);
     await side.send(node, 'hello', retried, 10_000);
     assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 4]);
@@ -34,7 +34,7 @@ describe('a plain message', () => {
     assert.deepEqual(await run(Array(9).fill('unreachable')), ['SMS_UNREACHABLE', 4]);
   });
 
-  it('waits 0.2 s before a retry, then twice as long, up to 30 s', async () => {
+  it('doubles its wait before each retry from 0.2 s up to 30 s', async () => {
     const { side, node } = begin(Array(12).fill('unreachable'));
     await side.send(node, 'hello', { ...retried, retries: 11 }, 0);
     const waits: number[] = [];
@@ -61,7 +61,7 @@ describe('a plain message', () => {
     });
   }
 
-  it('is retried after an unknown outcome only with retryUncertain', async () => {
+  it('is retried after an unknown outcome only if retryUncertain is set', async () => {
     assert.deepEqual(await run(['uncertain']), ['SMS_UNCERTAIN', 1]);
     const ended = await run(['uncertain', 'unreachable', 'uncertain'], { retryUncertain: true });
     assert.deepEqual(ended, ['to 6421555123', 4]);

@@ -144,7 +144,7 @@ describe('a stored message', () => {
     assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
   });
 
-  it('reports an outcome that arrived during a redeploy', async () => {
+  it('keeps an outcome that arrived during a redeploy', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
     await side.send(node, 'hello', { keep });

@@ -51,7 +51,7 @@ describe('a scheduled message', () => {
     assert.equal(node.outcomes[0]?.isKept, false);
   });
 
-  it('is sent at the start if its time passed during downtime', async () => {
+  it('is sent at startup if its time passed during downtime', async () => {
     const { side, node, store } = start();
     for (const hours of [1, 30]) sendText(node, `in ${hours} h`, at(noon + hours * hourMs, forever));
     await side.pass(100);
@@ -121,7 +121,7 @@ describe('a scheduled message', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('does not count as waiting in an outage before its time', async () => {
+  it('does not count as waiting before its time', async () => {
     const { side, node } = start();
     const other = side.attach('other');
     side.service.otherwise = { unreachable: true };
@@ -179,7 +179,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
-  it('refuse waiting plain messages with SMS_QUIET', async () => {
+  it('refuse a waiting message with SMS_QUIET if `keep` is off', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)], concurrency: 1 });
     const answer = side.service.holdNext();
     await side.pass(hourMs - 1_000);
@@ -195,7 +195,7 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['first', 'kept', 'at']);
   });
 
-  it('stop messages that are still connecting to the service', async () => {
+  it('stop a message while its connection opens', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
     const connects = [side.service.holdConnection(), side.service.holdConnection()];
     await side.pass(hourMs - 1_000);
