@@ -100,7 +100,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(own, true).at, clock.now());
   });
 
-  it('shares detected changes among all users of one clock', async () => {
+  it('shares detected clock changes between users of one clock', async () => {
     const { clock, note } = begin();
     const times = ClockSkew.of(clock);
     const noted = note();

@@ -209,7 +209,7 @@ describe('Journal', () => {
   });
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
-    it(`obeys \`whileFailing\` while the store fails to ${failing}`, async () => {
+    it(`obeys \`whileFailing\` while \`store.${failing}\` fails`, async () => {
       if (failing !== 'open') await journal.ready();
       store.failing.add(failing);
       const did = new Set<string>();

@@ -211,7 +211,7 @@ describe('nextAllowed', () => {
   const next = (time: string, ...hours: QuietHours[]) => new Date(nextAllowed(Date.parse(time), hours)).toISOString();
   const nights = quiet('21:00', '07:00', 'Pacific/Auckland');
 
-  it('postpones a time within quiet hours to their end', () => {
+  it('postpones a time within quiet hours until they end', () => {
     assert.equal(next('2026-11-26T07:59:59.999Z', nights), '2026-11-26T07:59:59.999Z');
     assert.equal(next('2026-11-26T08:00Z', nights), '2026-11-26T18:00:00.000Z');
     assert.equal(next('2026-11-26T17:59:59.999Z', nights), '2026-11-26T18:00:00.000Z');

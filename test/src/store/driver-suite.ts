@@ -155,7 +155,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.equal(await valueUnder('day'), `server ${startMs}:1 ${startMs + 1}:2`);
   });
 
-  it('agrees with `addCount` for random changes', async () => {
+  it('counts like `addCount` for random input', async () => {
     const change = fc.tuple(fc.integer({ min: 0, max: 2 * hourMs }), fc.integer({ min: -3, max: 9 }));
     const limit = fc.record({ since: fc.integer({ min: -hourMs, max: hourMs }), max: fc.integer({ min: 0, max: 99 }) });
     const step = fc.record({

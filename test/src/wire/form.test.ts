@@ -23,7 +23,7 @@ describe('parseForm', () => {
       '__proto__→1 constructor→2',
     ],
     [
-      'values in the charset of the content type',
+      'text decoded with the charset of the content type',
       Buffer.from('a=%E9+%80&b=é', 'latin1'),
       'a→é € b→é',
       labelled('ISO-8859-1'),

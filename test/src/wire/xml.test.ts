@@ -57,7 +57,7 @@ describe('parseXml with valid XML', () => {
       "]]> > ' / = -- ?>",
     ],
     ['entities as characters', "<a b='\"&lt;&quot;&#65;&#x1F600;'>&amp;lt; &apos;&gt;&#xe9;</a>", "&lt; '>é", '"<"A😀'],
-    ['the lowest and highest codes', '<a b="&#9;&#xD7FF;&#xE000;&#x10FFFF;"/>', '', '\t\ud7ff\ue000\u{10ffff}'],
+    ['character codes at the limits', '<a b="&#9;&#xD7FF;&#xE000;&#x10FFFF;"/>', '', '\t\ud7ff\ue000\u{10ffff}'],
     ['names with accents and digits', '<é·ü.-_1\u0300 à="1">x</é·ü.-_1\u0300>', 'x', '1'],
     ['white space in tags', '<_ a = \'1\'\n\t b\r=\n"2" >x</_ \n>', 'x', '1'],
     ['every line break as a line feed', '<a b="&#10;&#13;6"> 1\n2\t3\r\n4\r5&#13; </a>', ' 1\n2\t3\n4\n5\r ', '\n\r6'],
