@@ -119,7 +119,7 @@ describe('npm start', function () {
     await untilSent('6421555001: Hello from Node-RED', '6421555001: changed by hand');
   });
 
-  it('refuses to start with a port in use or a wrong option', async () => {
+  it('refuses a port in use or a wrong option', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port: taken } = server.address() as AddressInfo;

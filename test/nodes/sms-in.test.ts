@@ -130,7 +130,7 @@ describe('sms-in', () => {
       await flow.badge('in', { fill: 'red', shape: 'ring', text: 'unauthorized' });
     });
 
-    it('receives messages after the service was unreachable', async () => {
+    it('receives messages after an outage of the service', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       await sim.setOnline(false);
@@ -142,7 +142,7 @@ describe('sms-in', () => {
     });
   });
 
-  it('delivers a message once in every instance of a subflow', async () => {
+  it('delivers a message once to each instance of a subflow', async () => {
     const nodes = (name: string): FlowNode[] => [
       account(sim),
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [{ x: 1, y: 1, wires: [{ id: 'in', port: 0 }] }] },

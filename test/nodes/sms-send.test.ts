@@ -242,7 +242,7 @@ describe('sms-send', () => {
     });
   });
 
-  it('chooses UTF-16 for a Greek body if the content type is auto', async () => {
+  it('chooses UTF-16 for a Greek body if the content type is `auto`', async () => {
     const flow = await start({ contentTypeType: 'auto' });
     await send(flow, { payload: 'Δ ł' });
     assert.equal(sim.requests[0]?.params.contentType, 'text/plain; charset=UTF-16');
@@ -505,7 +505,7 @@ describe('sms-send', () => {
       assert.deepEqual([sim.requests.length, sim.requests[0]?.aborted], [1, undefined]);
     });
 
-    it('delivers the outcome of a send in flight after a redeploy', async () => {
+    it('delivers the outcome of the current send after a redeploy', async () => {
       const flow = await start();
       sim.fault('send', { delayMs: 100 });
       flow.send('send', { topic: `${handset} ${blocked}`, payload: 'hello' });

@@ -8,7 +8,7 @@ const flows = codeBlocks(readPage('docs/migrating.md'), 'json').map((block) => J
 describe('docs/migrating.md', () => {
   useSimulator(() => ({ waitMs: 100 }));
 
-  it('shows one flow of HTTP request nodes and one of SMS nodes', () => {
+  it('shows a flow of HTTP request nodes and a flow of SMS nodes', () => {
     const [before = [], after = []] = flows;
     assert.equal(flows.length, 2);
     assert.ok(
