@@ -166,7 +166,7 @@ describe('Imports', () => {
 
   const failing = (message: () => string) => () => Promise.reject(new Error(message()));
 
-  it('skips a store that is in use or that no account node needs', async () => {
+  it('skips stores that are in use or no longer needed', async () => {
     const imported: string[] = [];
     const add = (id: string, changes: Partial<ImportSource> = {}) =>
       former({ id, importInto: async () => void imported.push(id), ...changes });

@@ -21,7 +21,7 @@ describe('the poll for reply requests', () => {
 
   const passUntil = (isTrue: () => boolean) => joining.passUntil(clock, isTrue);
 
-  it('runs once for all nodes until the last request ends', async () => {
+  it('is shared by all nodes until the last request ends', async () => {
     let maxPolls = 0;
     joining.simulator.on('change', () => {
       maxPolls = Math.max(maxPolls, joining.simulator.polling('incoming'));

@@ -368,7 +368,7 @@ describe('Inbox', () => {
       assert.deepEqual([node.bodies, bench.disk.entries.size], [['1', '2'], 0]);
     });
 
-    describe('and a reply', () => {
+    describe('when a reply arrives', () => {
       /** Bodies of the messages that were matched with a sent message, in order. */
       let matchedBodies: unknown[];
       let node: RecordingSubscriber;

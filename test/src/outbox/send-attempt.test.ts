@@ -244,7 +244,7 @@ describe('a limited message', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('is still limited while the store fails', async () => {
+  it('obeys the limit while the store fails', async () => {
     const store = new FailingStore();
     const { side, node } = createSide({ perHandset: 2 }, { store });
     await side.send(node, '0', { to: [b] }, 0);

@@ -37,7 +37,7 @@ describe('a polled record without a node', () => {
     assert.equal(bench.disk.entries.size, 2);
   });
 
-  it('is reported only once before another node is deployed', async () => {
+  it('is reported only once until the next deploy', async () => {
     await receive('one');
     await receive('two');
     assert.deepEqual(reported, ['incoming']);
@@ -145,7 +145,7 @@ describe('a polled record without a node', () => {
       assert.deepEqual([...moments], ['deadLetter true', 'inbox true']);
     });
 
-    describe('of another process', () => {
+    describe('in another process', () => {
       let items: Item[];
       let server: FailingServer;
 

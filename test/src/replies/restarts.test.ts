@@ -62,7 +62,7 @@ describe('a reply request', () => {
     });
   }
 
-  it('delivers its reply again after a crash, marked as redelivered', async () => {
+  it('redelivers its reply after a crash', async () => {
     const { side, node } = await beginAsking();
     node.isFlowing = false;
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });

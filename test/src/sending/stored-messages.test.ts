@@ -157,7 +157,7 @@ describe('a stored message', () => {
   describe('with a large flow message', () => {
     const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
-    it('delivers the flow message with the outcome after a restart', async () => {
+    it('keeps the flow message across a restart', async () => {
       const { store, side } = await strand({ keep, flowMessage });
       const disk = copyDisk(store.disk);
       assert.deepEqual(
@@ -287,7 +287,7 @@ describe('a stored message', () => {
     assert.deepEqual([node.ends, side.service.bodies], [[], []]);
   });
 
-  it('shows why it waits and when the next try is due', async () => {
+  it('shows the error that delays it', async () => {
     const { side, node } = beginSending();
     const failing = () => side.outbox.admin.state.failing;
     assert.equal(failing(), undefined);
