@@ -194,7 +194,7 @@ describe('example', function () {
       return { quietFrom: at(hour - 2), quietTo: at(hour + 2), timeZone: 'UTC' };
     }
 
-    it('delays all but urgent alarms until quiet hours end', async () => {
+    it('delays non-urgent alarms until quiet hours end', async () => {
       const broker = await openBroker();
       await deploy({ 'mqtt-broker': { port: String(broker.port) }, 'sms-account': quietHours(true) });
       await press('Alarm');

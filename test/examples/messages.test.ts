@@ -78,7 +78,7 @@ describe('example', function () {
     const news = 'We are open on Saturday. Answer STOP to end these messages.';
     const toBoth = `${number} ${other}: ${news}`;
 
-    it('skips numbers that wrote STOP, until they write START', async () => {
+    it('skips a number from its STOP until its START', async () => {
       await deploy();
       await press('News');
       await untilSent(toBoth);

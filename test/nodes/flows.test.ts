@@ -33,7 +33,7 @@ describe('Flows', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('calls its listeners in order, except cancelled listeners', async () => {
+  it('calls all listeners in order except cancelled listeners', async () => {
     const flow = await RunningFlow.start([]);
     const calls: string[] = [];
     const wait = (name: string, then = () => {}) =>

@@ -163,7 +163,7 @@ describe('Prometheus with Node-RED metrics', function () {
     for (const [, expr = ''] of rules.matchAll(/expr: (.*)/g)) assert.equal((await ask(expr)).status, 'success', expr);
   });
 
-  it('raises an alarm for an unanswered poll but not between polls', () => {
+  it('raises an alarm only for an unanswered poll', () => {
     const series = (account: string, name: string, labels: string, values: string) => ({
       series: `node_red_sms_poll_${name}{account="${account}",kind="outbox"${labels}}`,
       values,

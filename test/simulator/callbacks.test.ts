@@ -121,7 +121,7 @@ describe('simulator: callback', () => {
 
   // §6.1 of docs/specification.md
   describe('after a failure', () => {
-    it('is repeated with growing pauses after a status of 400 or more', async () => {
+    it('is repeated with growing pauses if the status is 400 or more', async () => {
       client.statuses.push(400, 503, 200);
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });
