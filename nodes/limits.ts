@@ -14,7 +14,7 @@ export interface Setting extends Range {
   byDefault: number;
 }
 
-/** A property that sets a limit. Blank means no limit. So does an absent value if the property has no default. */
+/** A property that sets a limit. No limit applies if the value is blank, or if it is absent and there is no default. */
 export interface Limit extends Range {
   byDefault?: number;
 }

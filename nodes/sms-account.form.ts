@@ -168,8 +168,8 @@ function prepareChoices(node: EditorNode): void {
 const typingMs = 300;
 
 /**
- * Lists the deployed nodes with the login of the form. If the proxy or TLS settings of one of them differ from the
- * form, says that they apply instead.
+ * Lists the deployed nodes with the same login as the form. Warns if the proxy or TLS settings of one of them apply
+ * instead of those of the form.
  */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');
@@ -246,8 +246,8 @@ function prepareTest(node: EditorNode): void {
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
       });
   });
-  // The result is only valid for the tested values. If the user changes one, removes the result, or ignores a result
-  // that arrives later.
+  // A result is valid only for the tested values. If the user changes a value, this removes the result, or ignores the
+  // result of a test that still runs.
   result.closest('.sms-form').on('change input', () => {
     if (JSON.stringify(readConnection(node)) === testedValues) return;
     testedValues = undefined;

@@ -127,8 +127,8 @@ function serveOnce(RED: NodeAPI): Accounts {
 }
 
 /**
- * Logs stored messages that were discarded, or that expired while their node did not exist, because the flow receives
- * no outcome for them.
+ * Logs stored messages whose flow receives no outcome: those that were discarded, and those that expired while their
+ * node did not exist.
  */
 function createStoredMessageLog(
   RED: NodeAPI,
@@ -144,7 +144,7 @@ function createStoredMessageLog(
       if (counts.size === 0) setTimeout(logAll, logDelayMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
-    // Names the account node if the message belongs to no node.
+    // If the message belongs to no node, the log names the account node.
     onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id || node.id })),
   };
 }

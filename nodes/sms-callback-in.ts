@@ -70,15 +70,15 @@ export = (RED: NodeAPI) => {
         }
         for (const record of event.records) record.query = query;
         await subscription.accept(event);
-        // Resets the badge only after an error, because each badge is an event for the editor and for Status nodes, and
+        // Shows the path again only after an error. Each badge is an event for the editor and for Status nodes, and
         // thousands of callbacks can arrive in a second.
         if (path !== undefined && showsError) this.status(badges.at(path));
         showsError = false;
         return { status: 200, text: 'OK' };
       } catch (error) {
         if (asSmsError(error).code === 'SMS_CLOSED') return createTryLater('The flows are being deployed.');
-        // Raises only the first of several errors in a row. Raises none if the account cannot be used, because the node
-        // has already reported this at its start.
+        // Raises only the first of several errors in a row. If the account cannot be used, raises none, because the
+        // node has reported this at its start.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;

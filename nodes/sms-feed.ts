@@ -27,8 +27,7 @@ export = (RED: NodeAPI) => {
     let pollLoop: PollLoop | undefined;
 
     /**
-     * Parses all settings. Each read calls this before it shows the badge *reading*, so that the badge of a
-     * configuration error stays.
+     * Parses all settings. Each read calls this first, so that the badge *reading* does not hide a configuration error.
      */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),

@@ -66,7 +66,7 @@ RED.nodes.registerType('sms-in', {
 function suggestSendNode(node: EditorNode, how?: { source?: string }): void {
   if (node.type !== 'sms-in' || how?.source !== 'palette') return;
   const answer = { id: RED.nodes.id(), type: 'sms-send', account: node.account, bodyType: 'str', body: '' };
-  // Waits, because the editor places and selects `node` only after it has called the listeners.
+  // Waits, because the editor calls its listeners before it places and selects `node`.
   setTimeout(() =>
     RED.view.setSuggestedFlow?.({ nodes: [answer], source: node, position: 'relative', clickToApply: true }),
   );

@@ -25,7 +25,7 @@ export = (RED: NodeAPI) => {
     let output: 'each' | 'list' = 'each';
     /** Resolves when all requested polls have ended. The next poll waits for it. */
     let lastPoll: Promise<unknown> = Promise.resolve();
-    /** The poll that has not started, and the inputs that share it. */
+    /** The next poll, before it starts, and the inputs that share it. */
     let nextPoll: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
     const stop = new AbortController();
     /** Number of records of the last poll. */
@@ -37,8 +37,8 @@ export = (RED: NodeAPI) => {
     };
 
     /**
-     * Sends records into the flow. If inputs triggered the poll, the flow gets a copy of each of these inputs with the
-     * records.
+     * Sends records into the flow: with a copy of each input that triggered the poll, or with a new flow message if no
+     * input did.
      */
     const send = ({ records, context, slice }: OutboxBatch): Promise<boolean> => {
       const triggers = (context ?? [{}]) as SmsMessage[];
@@ -75,9 +75,7 @@ export = (RED: NodeAPI) => {
       });
     };
 
-    /**
-     * Polls after the current poll has ended. Inputs that arrive before this poll starts share it and get its records.
-     */
+    /** Polls after the current poll has ended. Inputs that arrive in the meantime share this poll and its records. */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
       if (nextPoll) {
         nextPoll.inputs.push(message);

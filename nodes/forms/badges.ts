@@ -9,8 +9,8 @@ export function translateBadges(): void {
   RED.comms.subscribe('status/#', (topic, status) => {
     const node = RED.nodes.node(topic.slice('status/'.length));
     if (!node?.type.startsWith('sms-') || typeof status?.text !== 'string') return;
-    // Changes the object that the editor draws, and redraws it, because the editor might have drawn it before this
-    // listener runs.
+    // Changes the status object of the editor and redraws the badge, because the editor might already have drawn the
+    // badge in English.
     status.text = translateBadge(status.text, (key, params) => text(`sms-account.${key}`, params));
     RED.view.redrawStatus(node);
   });

@@ -41,8 +41,8 @@ function canReach(node: EditorNode, target: EditorNode): boolean {
 }
 
 /**
- * Returns the types of the TypedInputs for callbacks. The fields to choose a node or to enter an e-mail are separate,
- * below the TypedInputs.
+ * Returns the types of the TypedInputs for callbacks. The node and the e-mail address are entered in separate fields
+ * below the TypedInput.
  */
 export function callbackTypes(): Record<CallbackProperty, (string | TypedInputType)[]> {
   const address = { value: 'str', label: text('sms-send.type.address'), icon: 'fa fa-globe' };

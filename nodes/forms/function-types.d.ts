@@ -119,7 +119,7 @@ interface SmsErrorRecord {
   messageId?: string;
   /** Number of stored messages that wait. If set, the error reports an outage, not the outcome of a message. */
   waiting?: number;
-  /** Sources in which the account searched in vain for the unknown outcome. */
+  /** Sources that the account checked without finding the outcome of the message. */
   searched?: readonly string[];
   /** End of the quiet hours, ISO 8601. */
   until?: string;

@@ -11,7 +11,7 @@ import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
 
 const lengths = limits['sms-account'].maxLength;
 
-/** The reason why a form refuses a value: a catalog key with its parameters. */
+/** The reason why a form refuses a value, as a key of the catalog and the parameters of its text. */
 export interface Refusal {
   key: string;
   params?: Readonly<Record<string, string | number>>;
@@ -66,7 +66,9 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
 /** Path of the service's endpoints (§3, §4). It follows the base URL. */
 const call = /\/api\/\d\/sms\//;
 
-/** Finds the base URL if the user typed the address of an endpoint, or an address without a scheme. */
+/**
+ * Suggests a base URL, with the catalog key of a hint, if the typed address is that of an endpoint or has no scheme.
+ */
 export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
   const typedUrl = String(value ?? '').trim();
   const hasScheme = typedUrl.includes('://');
@@ -83,8 +85,7 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
 }
 
 /**
- * Checks one of the two times of quiet hours. Ignores errors of the other time, because the field of that time reports
- * them.
+ * Checks one of the two times of quiet hours. Ignores an invalid `other`, because the field of that time reports it.
  */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
   const ownVerdict = judge(value, (text) => parseTimeOfDay(setting, text));
@@ -161,7 +162,7 @@ function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict
   return (value) => judge(value, parse);
 }
 
-/** Like {@link judgeBy}, for values that the runtime ignores if they are blank. */
+/** Like {@link judgeBy}, but accepts a blank value, because the runtime ignores it. */
 function judgeOptionalBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
   return (value) => (isBlank(value) ? undefined : judge(value, parse));
 }

@@ -177,7 +177,7 @@ function updateRows(node: EditorNode): void {
   $('#sms-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
 }
 
-/** Whether a type is text or a number, so that the user types its value into the field. */
+/** Whether a type is text or a number. The user then types the value itself into the field. */
 function isFixed(type: string | TypedInputType): boolean {
   const name = typeof type === 'string' ? type : type.value;
   return name === 'num' || name === 'str';
@@ -190,8 +190,8 @@ const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', re
 const usualNumbers: Readonly<Record<string, string>> = { report: '24' };
 
 /**
- * Remembers fixed values and property names separately, so that a user who changes the type back sees the previous
- * value.
+ * Keeps fixed values and property names apart. If a user changes the type and then changes it back, the field shows its
+ * previous value again.
  */
 function keepApart(node: EditorNode, property: string): void {
   const { defaults } = node._def;

@@ -95,8 +95,8 @@ export function valueIn(node: EditorNode, property: string): unknown {
 }
 
 /**
- * Returns the default of a property that a saved node lacks. Returns a blank value if the node has another type than
- * the default type for this property, because the default is only a value of the default type.
+ * Returns the default of a property that a saved node lacks. This default is valid only for the default type, so the
+ * result is blank if the node has another type.
  */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
@@ -206,7 +206,7 @@ function prepareField(
   if (visible[0] !== input[0]) {
     label.attr('id', `${id}-label`).on('click', () => input.typedInput('focus'));
     visible.attr('aria-labelledby', `${id}-label`);
-    // The button that chooses the type has the name of the field too, because a field can consist of only this button.
+    // The button that chooses the type gets the label of the field too, because some types show only this button.
     const chooser = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-type-select');
     chooser.attr({ id: `${id}-chooser`, 'aria-labelledby': `${id}-label ${id}-chooser` });
     // Updates the value on each input, because the TypedInput itself does so only on key events.
@@ -224,8 +224,8 @@ function prepareField(
     if (element.id === '') element.id = `${id}-about-${index}`;
   }
   return () => {
-    // Shows the default only in a blank field for a number. In a field for a property name, blank does not mean the
-    // default.
+    // Shows the default in a blank field for a number. With another type, such as a property name, blank does not mean
+    // the default.
     if (byDefault !== undefined && visible[0] !== input[0]) {
       visible.attr('placeholder', fromFlow.includes(typeIn(node, property)) ? '' : byDefault);
     }

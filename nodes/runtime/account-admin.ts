@@ -359,8 +359,8 @@ function formatNode(RED: NodeAPI, nodes: RunningNodes, node: UsableNode): StateR
 }
 
 /**
- * Returns the proxy and TLS settings of a node that are ignored, and the name of the node whose settings apply instead,
- * because it was deployed first.
+ * Returns the proxy and TLS settings of a node that are ignored, and the name of the node that decides these settings:
+ * the first deployed node of the same login.
  */
 function formatConnection(nodes: RunningNodes, { membership }: UsableNode): StateReport['connection'] {
   const { connection } = membership;

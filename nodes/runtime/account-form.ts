@@ -47,7 +47,8 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
       const key = keyOfLogin(settings);
       for (const { id, name = '', membership, connection } of nodes.values()) {
         if (id === form.id || membership instanceof SmsError || membership.key !== key) continue;
-        // Does not compare with a node whose own connection settings are ignored, because those of another node apply.
+        // A node whose proxy and TLS settings are ignored has no differences to report, because those of another node
+        // apply.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });
       }
@@ -103,10 +104,10 @@ function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
 }
 
 /**
- * Returns the credentials of the form. If a field is blank, uses the saved credential.
+ * Returns the credentials of the form, with saved credentials instead of blank fields.
  *
- * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address. If it were used, an editor user
- * could send it to an address of their choice.
+ * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address. Otherwise, an editor user could
+ * send a saved credential to any address.
  */
 function chooseCredentials(
   RED: NodeAPI,
@@ -166,7 +167,7 @@ function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): 
   return isBlank(resolvedValue) ? value : resolvedValue;
 }
 
-/** Returns a clearer error if the subflow of the account declares the missing variable. Otherwise, returns `error`. */
+/** If the subflow of the account declares the missing variable, returns a clearer error. Otherwise, returns `error`. */
 function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): unknown {
   if (!id || !isSmsError(error) || error.reason !== 'variableMissing') return error;
   const { variable = '' } = error.params;

@@ -9,7 +9,7 @@ export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
 /** The part of an `sms-account` node that other nodes use. */
 export interface AccountNode extends Node<AccountCredentials> {
-  /** Membership in the account that all nodes of the same login share, or the reason why the node cannot be used. */
+  /** Link to the account that all nodes of the same login share, or the reason why this node cannot be used. */
   membership: Membership | SmsError;
   /** Absent if the configuration is invalid. */
   connection?: AccountConnection;
@@ -67,8 +67,8 @@ export class AccountNodes {
   }
 
   /**
-   * Removes a closed node after the next start of the flows. A node that was deployed again by then keeps its position.
-   * The removal waits because Node-RED does not report whether a node in a subflow was removed.
+   * Removes a closed node after the next start of the flows, unless it was deployed again by then. It keeps its
+   * position until then, because Node-RED does not report earlier whether a node in a subflow was removed.
    */
   remove(node: AccountNode): void {
     if (this.#nodesById.get(node.id) === node) this.#nodesById.set(node.id, undefined);
@@ -95,7 +95,7 @@ export class ChangeNotifier {
     this.#clock = clock;
   }
 
-  /** Sends an event soon, because an account might have changed. Does nothing if an event is already due. */
+  /** Schedules an event about a possible change of an account, unless an event is already scheduled. */
   readonly notify = (): void => {
     if (this.#isDue) return;
     this.#isDue = true;

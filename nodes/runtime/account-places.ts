@@ -8,32 +8,33 @@ import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
 /**
- * Format of a place in the file (see {@link AccountPlaces}): key of the login, name of the store, and for a former
- * place the id of its import. Places in memory are not saved.
+ * Format of a saved place (see {@link AccountPlaces}): the key of the login, then the name of the store. A former place
+ * also has the id of its import. Places in memory are not saved.
  */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
-/** End of a place whose store is in memory. */
+/** Last part of a place if its store is in memory. Such a place is not saved. */
 const memorySuffix = ' memory';
 
-/** Stands before the id of the import in a former place (see {@link AccountPlaces}). */
+/** Separates a former place from the id of its import (see {@link AccountPlaces}). */
 const importSeparator = ' import ';
 const placeOf = (notedPlace: string) => notedPlace.split(importSeparator)[0] ?? '';
 
 /**
- * Remembers the places where account nodes kept their data. A place is the key of a login and the name of a store
- * ({@link NodeStores.place}). A former place also has the id of the import that brings its data to the current place. A
- * file keeps the places across restarts.
+ * Remembers where account nodes kept their data. A file keeps this information across restarts.
+ *
+ * A *place* is the key of a login and the name of a store ({@link NodeStores.place}). If the login or the store of a
+ * node changes, its previous place becomes a *former place*, whose data is imported to the current place. A former
+ * place also has the id of this import.
  */
 export class AccountPlaces {
   /** Places by node. The current place is the last. */
   readonly #places = new Map<string, readonly string[]>();
-  /** Stores by place, because the node might no longer have the URL of its former Redis server. */
+  /** Stores by place. Needed for a former Redis server whose URL is no longer in the configuration. */
   readonly #stores = new Map<string, StoreChoice>();
 
   /**
-   * Records the current place of a node. Returns the former places of the node whose data was not imported yet, oldest
-   * first.
+   * Records the current place of a node. Returns the former places whose data was not imported yet, oldest first.
    *
    * @param file file that keeps the places across restarts
    */
@@ -47,7 +48,7 @@ export class AccountPlaces {
     return formerPlaces;
   }
 
-  /** Removes a former place that was imported or will not be imported. */
+  /** Removes a former place after the import of its data, or if there will be no import. */
   forgetFormer(node: string, formerPlace: string, file: string | undefined): void {
     const places = this.#placesOf(node, file);
     const remainingPlaces = places.filter((place) => place !== formerPlace);
@@ -63,8 +64,8 @@ export class AccountPlaces {
   }
 
   /**
-   * Returns the places of a node: first those that are only in the file, then those in memory. Earlier places are only
-   * in the file if it could not be read when the current place was recorded.
+   * Returns the places of a node: first those that are only in the file, then those in memory. If the file could not be
+   * read when the current place was recorded, the earlier places are only in the file.
    */
   #placesOf(node: string, file: string | undefined): string[] {
     const placesInMemory = this.#places.get(node) ?? [];
@@ -82,15 +83,15 @@ export class AccountPlaces {
   }
 }
 
-/** The parts of an account node that an import needs. */
+/** The parts of an account node that {@link importFromFormerPlaces} needs. */
 export interface Importing extends NodeStores, StoreChoice {
   membership: Pick<Membership, 'key' | 'importFrom'>;
   places: Pick<AccountPlaces, 'enter' | 'forgetFormer' | 'noteStore' | 'storeAt'>;
 }
 
 /**
- * Imports the data of a node's former logins and stores. Waits until the flows have started, because only then all
- * nodes that use these logins and stores are known. Returns a function that ends the wait.
+ * Imports the data that a node kept under former logins or in former stores. Waits for the start of the flows, because
+ * all nodes that use these logins and stores are known only then. Returns a function that cancels the wait.
  */
 export function importFromFormerPlaces(
   RED: NodeAPI,
@@ -140,7 +141,7 @@ function readPlaces(file: string | undefined): Record<string, string[]> | undefi
       Object.entries(content).filter((entry): entry is [string, string[]] => isPlaces(entry[1])),
     );
   } catch (error) {
-    // Treats a damaged file as empty, which loses only the former places.
+    // A damaged file counts as empty. This loses only the list of former places.
     return error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT' ? {} : undefined;
   }
 }
@@ -156,6 +157,6 @@ function writePlaces(file: string, nodeId: string, places: readonly string[]): v
     writeFileSync(`${file}.new`, JSON.stringify({ ...placesByNode, [nodeId]: lastingPlaces }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
-    // Ignores the failure, because the store is on the same disk and reports disk errors.
+    // Ignores a failed write. If the disk is faulty, the store on the same disk reports the error.
   }
 }

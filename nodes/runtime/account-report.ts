@@ -88,7 +88,7 @@ export const countNames = [
 
 type CountName = (typeof countNames)[number];
 
-/** Settings that are the same for all nodes of a login: those of the node that was deployed first. */
+/** Settings that the first deployed node of a login decides for all nodes of this login. */
 export type ConnectionSetting = 'proxy' | 'tls';
 
 /** State of an {@link EntryReport}: stored message, unknown outcome, or unhandled message. */
@@ -108,7 +108,7 @@ export interface EntriesReport {
 /** Names of the lists of waiting entries: received records that wait for a flow, and open reply requests. */
 export type WaitingName = 'undelivered' | 'awaitingReply';
 
-/** A page of the entries that wait. */
+/** One page of the entries that wait: received records, or open reply requests. */
 export interface WaitingReport {
   entries: WaitingEntryReport[];
   total: number;
@@ -125,10 +125,10 @@ export interface WaitingEntryReport extends Pick<EntryReport, 'id' | 'node' | 't
   unclear?: string;
 }
 
-/** Result of an action on all entries of a state. */
+/** Result of an action on all entries of one state, e.g. all stored messages. */
 export interface DecidedReport {
   done: number;
-  /** Number of entries for which the action is not possible, such as messages of a node that is not deployed. */
+  /** Number of unchanged entries. The action is not possible for them, e.g. because their node is not deployed. */
   left: number;
 }
 

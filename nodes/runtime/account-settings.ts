@@ -39,8 +39,8 @@ export type AccountConfig = NodeDef & { [Name in Field]?: unknown };
 /** The store of an account node, and its former stores. */
 export interface NodeStores {
   /**
-   * Name of the current store: `memory`, `disk` or `redis DIGEST`. The digest omits user and password, because they can
-   * change.
+   * Name of the current store: `memory`, `disk` or `redis DIGEST`. The digest is made from the Redis URL without user
+   * and password, because these can change.
    */
   place: string;
   /** Returns the store with a name, or `undefined` if its Redis URL is no longer known. */

@@ -63,8 +63,10 @@ export const badges = {
 } as const;
 
 /**
- * Formats the end of a wait in the time zone of the server, rounded up to a full minute. Shows only the time if the end
- * is within a day, only month and day within eleven months, and otherwise the full date.
+ * Formats the end of a wait in the time zone of the server, rounded up to a full minute:
+ * - within a day: only the time
+ * - within eleven months: only month and day
+ * - later: the full date
  */
 function formatUntil(until: number): string {
   const end = nextMinute(until);

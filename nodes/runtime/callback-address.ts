@@ -7,9 +7,9 @@ import { parseText } from './settings';
 /** An `sms-callback-in` node, as other nodes see it. */
 export interface CallbackNode extends Node<{ token?: string }> {
   /**
-   * Returns the full address for the service, with the token. `undefined`: the node has no usable address.
+   * Returns the full address that the service calls, with the token. `undefined`: the node has no usable address.
    *
-   * @throws SmsError `SMS_CONFIG` if one of its environment variables is not set, or another node has its path
+   * @throws SmsError `SMS_CONFIG` if an environment variable of the node is not set, or another node has its path
    */
   callbackUrl(): string | undefined;
 }
@@ -91,7 +91,7 @@ export class CallbackPaths {
   /**
    * Claims a path for a node.
    *
-   * @param mount called when the node becomes first for the path
+   * @param mount serves the path; called if all nodes that claimed the path earlier are removed
    * @throws SmsError `SMS_CONFIG` if the path is not usable, or another node has it
    */
   claim(path: string | undefined, id: string, mount: () => void): void {
@@ -107,7 +107,9 @@ export class CallbackPaths {
     if (claims[0]?.id !== id) throw new SmsError('callbackPathTaken', { params: { path } });
   }
 
-  /** Notes that a node is closed. If it is deployed again before the flows have started, it keeps its position. */
+  /**
+   * Notes that a node is closed. The node loses its claim, unless it is deployed again before the flows have started.
+   */
   release(path: string | undefined, id: string): void {
     const ownClaim = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
     if (ownClaim) ownClaim.mount = undefined;

@@ -72,7 +72,7 @@ function runInTurn(handlers: RequestHandler[], request: Request, response: Respo
 async function answerRequest(options: CallbackRouteOptions, request: Request, response: Response): Promise<void> {
   const { status, text } = await respond(options, request, response);
   if (response.headersSent || response.destroyed) return;
-  // Closes the connection, because the unread rest of the body would be parsed as the next request.
+  // If part of the body is unread, closes the connection. Otherwise, Node.js would parse this part as the next request.
   if (!request.readableEnded) response.set('Connection', 'close');
   if (status === 503) response.setHeader('Retry-After', retryAfterSeconds);
   response.statusCode = status;

@@ -8,29 +8,30 @@ type Outputs = (NodeMessage | NodeMessage[] | null)[];
 export type WiredNode = Node & { wires?: string[][] };
 
 /**
- * Flow messages that were sent in the same turn of the event loop. If they did not arrive, all of them are sent again.
+ * Flow messages that were sent in the same turn of the event loop. One check covers them all: if some might be lost,
+ * all of them are sent again.
  */
 interface Batch {
   /**
-   * Functions that create the flow messages. Each call creates a new one, because the next nodes can change a flow
-   * message.
+   * Functions that create the flow messages. Each call creates a new flow message, because a node that received an
+   * earlier one might have changed it.
    */
   readonly messages: (() => Outputs)[];
-  /** Whether the batch waits until a change of the flows has ended. If so, later batches wait too. */
+  /** Whether the batch waits for the end of a change of the flows. Later batches then wait too. */
   isWaiting: boolean;
   /**
-   * Value of `#stops` when the batch was sent. If it differs later, Node-RED has stopped nodes in the meantime.
-   * `undefined` during a change of the flows.
+   * Value of `#stops` (how often Node-RED has stopped nodes) when the batch was sent. If `#stops` has changed since
+   * then, flow messages might be lost. `undefined` during a change of the flows.
    */
   stops: number | undefined;
   arrival: Promise<boolean>;
 }
 
 /**
- * Sends flow messages and ensures that they arrive.
+ * Sends flow messages so that they arrive even during a redeploy.
  *
- * Node-RED silently drops a flow message to a node that is being replaced. So the flow message waits for the new node.
- * If a node is replaced before it has handled a flow message, the flow message is sent again to the new node.
+ * Node-RED silently drops a flow message to a node that is being replaced. Therefore, this class waits for the new
+ * node. If the old node might not have handled a flow message, the class sends it again to the new node.
  */
 export class FlowSender {
   readonly #RED: NodeAPI;
@@ -38,15 +39,15 @@ export class FlowSender {
   readonly #flows: Flows;
   readonly #unwatch: () => void;
   /**
-   * The nodes that followed this node when Node-RED last stopped nodes. If all of them still run, flow messages reach
-   * them.
+   * Nodes that were wired to the outputs of this node when Node-RED last stopped nodes. If all of them still run, flow
+   * messages reach them.
    */
   #nextAtStop: Node[] = [];
   #stops = 0;
   #batch: Batch | undefined;
   /** Number of waiting batches. */
   #waitingBatches = 0;
-  /** Resolves when the last waiting batch can be sent. */
+  /** Resolves when all batches that wait now can be sent. */
   #whenFlowsAreStable = Promise.resolve();
   #resume: (() => void) | undefined;
   #isClosed = false;
@@ -59,10 +60,10 @@ export class FlowSender {
   }
 
   /**
-   * Sends one flow message to each output (`null`: none). Resolves after the next nodes got them, usually in the next
-   * turn of the event loop. Resolves with `false` if this node was stopped first.
+   * Sends one flow message to each output (`null`: none). Resolves with `true` after the next nodes got them, usually
+   * in the next turn of the event loop. Resolves with `false` if this node was stopped before.
    *
-   * @param create creates the flow messages; called again if they must be sent again
+   * @param create creates the flow messages; called for each attempt
    */
   send(create: () => Outputs): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
@@ -75,8 +76,8 @@ export class FlowSender {
   }
 
   /**
-   * Sends flow messages one after another. Removes each from the list when it has arrived. Resolves with `false` if
-   * some remain.
+   * Sends flow messages one after another, and removes each from `creates` when it has arrived. Resolves with `false`
+   * if this node was stopped before all of them had arrived.
    */
   async sendEach(creates: (() => Outputs)[]): Promise<boolean> {
     for (let create = creates[0]; create; create = creates[0]) {
@@ -87,8 +88,8 @@ export class FlowSender {
   }
 
   /**
-   * Raises an error. Raises it again if nodes were stopped before a Catch node could pass it on. Resolves with `false`
-   * if this node is stopped, because the Catch node might then not have received the error.
+   * Raises an error, and raises it again if nodes were stopped before a Catch node could pass it on. Resolves with
+   * `false` if this node is stopped, because the error might then be lost.
    */
   async raise(raise: () => void): Promise<boolean> {
     let stops: number | undefined;
@@ -124,8 +125,8 @@ export class FlowSender {
   }
 
   async #deliver(batch: Batch): Promise<boolean> {
-    // Waits until all calls in this turn of the event loop have joined the batch, because one check then covers all of
-    // their flow messages.
+    // Waits for the other calls in this turn of the event loop, so that one check covers the flow messages of all
+    // calls.
     await undefined;
     this.#batch = undefined;
     if (!batch.isWaiting && (await this.#hasArrived(batch))) return true;
@@ -168,7 +169,9 @@ export class FlowSender {
     return this.#isClosed || !this.#flows.isAlive(this.#node);
   }
 
-  /** Resolves when a change of the flows has ended or this node is closed. Resolves in the order of the calls. */
+  /**
+   * Resolves when a change of the flows has ended or this node is closed. Simultaneous calls resolve in their order.
+   */
   #waitForFlows(): Promise<void> {
     this.#whenFlowsAreStable = this.#whenFlowsAreStable.then(async () => {
       if (this.#isClosed) return;

@@ -1,6 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 
-/** The flows count as started after this time, in ms, even if Node-RED has not reported their start. */
+/** Maximum wait for Node-RED to report the start of the flows, in ms. Afterwards, the flows count as started. */
 export const startedTimeoutMs = 10_000;
 
 type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;
@@ -52,14 +52,15 @@ export class Flows {
     return this.#nodes.getNode(node.id) === node;
   }
 
-  /** Whether stopped nodes might still be deployed again. */
+  /** Whether the flows are being changed. Nodes that were stopped might then be deployed again. */
   get isChanging(): boolean {
     return this.#isChanging;
   }
 
   /** Calls back once when the flows have started. Returns a function that cancels the callback. */
   onceStarted(callback: () => void): () => void {
-    // Wraps the function. Otherwise, the set would hold it only once if several callers pass the same function.
+    // Creates a separate function for each call. If several callers pass the same function, the set would hold it only
+    // once.
     const uniqueCallback = () => callback();
     this.#startCallbacks.add(uniqueCallback);
     return () => this.#startCallbacks.delete(uniqueCallback);
@@ -71,8 +72,8 @@ export class Flows {
   }
 
   /**
-   * Calls back before nodes are stopped, in the same turn of the event loop. Returns a function that cancels the
-   * callback.
+   * Adds a function that is called before nodes are stopped, in the same turn of the event loop. Returns a function
+   * that removes it.
    */
   onStopping(callback: () => void): () => void {
     this.#onStopping.add(callback);
@@ -86,8 +87,8 @@ export class Flows {
   }
 
   /**
-   * Calls back when Catch nodes can receive errors of `node`, which is after the current change of the flows. Calls
-   * back immediately if `node` itself is being stopped.
+   * Calls back when Catch nodes can receive errors of `node`: after the current change of the flows. If `node` itself
+   * is being stopped, calls back immediately.
    */
   onceCatchable(node: Node, callback: () => void): void {
     if (this.isAlive(node)) this.afterChange(callback);

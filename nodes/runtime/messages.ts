@@ -21,7 +21,7 @@ export function copyMessage(RED: NodeAPI, message: SmsMessage, without: readonly
   return RED.util.cloneMessage(Object.fromEntries(entries) as unknown as SmsMessage);
 }
 
-/** Returns the `ackId` of a flow message that comes back to a receiving node. */
+/** Returns the `ackId` of a flow message. With it, the flow acknowledges a received record. */
 export function ackIdOf({ sms }: SmsMessage): string | undefined {
   const { ackId } = Object(sms) as { ackId?: unknown };
   return typeof ackId === 'string' ? ackId : undefined;
@@ -37,7 +37,7 @@ export function withAckId<Sms extends object>(message: SmsMessage, record: Sms):
 }
 
 /**
- * Reads acknowledgements from the input of a receiving node. If `msg.error` is not blank, the flow reports a failure
+ * Makes a receiving node accept acknowledgements at its input. A flow message with `msg.error` reports a failure
  * instead.
  */
 export function acceptAcknowledgements(
@@ -63,7 +63,7 @@ export function createReceivedMessage({ kind, record }: RecordOfKind, additions:
   return { payload: record.body, topic: recipients.join(' '), sms };
 }
 
-/** Creates the flow message of a delivery, with `redelivered` and `ackId` if they apply. */
+/** Creates the flow message that delivers a record. Adds `redelivered` if it is true, and `ackId` if there is one. */
 export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
   const { redelivered, ackId } = delivery;
   return createReceivedMessage(delivery, {

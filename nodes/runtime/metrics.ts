@@ -128,7 +128,7 @@ function formatMetric({ name, type, help, samples }: Metric, accounts: readonly 
   const fullName = `node_red_sms_${name}`;
   const lines = accounts.flatMap(({ id, name: accountName, state }) =>
     samples(state).map(([labels, value]) =>
-      // Leaves out the sample of an unknown time.
+      // Writes no line for a sample without a value, such as an unknown time.
       value === undefined ? '' : `${fullName}${formatLabels({ account: id, name: accountName, ...labels })} ${value}\n`,
     ),
   );

@@ -27,8 +27,8 @@ export interface PollingConfig extends ReceivingConfig {
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
   /**
-   * Functions that say whether the node delivers a record, one for each choice of the property `filter`. The first
-   * choice is the default.
+   * For each choice of the property `filter`, a function that says whether the node delivers a record. The first choice
+   * is the default.
    */
   filters: Readonly<Record<string, NonNullable<Subscribers[K]['wants']>>>;
 }
@@ -85,7 +85,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // Calls `done` in the next turn of the event loop, because Node-RED delivers flow messages of this turn only then.
+    // Waits for the next turn of the event loop. By then, Node-RED has delivered the flow messages of this turn.
     setImmediate(done);
   });
 }

@@ -2,8 +2,9 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * Maximum time in ms that an input waits for earlier inputs, and a stopping node for all inputs, while their properties
- * are read. Another 10 s remain for requests in flight, because Node-RED waits at most 15 s for a stop.
+ * Maximum wait for the properties of inputs to be read, in ms. An input waits for earlier inputs, and a node that is
+ * being stopped waits for all inputs. Another 10 s remain for requests in flight, because Node-RED waits at most 15 s
+ * for a stop.
  */
 const maxWaitMs = 4_000;
 
@@ -14,13 +15,13 @@ const maxWaitMs = 4_000;
 export class Readings {
   readonly #stops = new Set<() => void>();
   #onRead = () => {};
-  /** Settles when all readings that have begun so far have ended. */
+  /** Settles when the latest reading and all earlier readings have ended. */
   #lastReading: Promise<void> | undefined;
   #isClosed = false;
 
   /**
-   * Resolves with the result of a reading after all earlier readings have ended, or after 4 s if an earlier reading
-   * still runs. Rejects with `SMS_CLOSED` if the reading has not ended 4 s after {@link close} was called.
+   * Resolves with the result of `reading` after all earlier readings have ended. Waits at most 4 s for them. Rejects
+   * with `SMS_CLOSED` if `reading` still runs 4 s after {@link close} was called.
    */
   run<T>(reading: Promise<T>): Promise<T> {
     const earlierReadings =
@@ -39,7 +40,7 @@ export class Readings {
     });
   }
 
-  /** Waits up to 4 s until the readings of all inputs have ended, including inputs that Node-RED is delivering now. */
+  /** Waits up to 4 s until the properties of all inputs are read, including inputs that Node-RED is delivering now. */
   async close(): Promise<void> {
     await nextTurn();
     const whenRead = new Promise<void>((resolve) => {

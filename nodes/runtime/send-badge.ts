@@ -6,8 +6,8 @@ import { badges, endBadge } from './badges';
 const badgeIntervalMs = 20;
 
 /**
- * Time in ms for which the badge stays unchanged after the last send has ended, because its outcome is stored first.
- * Otherwise, the badge would briefly show the previous outcome.
+ * Pause in ms between the end of the last send and the next badge. The outcome arrives in this pause, because it is
+ * stored first. Without the pause, the badge would briefly show the previous outcome.
  */
 const outcomeFollowsMs = 250;
 
@@ -17,11 +17,11 @@ export class SendBadge {
   #state: SendHandlerState = { sending: 0, waiting: 0, awaitingReply: 0 };
   #outcome: (() => NodeStatus) | undefined;
   #isFailure = false;
-  /** Whether the outcome has not been shown yet. */
+  /** Whether the latest outcome still has to be shown. */
   #isNew = false;
   #shownBadge: NodeStatus | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Timer that runs after the last send has ended, until its outcome is shown. */
+  /** Delays the next badge after the last send has ended (see {@link outcomeFollowsMs}). */
   #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(node: Node) {
@@ -35,7 +35,7 @@ export class SendBadge {
     else this.#showNext();
   }
 
-  /** @param create creates the badge; not called for outcomes that are never shown */
+  /** @param create creates the badge; called only if the outcome is shown */
   showOutcome(create: () => NodeStatus, { isFailure }: { isFailure: boolean }): void {
     this.#outcome = create;
     this.#isFailure = isFailure;
@@ -50,8 +50,8 @@ export class SendBadge {
   }
 
   /**
-   * Shows the next badge after a short pause. Shows a failure without a pause if no message is in flight, so that the
-   * next message does not hide the failure.
+   * Shows the next badge after a short pause. If no message is in flight, shows a failure immediately, because the next
+   * message could hide it.
    */
   #showNext(): void {
     const show = () => this.#show();

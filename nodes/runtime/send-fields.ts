@@ -86,8 +86,8 @@ export interface AccountFacts {
 }
 
 /**
- * Placeholder for the recipient of the second message (option `again`), who is known only when an unclear reply
- * arrives.
+ * Stands for the recipient of the second message (option `again`). The real recipient is known only when an unclear
+ * reply arrives.
  */
 const handsetPlaceholder = 'handset';
 
@@ -102,12 +102,12 @@ export class SendFields {
   readonly #type: SenderType;
   /** Values that are the same for every message. */
   readonly #constants: Values = { to: undefined, body: undefined };
-  /** Fields whose values can differ for each message. */
+  /** Fields that are evaluated for each message, because their values can differ. */
   readonly #variables: readonly TypedInput<Field>[];
   readonly #usedFields: ReadonlySet<Field>;
   /**
-   * A field whose fixed text is `${NAME}` although the variable is not set. Each input then fails, because `${NAME}`
-   * must not be sent as text or used as a key.
+   * A field that still contains `${NAME}`, because this variable is not set. Every input fails then, so that the
+   * characters `${NAME}` are never sent or used as a key.
    */
   readonly #unsetField: TypedInput<Field> | undefined;
   readonly #isAutomatic: boolean;
@@ -283,12 +283,12 @@ function readField(
 ): TypedInput<Field> {
   const savedValue = config[field] ?? undefined;
   const savedType = config[`${field}Type`];
-  // In a manually written flow, a value can lack its type. It has the default type if it is blank or the default value.
-  // Otherwise, it is text.
+  // A flow that was written manually can lack the type of a value. If the value is blank or equals the default, the
+  // default type applies. Otherwise, the value is text.
   const defaultType = savedValue === undefined || savedValue === '' || savedValue === value ? type : 'str';
   const chosenType = typeof savedType === 'string' && savedType !== '' ? savedType : defaultType;
-  // Uses the default value only with the default type. Otherwise, a default such as a property name could be sent as
-  // text.
+  // A missing value becomes the default value only if its type is the default type. With the type text, for example, a
+  // default such as a property name would be sent as text.
   return { field, value: savedValue ?? (chosenType === type ? value : ''), type: chosenType };
 }
 
@@ -302,7 +302,7 @@ function parseMailto(field: string, value: unknown): object | undefined {
   return mail;
 }
 
-/** Returns a copy of a value with the parts that JSON can represent. */
+/** Copies a value as JSON. The copy has only the parts that JSON can represent. */
 function parseRemembered(value: unknown): unknown {
   const field = 'remember';
   if (value === undefined) return undefined;

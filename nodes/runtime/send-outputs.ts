@@ -16,14 +16,14 @@ export type SentEvent = OutcomeEvent & { outcome: Sent };
 const sliceSize = 100;
 
 /**
- * Properties that are set separately on each copy. Copies of the input's values could contain the list of all
- * recipients.
+ * Properties of the input that the copies do not get, because they could contain the list of all recipients. Each copy
+ * gets its own values instead.
  */
 const perCopy = ['topic', 'sms'];
 
 /**
  * Creates the outputs of `sms-send`: the input at output 1 if a recipient was accepted, and a copy at output 2 for each
- * failed recipient. Returns functions that each create up to 100 copies when they are sent.
+ * failed recipient. To save memory, each returned function creates at most 100 copies, and only when it is called.
  */
 export function createOutputs(RED: NodeAPI, message: SmsMessage, event: SentEvent): (() => SendOutputs)[] {
   const outcome = translateWithheld(RED, event.outcome);
@@ -50,7 +50,7 @@ function createRecord({ encoding, parts, replacements, ...event }: SentEvent, ou
   return withMarks(sms, event);
 }
 
-/** Returns a record without absent fields, and with the flags `redelivered` and `duplicate` of the event. */
+/** Adds the flags `redelivered` and `duplicate` to a record if they are true, and removes undefined properties. */
 function withMarks(record: object, { redelivered, duplicate }: { redelivered: boolean; duplicate?: boolean }): object {
   const markedRecord = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
   return Object.fromEntries(Object.entries(markedRecord).filter(([, value]) => value !== undefined));

@@ -41,13 +41,13 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
 
 /** Data that the node attaches to a message. The account returns the data with the outcome. */
 interface Origin extends Input {
-  /** A copy of the original input for the follow-ups (answers or report), if there are any. */
+  /** A copy of the original input, for the answers or the report that follow later, if there are any. */
   copy: SmsMessage | undefined;
   /** Writes the time since the input as a metric. */
   logDuration: () => void;
-  /** True after the node has raised the error, even if the error has not reached a Catch node yet. */
+  /** Whether the node has raised the error. The error might not have reached a Catch node yet. */
   isRaised: boolean;
-  /** The outputs that have not entered the flow. */
+  /** Outputs that still have to enter the flow. */
   unsent: (() => SendOutputs)[] | undefined;
 }
 
@@ -63,8 +63,8 @@ class Sender {
   readonly #storedFlowMessage: StoredFlowMessage<SmsMessage>;
   readonly #readings = new Readings();
   /**
-   * Errors that were raised while the node was being stopped, each with its count. The node logs them, because its
-   * Catch node might already be stopped. `undefined`: the node runs.
+   * Texts of errors that were raised while the node was being stopped, each with its count. The node logs them, because
+   * its Catch node might already be stopped. `undefined` while the node runs.
    */
   #lateErrors: Map<string, number> | undefined;
   #account: UsableAccount | undefined;
@@ -88,7 +88,7 @@ class Sender {
       this.#fields.parseSettings();
       this.#attach();
     } catch (error) {
-      // Only shows the error in the badge, because each input raises the error.
+      // Shows the error only in the badge. Each input will raise it.
       this.#showError(error);
     }
   }
@@ -112,7 +112,10 @@ class Sender {
     }
   }
 
-  /** Resolves when the account has received all inputs, and the requests in flight have ended or timed out. */
+  /**
+   * Stops the node. Resolves when the account has received all inputs, and the requests in flight have ended or timed
+   * out.
+   */
   async close(): Promise<void> {
     this.#lateErrors = new Map();
     this.#badge.close();
@@ -128,8 +131,8 @@ class Sender {
 
   /** @throws SmsError `SMS_CONFIG` */
   #attach(): { account: UsableAccount; sending: SendingNode } {
-    // Keeps the account while this node is being stopped, because Node-RED no longer finds an account node that is
-    // stopped too.
+    // Does not look up the account again while this node is being stopped. If the account node is stopped too, Node-RED
+    // would not find it.
     if (!this.#account || !this.#lateErrors) this.#account = getAccount(this.#RED, this.#config.account);
     const [RED, node, account] = [this.#RED, this.#node, this.#account];
     this.#sending ??= account.membership.attachSender({
@@ -166,7 +169,7 @@ class Sender {
     Flows.of(this.#RED).onceCatchable(this.#node, () => raise(this.#node, translated, input.message, input));
   }
 
-  /** Resolves with whether the outcome entered the flow. */
+  /** Sends an outcome into the flow. Resolves with `true` if it has arrived. */
   async #onOutcome(event: OutcomeEvent): Promise<boolean> {
     (event.origin as Origin | undefined)?.logDuration();
     return event.outcome instanceof SmsError ? this.#onError(event, event.outcome) : this.#onSent(event as SentEvent);
@@ -187,7 +190,7 @@ class Sender {
     const unsent = this.#type === 'sms-ask' ? [] : (origin?.unsent ?? this.#createOutputs(event));
     if (origin) origin.unsent = unsent;
     const isSent = this.#output.sendEach(unsent);
-    // Ends the input only after the last copy, because thousands of copies are sent one after another.
+    // If the copies are sent in several steps, ends the input only after the last step.
     if (unsent.length > 1) await isSent;
     origin?.done();
     return isSent;
@@ -198,14 +201,14 @@ class Sender {
   }
 
   /**
-   * Handles an outcome that did not enter the flow and is not stored, so that it cannot be redelivered. Raises an
-   * error, or sends the outputs through the newly deployed node.
+   * Handles an outcome that did not enter the flow. Because the store does not have it, it cannot be redelivered.
+   * Raises its error, or sends its outputs through the newly deployed node.
    */
   #onMissed(event: OutcomeEvent): void {
     const { outcome } = event;
     const { isRaised, unsent = [] } = event.origin as Origin;
     if (outcome instanceof SmsError) {
-      // Raises the error now, because an outcome that is not stored is not redelivered.
+      // Raises the error now. It is not stored, so it cannot be redelivered.
       if (!isRaised) this.#raise(event, outcome);
       return;
     }
@@ -217,13 +220,13 @@ class Sender {
     });
   }
 
-  /** Resolves with whether the end of a reply request entered the flow. */
+  /** Sends the end of a reply request into the flow. Resolves with `true` if it has arrived. */
   #onAnswer(event: AnswerEvent): Promise<boolean> {
     const message = this.#followUpMessageOf(event);
     return this.#output.send(() => createAnswerOutputs(this.#RED, message, event));
   }
 
-  /** Resolves with whether a report entered the flow. */
+  /** Sends a report into the flow. Resolves with `true` if it has arrived. */
   #onReport(event: ReportEvent): Promise<boolean> {
     const message = this.#followUpMessageOf(event);
     return this.#output.send(() => createReportOutputs(this.#RED, message, event));
@@ -237,7 +240,7 @@ class Sender {
     const error = setError(this.#RED, this.#node, message, { error: outcome, redelivered });
     this.#countLate(error);
     if (origin) origin.isRaised = true;
-    // Does not end the input again, because the first error has already ended it.
+    // If the error was raised before, passes no input, because the input has already ended.
     raise(this.#node, error, message, wasRaised ? undefined : origin);
   }
 
@@ -255,9 +258,7 @@ class Sender {
     return parseFlowMessage(flowMessage, onUnreadable) as SmsMessage;
   }
 
-  /**
-   * Shows the outcome. The badge keeps only numbers and not the flow message, because a badge can stay for a long time.
-   */
+  /** Shows the outcome. A badge can stay for a long time, so it keeps only numbers in memory, not the flow message. */
   #showSent({ outcome, duplicate }: SentEvent): void {
     const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];
     const create = () => badges.outcome(failed, failed + accepted, duplicate);
@@ -279,8 +280,8 @@ class Sender {
 }
 
 /**
- * Returns a `done` that acts only once. Without it, the redelivery of an outcome that a stopping flow missed would end
- * the input a second time.
+ * Returns a `done` that acts only once. If a stopping flow missed an outcome, its redelivery would otherwise end the
+ * input a second time.
  */
 function callOnce(done: Input['done']): Input['done'] {
   let isDone = false;

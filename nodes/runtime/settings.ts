@@ -51,9 +51,9 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 }
 
 /**
- * Reads text of a node's configuration or credentials. Blank: `undefined`. Accepts numbers and flags, because the value
- * of a variable can be a number or a flag. Refuses `${NAME}`, which Node-RED leaves if the variable is not set, because
- * a secret with this value would be easy to guess.
+ * Reads text of a node's configuration or credentials. Blank: `undefined`.
+ * - Numbers and flags are accepted, because the value of a variable can be a number or a flag.
+ * - `${NAME}` is refused: Node-RED leaves it if the variable is not set, and it would be an easily guessed secret.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */
@@ -85,7 +85,7 @@ export interface TypedInput<Field extends string = string> {
 export async function evaluate(RED: NodeAPI, node: Node, input: TypedInput, message: NodeMessage): Promise<unknown> {
   const { field, value, type } = input;
   if (type === 'str' || type === 'num' || value === undefined) return value;
-  // Does not evaluate a blank value, except for a timestamp, whose value can be blank.
+  // A blank value needs no evaluation. Only a timestamp does, because its value can be blank.
   if (value === '' && type !== 'date') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   try {
@@ -113,7 +113,7 @@ function describeFailure(error: unknown): string | undefined {
   const { message, code, ...details }: Record<string, unknown> =
     typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;
-  // A syntax error quotes only the expression, not the flow message.
+  // The codes of syntax errors begin with S. Their text quotes only the expression, so no value has to be omitted.
   const values = /^S/.test(String(code)) ? [] : quotedProperties.map((name) => quote(details[name]));
   const text = values.reduce<string>((result, value) => (value ? result.replaceAll(value, '…') : result), message);
   const line = text.replace(/\s+/g, ' ').trim().slice(0, maxReasonLength).replace(/\.$/, '');

@@ -6,8 +6,8 @@ import { ackIdOf } from './messages';
 const maxBytes = 256 * 1024;
 
 /**
- * Property name that identifies a Buffer or a Date in JSON. A property of the flow message with this name is stored
- * with one more `$` in front.
+ * Property name that marks a Buffer or a Date in JSON. If the flow message itself has such a property, it is stored as
+ * `$$sms`.
  */
 const typeProperty = '$sms';
 
@@ -31,7 +31,7 @@ export function formatFlowMessage(message: NodeMessage): string {
  * formatting blocks the event loop.
  */
 function format(message: object, limitBytes: number): string | undefined {
-  /** Lower bound of the bytes that were formatted. */
+  /** Minimum size of the values that were formatted so far, in bytes. */
   let minBytes = 0;
   const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
     const original = this[key];
@@ -50,8 +50,8 @@ function format(message: object, limitBytes: number): string | undefined {
       const text = unstoredProperties.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
-      // Omits a property that JSON cannot represent, and does not count its size. Counts a property that exceeds the
-      // limit, because the whole flow message then exceeds it too.
+      // Omits a property that JSON cannot represent, and subtracts its size. A property over the limit is still
+      // counted, because it makes the whole flow message too large.
       if (minBytes <= limitBytes) minBytes = earlierMinBytes;
       return [];
     }
@@ -72,15 +72,15 @@ export function parseFlowMessage(text: string | undefined, onUnreadable: () => v
     const message: unknown = JSON.parse(text, restore);
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
   } catch {
-    // Reports below that the text cannot be read.
+    // Continues below, as for any text that is not a flow message.
   }
   onUnreadable();
   return {};
 }
 
 /**
- * Parses a stored flow message once for all events in one turn of the event loop, because one message can have
- * thousands of recipients. Callers must not change the result.
+ * Parses a stored flow message only once per turn of the event loop, because events of thousands of recipients can
+ * share it. Callers must not change the result.
  */
 export class StoredFlowMessage<Message> {
   readonly #parse: (text: string | undefined) => Message;
@@ -123,19 +123,19 @@ function escapeName(name: string): string {
   return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
-/** Restores a Buffer, a Date or a changed property name in parsed JSON. JSON.parse calls it for inner values first. */
+/** Reviver for `JSON.parse`: restores Buffers, Dates and changed property names. */
 function restore(_name: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, typeProperty)) {
     return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
   }
   const { [typeProperty]: type, value: text } = value as TypedValue;
-  // In JSON, null stands for an invalid Date.
+  // JSON has stored an invalid Date as null.
   return type === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
 }
 
 /**
- * Renames the properties of an object whose names match `pattern`, and converts its property values. Returns other
- * values unchanged.
+ * Changes the property names of an object that match `pattern`, and converts the property values. Returns arrays and
+ * simple values unchanged.
  */
 function rename(
   value: unknown,

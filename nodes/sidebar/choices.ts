@@ -23,7 +23,7 @@ export class Choices<Name extends string> {
     this.offer(choices);
   }
 
-  /** Replaces the actions. An open question stays. */
+  /** Replaces the actions. If a confirmation question is shown, it stays. */
   offer(choices: readonly Choice<Name>[]): void {
     if (JSON.stringify(choices) === JSON.stringify(this.#choices)) return;
     this.#choices = choices;

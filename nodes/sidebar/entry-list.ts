@@ -27,7 +27,7 @@ function readPage(account: string, list: ListName, query: ListQuery): Promise<An
  */
 export function listEntries(account: string, name: ListName, now: () => number): PagedList<Entries> {
   let rows = new Map<string, EntryRow>();
-  // In the list of reply requests, a search finds recipients but not questions.
+  // The label says that a search in reply requests finds only numbers, not the words of the messages.
   const label = say(name === 'awaitingReply' ? 'optOuts.number' : 'search');
   const search = new SearchField(
     label,

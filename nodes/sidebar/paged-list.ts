@@ -39,7 +39,7 @@ export class PagedList<Part extends Page = Page> {
   readonly #forwardButton = button(say('page.forward'), () => this.#turnPage(1));
   readonly #pages = element('div', { class: 'sms-pages' }, this.#backButton, this.#range, this.#forwardButton);
   readonly #content: ListContent<Part>;
-  /** For each page up to the current one, the value of `after` in its request. */
+  /** Starts of the pages up to the current one. Each is the value of `after` in the request for the page. */
   #pageStarts: (string | undefined)[] = [undefined];
   #nextStart: string | undefined;
   #isReading = false;
@@ -109,7 +109,7 @@ export class PagedList<Part extends Page = Page> {
     const focusedIndex = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
     const rows = this.#content.draw(part);
     if (rows.length === 0 && part.next === undefined && this.#pageStarts.length > 1) {
-      // Shows the previous page, because the last page is now empty. The message stays.
+      // The last page is empty now, so shows the page before it. The notice stays.
       this.#pageStarts.pop();
       void this.refresh();
       return;

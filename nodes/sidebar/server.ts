@@ -54,7 +54,7 @@ export function decide(account: string, entry: string, action: EntryActionName):
   return post(`${pathOf(account)}/entries/${encodeURIComponent(entry)}`, { action });
 }
 
-/** Performs an action on all entries of a state. The request has no time limit. */
+/** Performs an action on all entries of one state, e.g. all stored messages. The request has no time limit. */
 export function decideAll(
   account: string,
   state: EntryStateName,

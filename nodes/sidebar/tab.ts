@@ -117,7 +117,7 @@ class Tab {
     this.#isReading = false;
   }
 
-  /** Draws once for many events, e.g. those of an import. */
+  /** Draws once for all events that arrive at the same time, e.g. during an import. */
   #drawSoon(): void {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
@@ -189,8 +189,8 @@ function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): S
     list(node, byId.get(node.id));
   });
   for (const account of runningAccounts) if (!account.ids.some((id) => editorIds.has(id))) list(undefined, account);
-  // Shows the account nodes in instances of subflows on the card of another account node with the same login. If there is
-  // no such node, they have their own card.
+  // If another account node has the same login, a node in an instance of a subflow is listed on the card of that node.
+  // Otherwise, it has its own card.
   for (const { running: account, editable, otherLabels } of accountsById.values()) {
     account?.ids.forEach((id, index) => {
       if (!editorIds.has(id) && (editable !== undefined || index > 0))
@@ -228,7 +228,7 @@ export function removeTab(): void {
   RED.actions.remove(showAction);
 }
 
-/** Brings the tab to the front. */
+/** Opens this tab of the sidebar. */
 export function showTab(): void {
   RED.sidebar.show(tabId);
 }
