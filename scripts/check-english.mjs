@@ -1,4 +1,4 @@
-// Part of `npm run lint`: limits unclear sentences in comments, test titles, help and catalogs.
+// Part of `npm run lint`: limits the number of unclear sentences in comments, test titles, help and catalogs.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -9,7 +9,7 @@ const headless =
   /^["“(]*(What|Who|Whoever|Whatever|Whichever|Whom|Of (?:what|those|one|a)|Those (?:that|who)|One (?:that|who)|That)\b/;
 /** Words that hide the name of the thing that acts. */
 const vague = /\b(what|whatever|who|whoever|whichever|whom)\b/gi;
-/** A title that only continues another sentence. */
+/** A title that is only the rest of another sentence. */
 const badTitle = /^["'“(]*(of|that|whose|which|and|one|what|who)\b/i;
 const maxTitleLength = 72;
 
@@ -74,7 +74,7 @@ function countWords(text) {
   return (text.match(/[A-Za-z][A-Za-z’'-]*|`[^`]+`|\d[\d,.]*/g) ?? []).length;
 }
 
-/** Finds the texts of one kind, with their files. */
+/** Returns the texts of one kind, each with the name of its file. */
 function collect(folders, pattern, read) {
   return folders
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`))

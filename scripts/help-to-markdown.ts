@@ -10,8 +10,8 @@ export function formatHelp(html: string): string {
     .replace(/&(?!lt;)\w+;/g, decode)
     .replace(/<\/?[bi]>/g, '*')
     .replace(/<br>/g, ' ');
-  // Matches each list up to the first end tag. This suffices, because only the list of outputs contains other lists,
-  // and it is converted last.
+  // Each expression ends a list at the first end tag. Only the list of outputs contains other lists, so it is converted
+  // last.
   return inline
     .replace(/<p>(.*?)<\/p>/g, (_element, text: string) => `\n${formatParagraph(text)}\n\n`)
     .replace(/<h\d>(.*?)<\/h\d>/g, '\n**$1**\n\n')

@@ -46,7 +46,7 @@ function chooseTests({ name }: Mutant): { files: string[]; titles: string } {
   if (folders.length > 0) return { files: folders.map((folder) => `test/${folder}`), titles: '' };
   const tests = (promises['npm test']?.[name] ?? []).map((test) => test.split(/: (.*)/s));
   const files = new Set(tests.map(([file = '']) => file));
-  // Turns each title into a pattern, because `…` in a title of test/promises.json stands for any text.
+  // Escapes the parts of a title that are literal text. In test/promises.json, `…` in a title stands for any text.
   const escapePattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const titles = tests.map(([, title = '']) => title.split('…').map(escapePattern).join('.*'));
   return { files: [...files], titles: titles.join('|') };

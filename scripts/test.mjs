@@ -168,7 +168,7 @@ async function runTask({ name, files: testFiles, generation }, folder) {
   const result = existsSync(resultFile)
     ? JSON.parse(readFileSync(resultFile, 'utf8'))
     : { passed, failed: 0, failures: [], skips: [], secondsOf: {} };
-  // Counts one failure if the process has failed outside of its tests, for example because it was killed or did not
+  // If the process fails although no test failed, counts one failure. For example, the process was killed or did not
   // end.
   if ((status !== 0 || result.passed + result.skips.length === 0) && result.failed === 0) {
     const runningFile = `${resultFile}.running`;

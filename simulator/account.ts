@@ -110,7 +110,7 @@ export class Account {
     return this.#names.keys();
   }
 
-  /** @param members names of contacts, or numbers; other members are skipped when a message is sent */
+  /** @param members names of contacts, or numbers; a message to the group skips all other members */
   addGroup(name: string, members: readonly string[]): void {
     this.#groups.set(name, [...members]);
   }

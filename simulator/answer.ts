@@ -69,7 +69,10 @@ export async function writeAnswer(outgoing: ServerResponse, answer: Answer, mish
   }
 }
 
-/** Writes the beginning of a status line directly to the socket, because Node.js can only write complete headers. */
+/**
+ * Writes only the beginning of a status line. Writes it to the socket, because Node.js itself writes only complete
+ * headers.
+ */
 export function writeFirstBytes({ socket }: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     if (socket?.writable) socket.write('HTTP/1.1 2', () => resolve());

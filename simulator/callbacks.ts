@@ -45,7 +45,10 @@ interface PendingCallback extends CallbackPayload {
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];
   readonly mailbox: Mail[] = [];
-  /** Callbacks that failed until the end of the retry window. The customer can then view them only online (§6.1). */
+  /**
+   * Callbacks that still failed at the end of the retry window. Their messages and statuses are then only visible
+   * online (§6.1).
+   */
   readonly undelivered: UndeliveredCallback[] = [];
   readonly #surroundings: CallbackSurroundings;
   readonly #retries: CallbackRetries;

@@ -126,8 +126,8 @@ export function createManualClock(startMs = Date.now()): ManualClock {
 }
 
 /**
- * Returns the position in the queue after all runs that are due at `at` or earlier, so that runs that are due at the
- * same time keep their order.
+ * Returns the position for a new run in the queue: after all runs that are due at `at` or earlier. Runs that are due at
+ * the same time thus keep their order.
  */
 function placeAfter(queue: readonly ScheduledRun[], at: number): number {
   let low = 0;

@@ -9,7 +9,10 @@ import type { Messaging } from './messaging';
 import type { Change, IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 import type { UnreadQueue } from './unread';
 
-/** Time in ms for which changes are collected before they are saved. A killed process loses these changes. */
+/**
+ * Delay in ms between a change and its save, so that one save covers many changes. If the process is killed earlier,
+ * the changes are lost.
+ */
 const collectMs = 200;
 /** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */
 const savedKinds: readonly Change['kind'][] = [
@@ -72,7 +75,7 @@ export class Data {
     });
   }
 
-  /** Reason why the last changes could not be saved. Each further change causes another try. */
+  /** Reason why the last save failed. The next change causes another try. */
   get problem(): string | undefined {
     return this.#problem;
   }

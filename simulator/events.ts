@@ -95,7 +95,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
       case 'settings':
         pendingEvents.addressBook = true;
     }
-    // Sends the settings too, because messages change the balance, and requests change the count of a fault.
+    // A message also changes the balance, and a request changes the count of a fault. Both are part of the settings.
     if (kind === 'settings' || kind === 'message' || kind === 'request') pendingEvents.settings = true;
   };
   const stop = simulator.on('change', (change) => {

@@ -24,7 +24,7 @@ export class History {
   readonly #byId = new Map<string, OutboundMessage>();
   readonly #byHandset = new Map<string, Message[]>();
   readonly #lastSent = new Map<string, OutboundMessage>();
-  /** Handsets that were removed from the view, each with a key. Messages with this key or a lower one stay hidden. */
+  /** Removed handsets, each with the key of its removal. Messages with a lower key stay hidden. */
   readonly #removed = new Map<string, number>();
   readonly #keep: number;
   readonly #onForgotten: (record: object) => void;
@@ -101,7 +101,7 @@ export class History {
     return [...this.#removed];
   }
 
-  /** Removes handsets from the view as they were saved. Must run before their messages are added. */
+  /** Restores the saved list of removed handsets. Must run before their messages are added. */
   restoreRemoved(removed: readonly [msisdn: string, upTo: number][]): void {
     for (const [msisdn, upTo] of removed) this.#removed.set(msisdn, upTo);
   }

@@ -4,8 +4,8 @@ import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /**
- * Time for which idle connections stay open: as long as nginx keeps them. With Node's default of 5 s, a connection
- * would close while a busy client still reads its answers, and the client's next request would fail.
+ * Time for which idle connections stay open, in ms, as in nginx. Node's default of 5 s is too short: a busy client
+ * would still read its answers when the connection closes, and its next request would fail.
  */
 const keepAliveMs = 75_000;
 

@@ -58,7 +58,8 @@ export interface MessagingSurroundings {
   incoming: UnreadQueue<IncomingMessage>;
   statuses: UnreadQueue<StatusUpdate>;
   /**
-   * Delay from submission to the status SNT (sent), and again from SNT to the outcome, in ms of the simulator's clock.
+   * Delay before the status SNT (sent), and the same delay again before the final status, in ms of the simulator's
+   * clock.
    */
   statusDelayMs: number;
 }
@@ -171,7 +172,7 @@ export class Messaging {
   }
 
   /**
-   * Changes the status of a message (§2.5). An unknown messageId stands for a message that another program has sent.
+   * Changes the status of a message (§2.5). If the messageId is unknown, the message counts as sent by another program.
    */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
     const { account, statuses, callbacks, changes, history } = this.#surroundings;

@@ -49,8 +49,8 @@ export interface SimulatorOptions {
   /** The account's own number, for messages without `from`. Default: 642100000001. */
   defaultSender?: string;
   /**
-   * Delay from submission to the status SNT (sent), and again from SNT to the outcome, in ms of the simulator's clock.
-   * Infinity: statuses change only manually. Default: 1000.
+   * Delay before the status SNT (sent), and the same delay again before the final status, in ms of the simulator's
+   * clock. Infinity: statuses change only manually. Default: 1000.
    */
   statusDelayMs?: number;
   /** Clock of the simulator. Default: the real time. */
@@ -248,15 +248,17 @@ export interface Mail {
 /** A fault of an endpoint. "Work" means to send a message, to mark records as read, or to advance the poll date. */
 export type Fault =
   /**
-   * Answers this way without any work. Without a body, the answer is an error page or, for a 401 or 403 of a send, the
-   * XML of §2.2.
+   * Gives this answer instead of doing the work. If `body` is absent, the answer contains an error page or, for a 401
+   * or 403 of a send, the XML of §2.2.
    */
   | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
   /** Waits, then does the work and answers. A send is performed even if the client disconnects during the wait. */
   | { delayMs: number }
   /**
-   * Destroys the socket: before the work, after the work without an answer, or after the work within the first line of
-   * the answer.
+   * Destroys the socket:
+   * - `before`: before the work
+   * - `after`: after the work, before the answer
+   * - `during`: after the work, within the first line of the answer
    */
   | { drop: 'before' | 'after' | 'during' }
   /** Does the work, sends the headers and half of the body, then destroys the socket. */
@@ -276,9 +278,11 @@ export type Fault =
   | { repeat: true };
 
 /**
- * A state change. `record` is the changed message, request or the like, not a copy. `read`: an incoming message or
- * status was fetched or called back. `forgotten`: a record was removed to make room. `cleared`: the log was cleared.
- * `reset`: everything was reset.
+ * A state change. `record` is the changed message, request or other record itself, not a copy. Some kinds:
+ * - `read`: an incoming message or a status was fetched, or its callback was acknowledged.
+ * - `forgotten`: a record was removed to make room.
+ * - `cleared`: the log was cleared.
+ * - `reset`: everything was reset.
  */
 export interface Change {
   kind:
@@ -321,7 +325,7 @@ export interface ShownMessage {
   readAt?: string;
   /** Message from the handset: time at which its callback was acknowledged. */
   calledBackAt?: string;
-  /** Key of the request that sent or fetched the message, or of its callback. */
+  /** Key of the log entry for this message: the request that sent or fetched it, or its callback. */
   call?: number;
 }
 
@@ -333,7 +337,10 @@ export type LogEntry = {
   /** Increases from entry to entry. */
   key: number;
   group: LogGroup;
-  /** The message that the request or callback sent, fetched or reported, with its handset (the first of several). */
+  /**
+   * The message that the request or callback sent, fetched or reported. If it has several handsets, `msisdn` is the
+   * first.
+   */
   text?: { key: number; msisdn: string };
 } & (
   | { kind: 'request'; record: LoggedRequest }

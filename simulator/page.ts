@@ -27,7 +27,7 @@ const files: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Serves the page at `/` and its files below `/control/page/`, where the service has no paths.
+ * Serves the page at `/`, and its files below `/control/page/`, because the service has no paths there.
  *
  * @returns false if there is no such file
  */

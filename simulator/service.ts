@@ -17,8 +17,8 @@ const routes: readonly Route[] = [
 ];
 
 /**
- * Finds the handler of a request to the service (§4, §9). Wrong methods get a 405. HEAD is a wrong method too, because
- * a poll marks messages as read.
+ * Finds the handler of a request to the service (§4, §9). Answers 405 to a wrong method. This includes HEAD, because a
+ * poll by HEAD would mark messages as read.
  *
  * @returns undefined if the service has no such path
  */

@@ -268,10 +268,10 @@ export class Simulator {
   }
 
   /**
-   * Starts or ends an outage. During an outage, the service refuses every connection, and page and control interface
-   * use another port.
+   * Starts or ends an outage. During an outage, the service refuses every connection, and the page and the control
+   * interface use another port.
    *
-   * @param whenSent resolves when the caller has its answer; the caller's connection stays open until then
+   * @param whenSent resolves when the caller has its answer; the old connections are closed only then
    * @returns the new address of the page
    */
   async setOutage(on: boolean, whenSent?: Promise<void>): Promise<string> {

@@ -15,9 +15,10 @@ export interface UnreadOptions<T> {
 }
 
 /**
- * The unread records (§3), oldest first. They stay until a poll returns them. Pollers wait in the order in which they
- * arrived, and each record goes to one poller. A disconnected poller gets no record, because the record would be marked
- * as read without being received. Adding or returning a record takes constant time.
+ * The unread records (§3), oldest first. Adding or returning a record takes constant time.
+ * - A record stays until a poll returns it.
+ * - Each record goes to one poller. Pollers wait in the order in which they arrived.
+ * - A disconnected poller gets no record, because the record would be marked as read without being received.
  */
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];

@@ -8,7 +8,10 @@ import { withBench } from '../node-red';
 const concurrency = 8;
 const latencyMs = 20;
 
-/** Sends stored messages (`keep`). The flow of core nodes flushes each message to a file before sending it. */
+/**
+ * Sends stored messages (`keep`). For a fair comparison, the flow of core nodes also flushes each message to a file
+ * before it sends the message.
+ */
 export const stored: Row = {
   name: 'stored',
   run: ({ quick }) =>

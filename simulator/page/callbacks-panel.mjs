@@ -12,7 +12,7 @@ export class CallbacksPanel {
   constructor() {
     this.#form.addEventListener('submit', (event) => event.preventDefault());
     this.#form.addEventListener('change', ({ target }) => {
-      // Does not send an address that is typed while callbacks are off. Switching callbacks on sends the address.
+      // An address that is typed while callbacks are off is not sent yet. Switching callbacks on sends it.
       if (!this.#isOn.checked && (target === this.#replies || target === this.#statuses)) return;
       void this.#set();
     });
@@ -32,7 +32,8 @@ export class CallbacksPanel {
     const isOn = this.#isOn.checked;
     const isDone = await reportIn(this.#form.querySelector('.error'), async () => {
       const replies = this.#replies.value.trim();
-      // Uses the address of replies also for statuses, unless it is a mailto address, which works only for replies.
+      // If the address for statuses is blank, uses the address for replies. A mailto address is not used, because it
+      // works only for replies.
       const statuses = this.#statuses.value.trim() || (/^mailto:/i.test(replies) ? '' : replies);
       if (isOn && replies === '' && statuses === '') throw new Error('Enter an address to call.');
       await control('organisation', {

@@ -16,7 +16,9 @@ export class Composer {
   #quote;
   /** @type {ShownMessage | undefined} the message to reply to, or undefined for the last one */
   #original;
-  /** Whether the user has chosen between a reply and a new message. */
+  /**
+   * Whether the user has chosen the form of the next message (a reply or a new message). If not, a reply is preferred.
+   */
   #isChosen = false;
 
   /**

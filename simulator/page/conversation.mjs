@@ -38,7 +38,7 @@ export class ConversationView {
   #composers = new Map();
   /** @type {TextWindow | undefined} */
   #window;
-  /** Whether the end was visible after the last scroll. */
+  /** Whether the last scroll ended near the end. New messages then scroll the view. */
   #isAtEnd = true;
   /** @type {Map<number, BubbleView>} */
   #bubbles = new Map();
@@ -189,7 +189,7 @@ export class ConversationView {
 
   #scrollToEnd() {
     this.#isAtEnd = true;
-    // Sets a position beyond the end instead of the height, because reading the height would force another layout.
+    // Sets a position beyond the end. Reading the real height instead would force another layout.
     this.#screen.scrollTop = beyondEndPx;
   }
 

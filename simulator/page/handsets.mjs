@@ -23,7 +23,7 @@ export class HandsetsView {
   #rows = new Map();
   /** @type {Map<string, HandsetSummary>} */
   #summaries = new Map();
-  /** All numbers that have been in the list, to find numbers that were removed. */
+  /** All numbers that have been in the list. If one of them is missing later, its handset might be removed. */
   #listedNumbers = new Set();
   #searches = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -34,8 +34,8 @@ let drawnAt = 0;
 let isStarted = false;
 let isLive = false;
 /**
- * Whether the user has chosen the open conversation or is using it. New messages of other handsets then do not replace
- * it.
+ * Whether the user has chosen the open conversation or is using it. If so, a new message of another handset does not
+ * replace it.
  */
 let isChosen = false;
 
@@ -66,7 +66,7 @@ function showConnection() {
   else setText(element, state.settings?.online === false ? 'Outage' : 'Live');
 }
 
-/** Draws once for all changes since the last draw. */
+/** Draws soon, and only once for all changes until then. */
 function show() {
   if (isDue) return;
   isDue = true;
@@ -82,7 +82,8 @@ function show() {
     openFirst();
     handsets.mark(conversation.msisdn);
   };
-  // Draws less often during many changes. A page in the background gets no animation frames, so it uses a timer.
+  // Draws less often if there are many changes. A page in the background uses a timer, because it gets no animation
+  // frames.
   const waitMs = document.hidden ? hiddenDrawMs : drawMs - (performance.now() - drawnAt);
   if (waitMs > 0) setTimeout(draw, waitMs);
   else requestAnimationFrame(draw);

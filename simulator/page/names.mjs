@@ -11,7 +11,7 @@ export function formatMsisdn(msisdn) {
 }
 
 /**
- * Shows the name and the number of a handset, or only its number.
+ * Shows a handset by its name and number, or only by its number if it has no name.
  * @param {{ title: Element, number: Element, initial: Element }} places
  * @param {string} msisdn
  * @param {string | undefined} name

@@ -22,7 +22,7 @@ export class TextWindow {
     const newTexts = this.texts;
     this.texts = texts;
     this.isLoaded = true;
-    // Applies the messages that arrived by events during the request, because they are newer than its answer.
+    // Adds messages that arrived by events during the request, because the answer can be older than these events.
     this.apply(newTexts);
   }
 
