@@ -97,8 +97,8 @@ export class AccountData {
   }
 
   /**
-   * Whether the process can drop this object without loss. `false`, for example, for a memory store, because only this
-   * object has its opted-out numbers.
+   * Whether the process can drop this object without losing data. With a memory store, for example, the opted-out
+   * numbers would be lost.
    */
   get isSettled(): boolean {
     return this.isImported || (this.journal.isDurable && this.inbox.isSettled && this.outbox.isSettled);
@@ -118,13 +118,13 @@ export class AccountData {
   async #export(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     await this.imports.stop();
     await this.journal.flush();
-    // Writes the steps that were not written while the store failed, and removes messages that the store has although
-    // their commit failed.
+    // Writes the steps that were not written while the store failed. Also removes messages that the store wrote
+    // although their commit failed.
     try {
       if (!this.journal.isWritten || this.outbox.hasRefused) await this.journal.ready();
     } finally {
-      // Closes the store even if it failed. Otherwise, the journal would open it again later, although other data might
-      // use the same store by then.
+      // Closes the store even if it failed. Otherwise, the journal would open it again, perhaps while other data uses
+      // the same store.
       await this.close();
     }
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
@@ -132,7 +132,7 @@ export class AccountData {
     successor.#importMemoryOf(this);
   }
 
-  /** Imports the inputs and unmatched records of former data, which are only in memory. */
+  /** Imports the inputs and the unmatched records of former data. The store does not have them. */
   #importMemoryOf({ outbox, inbox }: AccountData): void {
     this.outbox.importInputs(outbox);
     this.inbox.matchRecordsOf(inbox);
@@ -144,12 +144,12 @@ export class AccountData {
     this.imports.begin();
   }
 
-  /** @param isNeeded returns whether the store must stay open, because an account node has begun to use this data again */
+  /** @param isNeeded returns true if an account node has begun to use this data again; the store then stays open */
   async close(isNeeded = () => false): Promise<void> {
-    // Entries that no node receives must not become unhandled while no account node is deployed. They wait until the
-    // store is opened again.
+    // While no account node is deployed, no node receives records. They must not become unhandled then, but wait until
+    // the store is opened again.
     this.inbox.subscribers.stopWaiting();
-    // Can take seconds, because a call of the former store cannot be aborted.
+    // This wait can take seconds, because a call of the former store cannot be aborted.
     await this.imports.stop();
     if (!isNeeded()) await this.journal.close();
   }
@@ -168,8 +168,8 @@ function withTimeOf(store: Store, clock: Clock): Clock {
 }
 
 /**
- * Merges two values of one key. Joins opted-out numbers, counts of limits, statuses, reply requests and the messages of
- * a handset. For any other key, keeps the later value.
+ * Merges the values that two stores have under one key. Joins opted-out numbers, counts of limits, statuses, reply
+ * requests and the messages of a handset. For any other key, keeps the later value.
  */
 const merge: Merge = (key, ownValue, formerValue) => {
   if (key.startsWith(optOutPrefix)) return mergeOptOuts(ownValue, formerValue);

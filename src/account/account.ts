@@ -70,7 +70,7 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #byStore = new Map<string, AccountData>();
   /** The data in the store that the account uses now. */
   data: AccountData | undefined;
-  /** Whether one of the members has chosen the store, see {@link dataOf}. Reset when the first member joins. */
+  /** Whether an account node has chosen the store, see {@link dataOf}. Reset when the first node joins. */
   #isChosen = false;
   /** Promise of the latest {@link leave}. */
   #departure: Promise<void> | undefined;
@@ -84,7 +84,7 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #connections: Pick<Connections, 'dispatch'> = {
     dispatch: (...exchange) => this.#currentConnections?.dispatch(...exchange) ?? false,
   };
-  /** Settings of one of the members, or of the last member that left, because its polls might still be in flight. */
+  /** Settings of a member. They stay after the last member has left, because its polls might still be in flight. */
   settings: AccountSettings | undefined;
   /** Settings whose limits apply, by id of the member. Includes members that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
@@ -92,12 +92,10 @@ export class Account implements EndpointHost, MembershipHost {
   #perSecond: number | undefined;
   /** Number of running tasks that need the account even if it has no members. */
   #runningTaskCount = 0;
-  /**
-   * One promise for each former login whose data was imported. It resolves when the polls in flight of that login end.
-   */
+  /** One promise for each imported former login, which resolves when the polls in flight of that login have ended. */
   readonly #arrivals = new Set<Promise<void>>();
   #forgetTimer: Timer | undefined;
-  /** Timer that starts when the first member joins. When it ends, all sending nodes of the deployment are attached. */
+  /** Timer that starts when the first member joins. By its end, all sending nodes of the deployment are attached. */
   #deploymentTimer: Timer | undefined;
 
   constructor(options: AccountOptions) {
@@ -121,7 +119,7 @@ export class Account implements EndpointHost, MembershipHost {
       status: new Endpoint('status', this),
       outbox: new Endpoint('outbox', this),
     };
-    // If both polls fail for the same reason, a node that waits for both replies and statuses gets only one error.
+    // If both polls fail for the same reason, a node that waits for replies and for statuses gets only one error.
     const createPoll = (kind: AwaitedKind, other: AwaitedKind) =>
       new ReplyPoll({
         endpoint: this.endpoints[kind],
@@ -259,8 +257,8 @@ export class Account implements EndpointHost, MembershipHost {
     };
     const isCurrent = () => this.data === data;
     const onFault = (error: unknown) => this.settings?.onFault?.(error);
-    // All poll loops drop duplicates by one list of identifiers, so the settings of the loop for incoming messages
-    // apply.
+    // All poll loops share one list of identifiers of received records. The settings of the loop for incoming messages
+    // apply to this list.
     const dedupeMs = () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs;
     const data = new AccountData({
       isUsed: () => isCurrent() && this.members.size > 0,
@@ -366,7 +364,7 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   /**
-   * Keeps this account open until the polls in flight of a former account have ended, because it stores their answers.
+   * Keeps this account open while a former account has polls in flight, because this account stores their answers.
    */
   #keepFor(formerAccount: Account): void {
     const arrivals = formerAccount.lastArrivals();
@@ -445,7 +443,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));
-    // Waits one turn, so that a record that was passed on in this turn of the event loop reaches its flow.
+    // Waits one turn of the event loop, so that a record that was just passed on reaches its flow.
     await wait(clock, 0);
     // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
     const closing = this.data?.outbox.close(restMs());
@@ -472,8 +470,8 @@ export class Account implements EndpointHost, MembershipHost {
     const { data } = this;
     await data?.close(() => this.#isNeeded);
     if (this.#isNeeded) return;
-    // Keeps an account for a while if it has items in a shared store, because a new account for this login would not
-    // find these items.
+    // Keeps an account for a while if it has items in a shared store. A new account for this login would not find these
+    // items.
     const hasOwnItems = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!hasOwnItems && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();

@@ -28,7 +28,7 @@ export interface WaitingEntry {
   unclear?: string;
 }
 
-/** Name of a list of entries that wait. */
+/** The two lists of {@link WaitingEntry}: received records that wait for a flow, and open reply requests. */
 export type WaitingListName = 'undelivered' | 'awaitingReply';
 
 /** The lists of entries that wait. */

@@ -132,8 +132,8 @@ async function copyAll(
   };
   await stage(pendingWrites, []);
   for await (const { items, remembered } of from.pages()) {
-    // If an import into the former store is unfinished, its staged items are included. In a shared store, staged pages
-    // can belong to another instance, so they are ignored.
+    // Includes the staged items of an unfinished import into the former store. In a shared store, staged pages can
+    // belong to another instance, so they are ignored.
     const staged = from.shared ? [] : remembered.filter(([key]) => key.startsWith(pagePrefix));
     const ownPrefixes = [headPrefix, pagePrefix, markPrefix];
     const values = remembered.filter(([key]) => !ownPrefixes.some((prefix) => key.startsWith(prefix)));
@@ -190,8 +190,8 @@ function stageValue(value: unknown, at: number): Remembered {
 }
 
 /**
- * Creates items from polled answers that an earlier process saved, but did not commit as items. Their ids sort before
- * all other ids. Each try creates the same ids, so that a repeated import adds no duplicates.
+ * Creates items from polled answers that an earlier process saved, but did not store as items. A repeated import
+ * creates the same ids, so it adds no duplicates. The ids sort before all other ids.
  */
 function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }: ImportOptions['events']): Item[] {
   return pendingWrites.flatMap((write, index) => {
@@ -207,7 +207,7 @@ function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }:
 export interface FormerPlace {
   /** Id of the import. It stays the same for each try, also after a restart. */
   id: string;
-  /** Identifies the login, as `Membership.key` does. Absent: the current login. */
+  /** Key of the login, see `Membership.key`. Absent: the current login. */
   key?: string;
   /** `memory`, `disk` or `redis`. */
   kind: string;
@@ -289,7 +289,7 @@ export class Imports {
     if (this.arePending) this.#options.reopen();
   }
 
-  /** Adds imports. Until they have ended, the account treats the store as failing. */
+  /** Adds imports. The account treats the store as failing until they have ended. */
   add(sources: readonly ImportSource[]): void {
     this.#sources.push(...sources);
     this.#options.reopen();
@@ -313,8 +313,8 @@ export class Imports {
   }
 
   /**
-   * Runs all imports. Called before the store is opened. If no account node uses the data, the imports wait, and the
-   * store is opened without them.
+   * Runs all imports. Called before the store is opened. While no account node uses the data, runs no imports: the
+   * store is opened without them, and they wait.
    *
    * @throws SmsError `SMS_STORE` while the next import is not done
    */

@@ -59,11 +59,11 @@ export interface Subscription {
 /** Subscription of a node that reads the outbox. */
 export interface OutboxSubscription {
   /**
-   * Polls the outbox (§4.3) after the current poll. This node gets the records, and so do all nodes that poll the
-   * outbox at an interval.
+   * Polls the outbox (§4.3) when the current poll has ended. This node gets the records, and so do all nodes that poll
+   * the outbox at an interval.
    *
-   * @param context returned to the node with the records
-   * @returns the number of records that the node got
+   * @param context a value that this node receives with the records
+   * @returns the number of records that this node got
    */
   poll(context: unknown): Promise<number>;
   close(): void;
@@ -93,11 +93,11 @@ export interface Membership {
   /** Key of the login: 32 hexadecimal digits, from which the login cannot be derived. */
   readonly key: string;
   /**
-   * Imports the data of former places, in this order, before the account uses its store. Until then, the store counts
-   * as failing.
+   * Imports the data of former places, in this order, before the account uses its store. Until then, the account treats
+   * the store as failing.
    *
-   * @param whenStarted resolves when all nodes of the deployment have started: only then is it known whether other
-   * nodes use the places
+   * @param whenStarted resolves when all nodes of the deployment have started. Before that, it is not known whether
+   * other nodes use the places
    */
   importFrom(formerPlaces: readonly FormerPlace[], whenStarted?: Promise<void>): void;
   /** Abandons the waiting import. The data stays in the former store. Returns whether an import was waiting. */
@@ -165,9 +165,12 @@ export interface Membership {
    */
   changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number>;
   /**
-   * Ends the membership. Resolves when all received records are stored. Waits for the service until 7 s after the flow
-   * was stopped, and then for the running calls of the store, and of the former store during an import. A poll in
-   * flight continues, and the next member gets its answer.
+   * Ends the membership. Resolves when all received records are stored. Waits in this order:
+   *
+   * 1. For the service, until 7 s after the flow was stopped.
+   * 2. For the running calls of the store and, during an import, of the former store.
+   *
+   * A poll in flight continues, and the next member gets its answer.
    *
    * @param returning for a redeploy: resolves when the redeploy is over. Until then, the limits of this member still
    * apply, because a member with the same id might join
@@ -318,7 +321,7 @@ export class JoinedMembership implements Membership, Member {
 
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
-    // Leaves out entries that arrive later, because the user has not seen them.
+    // Acts only on the entries that exist now. The user has not seen entries that arrive later.
     const { entries } = this.entries(state, { limit: Number.POSITIVE_INFINITY });
     const decisions: Decision[] = [];
     for (let start = 0; start < entries.length; start += maxActionsPerCommit) {

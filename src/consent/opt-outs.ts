@@ -41,8 +41,8 @@ export interface OptOutPage {
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
 /**
- * Number of last digits that decide under which key a number is stored. A change then writes only numbers with the same
- * last digits, and all keys are known in advance.
+ * How many last digits of a number decide under which key it is stored. A change of a number writes only the numbers
+ * with the same last digits. All keys are known in advance.
  */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));
@@ -54,8 +54,8 @@ const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOu
 const digitsOfTime = 15;
 
 /**
- * Suffix of the line of a number whose handset has opted in again. The line contains a digest of the number. It
- * prevents an import of an older list from opting the number out again.
+ * Suffix of a line that records an opt-in. Such a line contains a digest of the number. If an older list is imported,
+ * the line prevents the import from opting the number out again.
  */
 const optInEnd = '-in';
 
@@ -77,7 +77,7 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
   let changeCount = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(readKey(key));
-    // Runs the step again if another instance changes the value before the commit, even if this step changes nothing.
+    // If another instance changes the value before the commit, the step runs again, even if this step changes nothing.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
     if (concerned.length === 0) continue;
@@ -85,8 +85,8 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
     for (const msisdn of concerned) {
       const name = digest(msisdn);
       const replacedLine = lines.get(msisdn) ?? lines.get(name) ?? '';
-      // Makes the line later than the line that it replaces, even if the clock was set back, so that {@link
-      // mergeOptOuts} keeps it.
+      // The new line must be later than the line that it replaces, so that {@link mergeOptOuts} keeps it. The clock
+      // might have been set back.
       const time = String(Math.ceil(Math.max(at, parse(replacedLine).at + 1))).padStart(digitsOfTime, '0');
       lines.delete(msisdn);
       lines.delete(name);

@@ -26,7 +26,7 @@ interface DispatcherOptions {
   onFault(error: unknown): void;
 }
 
-/** Interval at which the dispatcher checks again whether an expired message can end, in ms. */
+/** Delay before an expired message is checked again, in ms. Used while its state `leaving` is being written. */
 const postponedMs = 1_000;
 
 /** Prefix of the queue key of a message that a user sends now. Keys with this prefix sort before all other keys. */
@@ -161,7 +161,7 @@ export class Dispatcher implements TurnSource {
     const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
-    // The queue of a closed outbox is empty, so a waiting message counts as removed.
+    // Messages of a closed outbox are no longer in the queue, so there is nothing to remove.
     if (message?.place === undefined) return isClosed && message !== undefined;
     this.release(id);
     return true;
@@ -201,7 +201,7 @@ export class Dispatcher implements TurnSource {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
     if (this.#ready.size === 0) {
-      // Ends an outage for which no message waits. The next message will show whether the service can be reached.
+      // If no message waits, ends the outage. The next message will show whether the service can be reached.
       if (outage.error && outage.delayMs === 0) outage.end();
       return undefined;
     }
@@ -246,9 +246,9 @@ export class Dispatcher implements TurnSource {
       if (attempt === stale) return false;
       const { item: tried, outcome } = attempt;
       const error = outcome instanceof SmsError ? outcome : undefined;
-      // A rule of the account or a store failure stopped the message, so the service received no request.
+      // Whether a rule of the account or a store failure stopped the message. The service then received no request.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
-      // Does nothing more if the message was released in the meantime, or if the account was closed.
+      // If the message was released during the try, or the account was closed, leaves the message alone.
       if (message.abort !== abort || message.place === undefined) return !isKeptBack;
       // Schedules the message, because quiet hours began just before its try.
       if (error?.code === 'SMS_QUIET') this.#schedule(message);
@@ -314,8 +314,8 @@ export class Dispatcher implements TurnSource {
     const { id, item, end } = message;
     if (!end || message.place === undefined || registrations.leftMs(item.node, end) > 0) return false;
     if (!this.remove(id)) {
-      // If the state `leaving` is still being written, checks again later, because the message might wait again. A
-      // message that was sent needs no check: it will get an outcome.
+      // The message cannot be removed now. If it was sent, it will get an outcome. If its state `leaving` is still
+      // being written, it might wait again, so checks it again later.
       if (item.state === 'waiting') repository.dueTimes.set(id, clock.elapsed() + postponedMs, this.#onDue);
       return true;
     }
@@ -346,7 +346,7 @@ export class Dispatcher implements TurnSource {
     const { phase, place, abort, item } = message;
     const isFree = !repository.isClosed && !abort && phase === 'queued';
     if (isFree && place !== undefined && registrations.handlerOf(item.node)) {
-      // If the key of the message already has the prefix `urgent`, it keeps the prefix.
+      // A message that is already urgent stays urgent.
       const turn = isUrgent ? urgent + place : (message.turn ?? place);
       this.#unready(message);
       message.turn = turn;

@@ -5,12 +5,12 @@ import type { Acceptance } from './transitions';
 
 /**
  * Interval at which a waiting duplicate reads the store again, in ms. Used if another instance has the first message
- * with the same key, or if that message has just ended.
+ * with the same key. Also used for the next read after that message has ended.
  */
 const otherInstanceMs = 1_000;
 /**
- * Interval at which a waiting duplicate reads the store again if this process has the first message, in ms. Can be
- * longer than {@link otherInstanceMs}, because the end of the first message wakes the duplicate.
+ * The same interval if this process has the first message, in ms. This interval can be longer, because the end of the
+ * first message wakes the duplicate.
  */
 const maxSilenceMs = 60_000;
 
@@ -23,12 +23,12 @@ interface Waiting {
   accept(firstId: string): Promise<Acceptance>;
 }
 
-/** The duplicates that wait for one message. */
+/** A queue of duplicates that wait for the same message. */
 interface Line {
   size: number;
   /**
-   * Settles when the duplicate that arrived last has its result. Each duplicate waits for the one before, so that they
-   * read the store one at a time.
+   * Settles when the last duplicate of the queue has its result. Each duplicate waits for the one before it, so that
+   * only one at a time reads the store.
    */
   last: Promise<unknown>;
   /** The first message, if it was replaced or withdrawn. Its duplicates end with the same outcome. */
@@ -38,14 +38,14 @@ interface Line {
 }
 
 /**
- * Duplicates: inputs whose deduplication key belongs to an earlier message without an outcome. They wait only in
- * memory, so a restart drops them without an outcome.
+ * Inputs that wait because an earlier message without an outcome has their deduplication key. They wait only in memory:
+ * after a restart, they are lost, and get no outcome.
  */
 export class Duplicates {
   readonly #clock: Clock;
   /** Returns whether this process has the message and the message has no outcome yet. */
   readonly #isUnderWay: (id: string) => boolean;
-  /** Groups of waiting duplicates, by deduplication key. */
+  /** Queues of waiting duplicates, by deduplication key. */
   readonly #lines = new Map<string, Line>();
 
   constructor(clock: Clock, isUnderWay: (id: string) => boolean) {
@@ -54,7 +54,7 @@ export class Duplicates {
   }
 
   /**
-   * Waits until the first message has an outcome, or no message has the deduplication key. Then accepts the duplicate.
+   * Waits while another message has the deduplication key and no outcome yet. Then accepts the duplicate.
    *
    * @throws the reason of `signal` if the wait is aborted, or the error of `accept`
    */

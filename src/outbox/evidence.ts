@@ -3,8 +3,8 @@ import { type Changes, digest, parseRememberedValue, type ReadKey } from '../sto
 import type { MessageItem } from './message-item';
 
 /**
- * The part of a record that proves that the service accepted a message: the kind, and the handset if known. Can be stored
- * as JSON.
+ * The part of a record that proves that the service accepted a message: the kind and, if known, the handset. Can be
+ * stored as JSON.
  */
 export interface EvidenceRecord {
   kind: RecordOfKind['kind'];
@@ -27,8 +27,8 @@ export function evidenceOf({ kind, record }: RecordOfKind): EvidenceRecord {
 }
 
 /**
- * Stores a received record as evidence that the service accepted a message. The caller commits this with the record, so
- * that a search that resumes after a crash finds the evidence.
+ * Stores a received record as evidence that the service accepted a message. The caller commits the evidence together
+ * with the record, so a search that resumes after a crash finds the evidence.
  */
 export function storeEvidence(passing: RecordOfKind, now: number, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(messageIdOf(passing) ?? '');

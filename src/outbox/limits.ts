@@ -34,15 +34,15 @@ export interface Counting {
 }
 
 /**
- * A time, and the state of the clock that showed it. If the clock is set while the process runs, the state is used to
- * correct the times of counts.
+ * A time, and the state of the clock at that time. From the state, a process detects that its clock was set, and
+ * corrects the times of its counts.
  */
 export interface CountTime {
   /** Milliseconds since 1970. */
   now: number;
   /**
-   * Name of the clock and, after a slash, how far the clock is ahead of the elapsed time, in ms. The number changes
-   * only if the clock is set. If the processes share the clock of a server, the value is `server`.
+   * Name of the clock and, after a slash, its lead over the elapsed time, in ms. The lead changes only if the clock is
+   * set. `server`: the processes share the clock of a server.
    */
   clock: string;
 }
@@ -56,8 +56,8 @@ const dayKey = `${limitPrefix}day`;
 const minSetMs = 1_000;
 
 /**
- * Maximum difference between the clocks of different machines, in ms. A count further in the future dates from before
- * the clock was set back.
+ * Maximum difference between the clocks of different machines, in ms. If the time of a count is further in the future,
+ * the clock has been set back since then.
  */
 const maxAheadMs = 60_000;
 
@@ -65,8 +65,8 @@ const maxAheadMs = 60_000;
  * Returns the recipients over a limit. If a recipient is over several limits, names the limit that withholds the
  * recipient longest.
  *
- * @param isLeaving whether the step stores the state `leaving`. If so, counts one message for each recipient within the
- * limits. If the message is then not sent to some of them, call {@link releaseCounts} for these
+ * @param isLeaving true if the step stores the state `leaving`. Then counts one message for each recipient within the
+ * limits. For recipients to which the message is not sent after all, call {@link releaseCounts}
  */
 export function applyLimits(counting: Counting, readKey: ReadKey, changes: Changes, isLeaving: boolean): Limited[] {
   const { recipients, item } = counting;
@@ -87,8 +87,8 @@ export function applyLimits(counting: Counting, readKey: ReadKey, changes: Chang
 }
 
 /**
- * Removes the counts of recipients to which the message was not sent. The caller leaves out accepted recipients and
- * recipients with an unknown outcome, so that these stay counted.
+ * Removes the counts of recipients to which the message was not sent. The caller must not pass recipients that might
+ * have received the message: these stay counted.
  *
  * @param countedAt the time at which the recipients were counted
  */
@@ -127,8 +127,8 @@ function inOrder(counted: Counted[]): Counted[] {
 type LimitOn = Pick<Limited, 'limit' | 'max' | 'lengthMs'>;
 
 /**
- * Returns the limits that apply to a recipient, by the keys of their counts. The key of a number does not include the
- * period of the limit, so that the counts survive a change of the period.
+ * Returns the limits that apply to a recipient, by the keys of their counts. A key does not contain the period of its
+ * limit, so that counts remain valid when a user changes the period.
  */
 function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string, LimitOn[]> {
   const limitsByKey = new Map<string, LimitOn[]>();
@@ -159,11 +159,12 @@ function openWindows({ rules, time }: Counting, readKey: ReadKey) {
 }
 
 /**
- * The messages that the store has counted under one key, over the longest period of the limits that use the key.
+ * The counts that the store has under one key, over the longest period of the limits that use the key. If a clock was
+ * set, their times can be wrong:
  *
- * If the clock is set while the process runs, the times of counts by this process are corrected. The times of counts by
- * other processes cannot be corrected. If such a time lies in the future, it becomes the time at which this process
- * first reads it.
+ * - Times of counts by this process are corrected, if the clock is set while the process runs.
+ * - Times of counts by other processes cannot be corrected. A time in the future becomes the time at which this process
+ *   first reads it.
  */
 class CountWindow {
   /** Number of messages that this step adds. If negative, the number that this step removes. */
@@ -173,7 +174,7 @@ class CountWindow {
   readonly #time: CountTime;
   readonly #windowMs: number;
   readonly #counted: readonly Counted[];
-  /** Whether the times in the store are wrong, because the clock was set. */
+  /** Whether the clock was set, so that the times in the store must be corrected. */
   readonly #isCorrected: boolean;
 
   constructor(key: string, limits: readonly LimitOn[], value: string | undefined, time: CountTime) {
@@ -220,7 +221,8 @@ class CountWindow {
   }
 
   /**
-   * Counts the added messages. The store checks the limits again, because other processes can count under the same key.
+   * Adds the new counts. The store checks the limits again at the commit, because other processes can count under the
+   * same key.
    */
   writeAdded(changes: Changes, isUnlimited: boolean): void {
     const { now } = this.#time;

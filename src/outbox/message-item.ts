@@ -105,10 +105,7 @@ export interface MessageItem extends Item, CheckedDraft {
   repeats?: number;
   /** Recipients of earlier tries with an unknown outcome, and the outcome of the latest such try. */
   previousAttempt?: { to: readonly string[]; outcome: StoredOutcome };
-  /**
-   * Recipients whose replies have entered the flow while the outcome was unknown. The outbox creates no further reply
-   * requests for them.
-   */
+  /** Recipients whose replies entered the flow while the outcome was unknown. They get no further reply requests. */
   repliedRecipients?: readonly string[];
   /** The wait that the service requested (`Retry-After`), if the message waits again because of it. */
   retryAfter?: StoredRetryAfter | undefined;

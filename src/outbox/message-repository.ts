@@ -42,7 +42,7 @@ type MessageRepositoryOptions = Pick<OutboxOptions, 'journal' | 'clock' | 'setti
 interface MessageRepositoryEvents {
   /** A message was replaced or withdrawn. */
   superseded: [item: MessageItem];
-  /** A node has more or fewer open reply requests or reports. */
+  /** The number of open reply requests or reports of a node has changed. */
   openRequests: [node: string, kind: FollowUp['kind']];
 }
 
@@ -59,9 +59,9 @@ const undecidedMs = 7 * 24 * 3_600_000;
 const watchMs = 1_000;
 
 /**
- * Keeps the messages, reply requests and reports of this process, in memory and in the store. A method that changes a
- * message runs one step of `transitions.ts`. The method resolves when the step is written or, while the store fails,
- * when the step is applied in memory.
+ * Keeps the messages, reply requests and reports of this process, in memory and in the store. Each method that changes
+ * a message runs one step of `transitions.ts`, and resolves when the step is written. While the store fails, the method
+ * resolves when the step is applied in memory.
  */
 export class MessageRepository {
   readonly events = new EventEmitter<MessageRepositoryEvents>();
@@ -103,10 +103,7 @@ export class MessageRepository {
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
-  /**
-   * Whether the store might contain messages although their commit failed. They are removed when the store is opened
-   * next.
-   */
+  /** Whether the store might contain messages whose commit failed. They are removed when the store is opened next. */
   get hasRefused(): boolean {
     return this.#refused.size > 0;
   }
@@ -124,8 +121,8 @@ export class MessageRepository {
    * add.
    */
   addFound(items: readonly Item[], isOpening: boolean): { messages: MessageItem[]; followUps: FollowUp[] } {
-    // Discards a message that the store wrote although it reported a failure. The node was notified that the message
-    // was not sent.
+    // Discards messages whose commit failed although the store wrote them. The node was notified that they were not
+    // sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as MessageItem);
     const wanted = (items as readonly (MessageItem | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
@@ -135,8 +132,8 @@ export class MessageRepository {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const current = this.followUps.get(item.id);
-        // Replaces a follow-up without a result if the store has its result. This happens if the commit of the result
-        // only seemed to fail.
+        // If only the store has the result of a follow-up, uses the version of the store. The store can write a result
+        // and still report a failure.
         return !current || (item.result !== undefined && current.result === undefined);
       });
     for (const item of messages) this.messages.put(item);
@@ -151,8 +148,8 @@ export class MessageRepository {
    * must not send the message then, because the repository does not have it
    */
   async accept(item: MessageItem, arrival: Arrival): Promise<Acceptance> {
-    // Stays `false` while the store fails. The journal then refuses the step without a call of `decide`, and writes
-    // nothing.
+    // Becomes `true` when the journal calls `decide`. While the store fails, the journal refuses the step without this
+    // call, and writes nothing.
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;
@@ -184,8 +181,7 @@ export class MessageRepository {
   }
 
   /**
-   * Checks regularly for messages that another instance has replaced or withdrawn, as long as any message can be
-   * replaced.
+   * While any message can be replaced, regularly checks whether another instance has replaced or withdrawn messages.
    */
   #watchReplaceable(): void {
     const { clock } = this.#options;
@@ -270,8 +266,8 @@ export class MessageRepository {
   async delivered(item: MessageItem): Promise<void> {
     if (!isTracked(item)) return;
     const uncertain = undecided(item, this.#context());
-    // Updates memory before the commit. Users then see the unknown outcome as soon as it has entered the flow, and
-    // nothing resumes the message in the meantime.
+    // Updates memory before the commit, so that users see the unknown outcome as soon as it has entered the flow. This
+    // also prevents the message from being resumed before the commit.
     if (uncertain) this.awaitDecision(this.messages.put(uncertain).item);
     else this.messages.delete(item.id);
     await this.journal.run(delivered(item, uncertain, this.followUps));
@@ -352,7 +348,7 @@ export class MessageRepository {
     if (isTracked(item)) this.messages.put(item);
     this.#watchReplaceable();
     for (const followUp of newFollowUps) {
-      // Keeps an existing result, because another step of the same commit might have answered the request.
+      // If another step of the same commit has already ended the follow-up, keeps that result.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.set(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }

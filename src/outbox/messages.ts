@@ -169,8 +169,8 @@ export class Messages {
   }
 
   /**
-   * Puts a message into a phase while `write` runs. Afterwards restores the earlier phase, unless that phase no longer
-   * fits the state of the message.
+   * Puts a message into a phase while `write` runs. Afterwards, the message returns to its earlier phase, if that phase
+   * still fits the state of the message.
    */
   async during<T>(id: string, phase: Phase, write: () => Promise<T>): Promise<T> {
     const message = this.#messages.get(id);
@@ -257,8 +257,7 @@ export class Messages {
       if (before.scheduledAt !== undefined) scheduled?.delete(orderOf(before.scheduledAt, id));
       if (scheduledAt !== undefined) scheduled?.set(orderOf(scheduledAt, id), message);
     }
-    // Excludes a duplicate that waits for the first message with its deduplication key. The duplicate is not stored, so
-    // nothing replaces it.
+    // A duplicate that still waits for the first message is not stored, so it cannot be replaced.
     const isStored = phase !== 'accepting' && item.state === 'waiting';
     if (isStored && !isGone && item.options.replaceKey !== undefined) this.replaceable.add(id);
     else this.replaceable.delete(id);

@@ -18,8 +18,8 @@ export type OnceVerdict =
   /** The message `id` has the key, but no outcome yet. */
   | { type: 'underway'; id: string }
   /**
-   * The message with the key has ended: the service accepted at least one recipient, the message was replaced or
-   * withdrawn, or its outcome is unknown.
+   * The message with the key has ended with one of these outcomes: the service accepted at least one recipient, the
+   * message was replaced or withdrawn, or the outcome is unknown.
    */
   | { type: 'ended'; outcome: StoredOutcome };
 
@@ -29,7 +29,7 @@ interface Guard {
   outcome?: StoredOutcome;
   /** Time from the outcome until another message can use the key, in ms. Absent: until the stored value expires. */
   freeAfterMs?: number;
-  /** Set if the key might still be reserved in a former store, or in the store of a former login. */
+  /** Set if a former store, or the store of a former login, might still have a reservation of the key. */
   inFormerStore?: true;
 }
 
@@ -39,18 +39,19 @@ export interface KeyMemory {
   /** Returns for how long a key is remembered after the outcome, in ms. */
   dedupeMs(): number;
   /**
-   * Id that is higher than the ids of all messages found in the store. Messages with lower ids might have been
+   * An id that is higher than the ids of all messages found in the store. A message with a lower id might have been
    * imported.
    */
   maxFoundId: string;
 }
 
 /**
- * Time for which a key stays reserved after the message has stopped waiting, in ms. If the outcome is lost, the key
- * becomes free after this time.
+ * Time in ms with two uses:
  *
- * A free key is remembered for the same time if a former store might still have a reservation of it. If a user changes
- * the login back within this time, the import overwrites the outdated reservation.
+ * - A key stays reserved for this time after its message has stopped waiting. If the outcome is lost, the key becomes
+ *   free then.
+ * - A free key is remembered for this time if a former store might still have a reservation of it. If a user changes
+ *   the login back within this time, the import overwrites the outdated reservation.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
 
@@ -68,8 +69,8 @@ export function keysOfOnce({ node, options }: Pick<MessageItem, 'node' | 'option
 }
 
 /**
- * Checks whether a message can be sent under its deduplication key. If the node allows it (`retryUncertain`), the
- * message can be sent although the earlier message with the key has an unknown outcome.
+ * Checks whether a message can be sent under its deduplication key. With `retryUncertain`, an earlier message with an
+ * unknown outcome does not prevent this.
  */
 export function judgeOnce(
   item: MessageItem,
@@ -77,7 +78,8 @@ export function judgeOnce(
 ): OnceVerdict {
   const guard = read(item, readKey, now);
   if (!guard || guard.isFree || guard.id === item.id) return { type: 'new' };
-  // Duplicates that waited for a replaced or withdrawn message end with the same outcome. A later input is sent.
+  // If the earlier message was replaced or withdrawn, a new input is sent. Only duplicates that waited for the earlier
+  // message end with its outcome.
   if (guard.outcome && isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(item)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };
@@ -94,7 +96,9 @@ export function guard(item: MessageItem, readKey: ReadKey, changes: Changes, { n
   write(item, createGuard(item, inFormerStore), changes, { at, forMs });
 }
 
-/** Extends the reservation of the key for a message that is sent again, unless the message no longer has the key. */
+/**
+ * Reserves the deduplication key again when a message is sent again. Does nothing if the message no longer has the key.
+ */
 export function guardAgain(item: MessageItem, readKey: ReadKey, changes: Changes, memory: KeyMemory): void {
   const current = read(item, readKey, memory.now);
   if (current?.id === item.id && !current.isFree) guard(item, readKey, changes, memory);

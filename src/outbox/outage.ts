@@ -14,16 +14,19 @@ export interface SendFailure {
 }
 
 /**
- * Time after the end of an outage in which the outage can resume, in ms. If a message that arrived before the end fails
- * in this time, nodes are not notified again.
+ * Time after the end of an outage in which a new failure counts as the same outage, in ms. This applies only to
+ * messages that arrived before the end. Nodes are then not notified again.
  */
 const relapseMs = 60_000;
 
 /**
- * Tracks an outage, which begins when a stored message cannot reach the service. The outage ends when the service
- * answers a message, or when no message waits. Also keeps the time until which the service wants no requests
- * (`Retry-After`), and the nodes that were notified of the outage. This object outlives the account, because a redeploy
- * does not end an outage.
+ * Tracks an outage. It begins when a stored message cannot reach the service. It ends when the service answers a
+ * message, or when no message waits. This object also keeps:
+ *
+ * - the time until which the service wants no requests (`Retry-After`)
+ * - the nodes that were notified of the outage
+ *
+ * It outlives the account, because a redeploy does not end an outage.
  */
 export class Outage {
   /** Ids of nodes that were notified of the outage. */
@@ -76,8 +79,8 @@ export class Outage {
   }
 
   /**
-   * Allows messages to be sent again, after the rest of the `Retry-After` wait. If the service had refused the
-   * credentials, messages do not wait, because the credentials might have changed.
+   * Called when the account opens. Allows messages to be sent again when the rest of the `Retry-After` wait is over.
+   * After refused credentials, messages do not wait, because the credentials might have changed.
    *
    * @param onDue called when a message can be tried
    */
@@ -88,8 +91,8 @@ export class Outage {
   }
 
   /**
-   * Notes when the account closes. If an older message fails soon after the account opens again, the outage continues.
-   * After refused credentials, notes nothing, because the account can return with new credentials.
+   * Notes when the account closes. The outage then continues if an older message fails soon after the account opens
+   * again. After refused credentials, notes nothing, because the account can return with new credentials.
    */
   close(): void {
     if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.elapsed();
@@ -129,8 +132,10 @@ export class Outage {
   }
 
   /**
-   * Notes that the service answered a message. Returns whether this ends the outage. The outage continues if the
-   * message was sent before the outage began, or if a user sent it during the `Retry-After` wait.
+   * Notes that the service answered a message. Returns whether this ends the outage. These messages do not end it:
+   *
+   * - messages that were sent before the outage began
+   * - messages that a user sent during the `Retry-After` wait
    */
   answered(id: string): boolean {
     if (this.probe !== id || this.#retryAfterMs > 0) return false;
@@ -160,7 +165,7 @@ export class Outage {
   /** Calls `onDue` when the wait is over and a message can be sent again. */
   #wait(): void {
     this.#timer?.cancel();
-    // Waits again if the service has requested a longer wait in the meantime.
+    // If the service has requested a longer wait since the timer started, waits again.
     const onOver = () => (this.delayMs > 0 ? this.#wait() : this.#onDue());
     this.#timer = this.#clock.after(Math.ceil(this.delayMs), onOver, true);
   }

@@ -46,9 +46,9 @@ const maxPerTurn = 1_000;
 const kinds = ['replyRequest', 'report'] as const;
 
 /**
- * The sending side of an account. It accepts messages, sends them as their options say, resolves unknown outcomes,
- * waits for replies, and reports to each node the outcomes of its messages. The {@link MessageRepository} keeps
- * everything that must survive the process.
+ * The sending side of an account: accepts and sends messages, resolves unknown outcomes, and waits for replies. It
+ * reports each outcome to the node of the message. The {@link MessageRepository} keeps everything that must survive the
+ * process.
  */
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */
@@ -66,8 +66,8 @@ export class Outbox implements Participant {
   /** Second messages (option `again`) that are being sent now, each as the id of its reply request and the handset. */
   readonly #againUnderWay = new Set<string>();
   /**
-   * For each node that might still be running: messages that are being accepted, or sent without being stored. A closed
-   * node stays listed until its messages have ended.
+   * The running work of each node: messages that the outbox is accepting, or sending without storing them. The work of
+   * a closed node stays in this set until it has ended.
    */
   readonly #running = new Set<UnderWay>();
 
@@ -138,8 +138,8 @@ export class Outbox implements Participant {
     this.#begin();
     this.#nodeChanged(id);
     for (const kind of kinds) this.#reportOpenRequests(id, kind);
-    // Also opens an unshared store that might have messages, so that messages of removed nodes expire in this process.
-    // In a shared store, another instance might have the removed node.
+    // Opens an unshared store even if the node does not use it. Messages of removed nodes then expire in this process.
+    // A shared store stays closed, because another instance might have the removed node.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     this.replies.nodeAttached(id);
     registrations.greet(registration);
@@ -181,7 +181,10 @@ export class Outbox implements Participant {
     this.#repository.inTransit.clear();
   }
 
-  /** Moves the inputs of imported messages here from their former outbox, because the store keeps only JSON. */
+  /**
+   * Moves the inputs of imported messages from their former outbox to this one. The store contains only JSON, no
+   * inputs.
+   */
   importInputs(source: Outbox): void {
     for (const [id, input] of source.#repository.inputs) this.#repository.inputs.set(id, input);
     source.#repository.inputs.clear();
@@ -270,7 +273,7 @@ export class Outbox implements Participant {
     const message = repository.messages.find(item.id);
     if (!message || message.isOwned || message.abort) return;
     if (item.state === 'waiting' && isKept(item)) dispatcher.admit(item);
-    // The store had the message only because of its deduplication key. Nothing was sent, so the key becomes free.
+    // The message was stored only to reserve its deduplication key, and was not sent. Frees the key.
     else if (item.state === 'waiting' && !repository.isClosed) await repository.discard(item);
     // The message might have been sent, so its outcome is unknown.
     else if (item.state === 'leaving') dispatcher.sendAgain(await settlement.resume(item));
@@ -331,7 +334,7 @@ export class Outbox implements Participant {
     }
   }
 
-  /** Stores a message, or reserves its deduplication key, before anything else happens to it. */
+  /** Stores a message, or reserves its deduplication key, before sending it. A duplicate gets the earlier outcome. */
   async #accept(item: MessageItem, source: MessageSource): Promise<void> {
     const { clock, settings } = this.#options;
     const repository = this.#repository;
@@ -342,8 +345,8 @@ export class Outbox implements Participant {
     const arriving = isScheduled ? 'scheduled' : 'unscheduled';
     const { once, replaceKey } = item.options;
     const busy = this.#whyBusy(isScheduled);
-    // Refuses a message before it is stored. A duplicate is not refused here, because it needs no queue place. Nor is a
-    // replacement, because it uses the place of the older message.
+    // If the queue is full, refuses the message before it is stored. Exceptions: a duplicate needs no queue place, and
+    // a replacement uses the place of the older message.
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const accept = async () => {
@@ -362,7 +365,7 @@ export class Outbox implements Participant {
     else await this.#sendToEnd(accepted, source);
   }
 
-  /** Returns `SMS_BUSY` if a message that must be stored would have to wait, but the queue is full. */
+  /** Returns `SMS_BUSY` if a message to be stored would have to wait, and no place is left for it. */
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { outage, queue } = this.#options;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
@@ -371,15 +374,17 @@ export class Outbox implements Participant {
   }
 
   /**
-   * Sends a message that is not stored. Tries again if the request never reached the service. With `retryUncertain`,
-   * also tries again if the outcome is unknown and no evidence was found. The delay before each further try is 0.2 s at
-   * first, and doubles up to 30 s.
+   * Sends a message that is not stored. Tries again, up to `retries` times, in these cases:
    *
-   * A try after an unknown outcome takes a new turn. While it waits, it uses no queue place, and a full queue does not
-   * refuse it. If the node closes during a request, the account still waits up to 7 s for the outcome.
+   * - The request never reached the service.
+   * - The outcome is unknown, no evidence was found, and the message has `retryUncertain`. The next try takes a new
+   *   turn. While it waits, it uses no queue place, and a full queue does not refuse it.
    *
-   * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
-   * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
+   * The first delay between tries is 0.2 s. Each further delay is twice as long, up to 30 s. If the node closes during
+   * a request, the account still waits up to 7 s for the outcome.
+   *
+   * The outcome is that of the last try. If the last try sent nothing, an unknown outcome of an earlier try applies
+   * instead. If the flow stopped before the next try, and no try has an unknown outcome, the outcome is `SMS_CLOSED`.
    */
   async #sendToEnd(item: MessageItem, source: MessageSource): Promise<void> {
     const { clock, queue } = this.#options;
@@ -394,8 +399,8 @@ export class Outbox implements Participant {
     /** Rejects if the flow stops before the delay is over. */
     const waitForNext = () => wait(clock, Math.min(maxDelayMs, firstDelayMs * 2 ** further++), signal);
     /**
-     * Tries again while the service is unreachable, up to `retries` times. A message that the rules withheld does not
-     * count for the pace of the queue.
+     * Makes the tries of one turn: tries again while the service is unreachable, up to `retries` times. A message that
+     * the rules withheld does not count for the pace of the queue.
      */
     const take = async (refund: () => void): Promise<Outcome | Stale> => {
       for (;;) {
@@ -416,7 +421,7 @@ export class Outbox implements Participant {
       const outcome = await queue
         .run(take, { signal, priority, ...(current.previousAttempt && { order }) })
         .catch(asSmsError);
-      // Forgets a message that another instance has claimed, because that instance will end it.
+      // Another instance has claimed the message, and will end it.
       if (outcome === stale) return void settlement.forget(item.id);
       if (!(outcome instanceof SmsError && isUnknown(outcome))) return void (await end(outcome));
       let uncertain = outcome;
@@ -442,7 +447,7 @@ export class Outbox implements Participant {
 
   /** Ends a message that the outbox did not accept. */
   async #refuse(item: MessageItem, source: MessageSource, error: unknown): Promise<void> {
-    // If the store is closed but not failing, the reason is that the flow stopped.
+    // A store that is closed, but not failing, was closed because the flow stopped.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
@@ -470,7 +475,7 @@ export class Outbox implements Participant {
       options: keepUntilDue(request.options, arrivedAt, settings.rules),
       arrivedAt,
     };
-    // Writes the flow message now, because the flow can change it after the call.
+    // Serialises the flow message now, because the flow can change it after the call.
     if (isTracked(item) || asks(item)) {
       item.flowMessage = flowMessage();
       this.#repository.inputs.set(item.id, origin);
@@ -480,8 +485,8 @@ export class Outbox implements Participant {
 }
 
 /**
- * Replaces the error `storeUnavailable`, whose text is about polling, with the error of an unsent message. Store errors
- * that name a remedy stay.
+ * Replaces the error `storeUnavailable`, whose text is about polling, with an error about an unsent message. Other
+ * store errors stay, because they name a remedy.
  */
 function asUnsent<End extends Outcome>(item: MessageItem, outcome: End): End | SmsError {
   if (!isTracked(item) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;

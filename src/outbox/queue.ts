@@ -27,15 +27,15 @@ export interface SendQueueOptions {
   onChanged?(): void;
 }
 
-/** Place of a waiting task, and the signal that ends its wait. */
+/** The order of a task among the waiting tasks, and the signal that ends its wait. */
 export interface TaskOptions {
   /** Ends the wait for a turn. Does not stop a running task. */
   signal: AbortSignal;
   /** Tasks with a higher priority go first. Equal priorities go in the order of arrival. Default: 0. */
   priority?: number;
   /**
-   * Place in the order of arrival, from {@link SendQueue.arrive}. A task with a place is never refused. Absent: the
-   * task arrives now.
+   * Number in the order of arrival, from {@link SendQueue.arrive}. A task that has such a number is never refused.
+   * Absent: the task arrives now.
    */
   order?: number;
 }
@@ -44,15 +44,15 @@ export interface TaskOptions {
 export interface TurnSource {
   /** Number of waiting tasks of the source to which the queue limit applies. */
   readonly waiting: number;
-  /** Place of the first task of the source that can start now. `undefined`: no task can start. See {@link placeOf}. */
+  /** Sort key of the source's first task that can start now, see {@link placeOf}. `undefined`: no task can start. */
   readonly first: string | undefined;
   /** Starts the task at a place. Never rejects. See {@link SendQueue.run} for `refund`. */
   take(first: string, refund: () => void): Promise<void>;
 }
 
 /**
- * Usual lateness of timers, in ms. A start that is late by at most this time is treated as punctual, so that the pace
- * does not fall behind.
+ * Usual lateness of timers, in ms. A start within this time counts as punctual. Otherwise, the queue would become
+ * slower than its pace.
  */
 const latenessMs = 2;
 
@@ -117,7 +117,7 @@ export class SendQueue {
     return perSecond === undefined ? places : Math.min(1, places);
   }
 
-  /** Returns a place in the order of arrival, for a task that will wait later or several times. */
+  /** Reserves a number in the order of arrival, for a task that will wait later or several times. */
   arrive(): number {
     return this.#arrivals++;
   }
@@ -154,9 +154,9 @@ export class SendQueue {
   }
 
   /**
-   * Returns `SMS_BUSY` if the queue has no place for another waiting task.
+   * Returns `SMS_BUSY` if no further task can wait.
    *
-   * @param places number of waiting tasks that can start now. They do not count for the limit
+   * @param places number of waiting tasks that can start now, and therefore do not count for the limit
    */
   busy(places = 0): SmsError | undefined {
     const { queueLimit: limit } = this.#options.settings();
@@ -224,7 +224,7 @@ export class SendQueue {
       // Handles synchronous errors asynchronously, because 10,000 of them in a row would nest too deeply.
       return await (async () => task(refund))();
     } finally {
-      // Yields to the event loop, because many waiting tasks might send nothing.
+      // If many waiting tasks send nothing, the event loop must be able to run other work between them.
       if (isGivenBack) await nextTurn(this.#options.clock);
       this.inFlight--;
       this.#options.onChanged?.();

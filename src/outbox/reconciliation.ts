@@ -106,7 +106,7 @@ interface ReconciliationOptions extends ReconciliationsOptions {
   readFeed(): Promise<Feed>;
 }
 
-/** The evidence of one message. */
+/** The evidence that the service accepted one message, and the search for this evidence. */
 export class Reconciliation {
   readonly messageId: string;
   /** The unknown outcome of the message, if the search for evidence was interrupted and must be repeated. */
@@ -129,8 +129,8 @@ export class Reconciliation {
     if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // A handset that is not among the recipients can belong to any address-book item, so the record is evidence for
-      // all items.
+      // A sender that is not a recipient can belong to any address-book item. The record is then evidence for all
+      // items.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
@@ -138,7 +138,7 @@ export class Reconciliation {
 
   /**
    * Searches for `forMs`, or until there is evidence for all recipients. Resolves with the outcome that the evidence
-   * shows. If there is no evidence, resolves with `error`, which then lists the searched sources.
+   * shows. Without evidence, resolves with `error` and the list of the searched sources.
    *
    * @throws the reason of `signal` if it aborts first
    */
@@ -178,8 +178,8 @@ export class Reconciliation {
   }
 
   /**
-   * Notes evidence that recipients were accepted. The outcome names the latest source with evidence for all recipients,
-   * or else the first source.
+   * Notes evidence that recipients were accepted. The outcome names one source: the latest source with evidence for all
+   * recipients, or else the first source.
    */
   #resolveBy(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;

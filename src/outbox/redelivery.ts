@@ -12,7 +12,7 @@ export interface RedeliveryOptions<Item extends Ended> {
   /** The items, by id. */
   items: { get(id: string): Item | undefined };
   /**
-   * While the repository is closed, no item enters the flow. If the store is also shared, new items are not kept in
+   * While the repository is closed, items do not enter the flow. New items of a shared store are then not even kept in
    * memory, because another instance can deliver them.
    */
   repository: Pick<MessageRepository, 'dueTimes' | 'isClosed' | 'journal'>;
@@ -37,8 +37,8 @@ export interface RedeliveryOptions<Item extends Ended> {
 export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;
   /**
-   * Ids of items that no node has received yet, each with whether an earlier process might have sent the item into the
-   * flow.
+   * Ids of items that no node has received yet. The value of each says whether an earlier process might have sent the
+   * item into the flow.
    */
   readonly #waiting = new Map<string, boolean>();
   /** Ids of items that are being handed to a node now. */
@@ -77,7 +77,7 @@ export class Redelivery<Item extends Ended> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || repository.isClosed) return;
-    // Starts again if the node was deployed or removed during the delivery.
+    // If the node was deployed or removed during the delivery, delivers the item again.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
   }
@@ -91,8 +91,8 @@ export class Redelivery<Item extends Ended> {
   }
 
   /**
-   * Called when the repository closes. Forgets the items of a shared store, because another instance can deliver them.
-   * Keeps the other items for the time when the repository opens again.
+   * Called when the repository closes. Forgets items of a shared store, because another instance can deliver them.
+   * Other items wait until the repository opens again.
    */
   close(): void {
     const { items, repository } = this.#options;

@@ -10,8 +10,8 @@ interface Holder {
   /** True after a reset (`msg.reset`), or after the message has ended. */
   isWithdrawn?: true;
   /**
-   * True if the message replaced an older message that was being sent, or that another instance has. If the older
-   * message waits again, it ends as replaced, even if this message has ended by then.
+   * True if an older message with the key might still come back, because it was being sent or another instance has it.
+   * If the older message waits again, it ends as replaced, even if this message has already ended.
    */
   hasOvertaken?: true;
 }
@@ -23,8 +23,8 @@ interface Holder {
 export type Superseding = 'replaced' | 'withdrawn';
 
 /**
- * Time for which the key is remembered after the end of a message that has overtaken an older one, in ms. The tries of
- * the older message end within this time.
+ * Time for which the key of an ended message is remembered, in ms. Used if an older message might still wait again. All
+ * tries of the older message end within this time.
  */
 const overtakenMs = 7 * 24 * 3_600_000;
 
@@ -34,10 +34,10 @@ export function replaceKeyOf(node: string, key: string): string {
 }
 
 /**
- * Stores a new message under its `replace` key. Returns the id of the older message that had the key, and why that
- * message must end. `undefined`: no message must end. The older message might belong to another instance.
+ * Stores a new message under its `replace` key. If an older message had the key and must end, returns its id and the
+ * reason. The older message might belong to another instance.
  *
- * @param isHere returns whether this process has a message, so that the same commit can end that message
+ * @param isHere returns whether this process has the message with an id
  */
 export function takeKey(
   item: MessageItem,
@@ -70,8 +70,8 @@ export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: Read
   const key = keyOf(item);
   if (key === undefined) return;
   const current = readHolder(key, readKey);
-  // Does nothing if a newer message has the key, or if the key cannot be read because the store fails. An unread key
-  // keeps `isLeaving`, which does not prevent a later replacement.
+  // Does nothing if a newer message has the key, or if the store fails and the key cannot be read. In the second case,
+  // `isLeaving` stays set, which does not prevent a later replacement.
   if (!isLeaving && current?.id !== item.id) return;
   const { hasOvertaken } = current ?? {};
   const holder = { id: item.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
@@ -79,8 +79,8 @@ export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: Read
 }
 
 /**
- * Notes under a `replace` key that an input with `msg.reset` withdrew its message. Used if another instance has that
- * message, or if the message is being sent.
+ * Notes under a `replace` key that `msg.reset` withdrew the message with this key. Used if this process cannot end the
+ * message now: another instance has it, or it is being sent.
  */
 export function noteWithdrawn(key: string, now: number, readKey: ReadKey, changes: Changes): void {
   const holder = readHolder(key, readKey);
@@ -88,8 +88,11 @@ export function noteWithdrawn(key: string, now: number, readKey: ReadKey, change
 }
 
 /**
- * Frees the `replace` key of a message that has ended. Does not free the key if a newer message has it, or if the
- * message has overtaken an older message, which must still end as replaced.
+ * Frees the `replace` key of a message that has ended, with two exceptions:
+ *
+ * - If a newer message has the key, nothing changes.
+ * - If an older message might still wait again ({@link Holder.hasOvertaken}), the key is remembered for
+ *   {@link overtakenMs}. The older message then ends as replaced.
  */
 export function releaseKey(item: MessageItem, now: number, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(item);

@@ -63,8 +63,7 @@ export interface Verdict {
  * Decides which recipients must not receive the message, and whether the message must wait. A rule sees only recipients
  * that no earlier rule withheld.
  *
- * @param isLeaving true if the message is sent as soon as the step is written, false if the rules are asked before the
- * request
+ * @param isLeaving true just before the message is sent, false before the request
  */
 type Rule = (leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving: boolean) => Verdict;
 
@@ -114,15 +113,15 @@ function outsideOf({ recipients, rules, item }: Omit<Leaving, 'time'>): Withheld
 /** Withholds opted-out numbers, unless the message is essential. */
 const consentRule: Rule = (leaving, readKey, changes, isLeaving) => {
   const numbers = askedForConsent(leaving);
-  // Lets the commit compare the keys with the store, because another instance might be adding a number to the list now.
+  // Another instance might be adding a number to the list now. The commit therefore compares the keys with the store.
   if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
   const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, readKey));
   return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
 /**
- * Returns the numbers to check against the list of opted-out numbers. If there are any, the message cannot be sent
- * while the store fails.
+ * Returns the numbers that must be looked up in the list of opted-out numbers. If there are any, the message cannot be
+ * sent while the store fails.
  */
 export function askedForConsent({ recipients, rules, item }: Leaving): string[] {
   return rules.optOut && !item.options.essential ? recipients.filter(isNumber) : [];
@@ -153,10 +152,7 @@ function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withh
 /** All rules, in the order in which they decide. A rule does not see recipients that an earlier rule withholds. */
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
-/**
- * Returns whether the settings have any rule. If so, `markLeaving` applies the rules again just before a message is
- * sent.
- */
+/** Returns whether any rule is set. If so, `markLeaving` asks the rules again just before a message is sent. */
 export function hasRules({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
@@ -180,7 +176,7 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
     if (recipients.length === 0) break;
     const verdict = rule({ ...leaving, recipients }, readKey, changes, isLeaving);
     withheld.push(...verdict.withheld);
-    // Stops before the limits, because recipients are counted only if the message can be sent.
+    // If the message must wait, skips the limits, because they would count its recipients.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
     const withheldNumbers = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
     if (withheldNumbers.size > 0) recipients = recipients.filter((msisdn) => !withheldNumbers.has(msisdn));
@@ -189,12 +185,12 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
 }
 
 /**
- * Returns whether a message can be sent to all its recipients, and counts them if so. The caller later removes the
- * counts of recipients to which the message was not sent. If the message cannot be sent, nothing changes.
+ * Returns whether a message can be sent to all its recipients now. If so, counts the recipients. The caller later
+ * removes the counts of recipients to which the message was not sent. If not, changes nothing.
  */
 export function passRules(leaving: Leaving, readKey: ReadKey, changes: Changes): boolean {
-  // Without rules, does not check the scheduled time again. That time was reached before, but the clock might have been
-  // set back since then.
+  // Without rules, a message waits only for its scheduled time. That time was reached before, even if the clock has
+  // been set back since then.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, readKey, counted, true);

@@ -220,9 +220,9 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports to a node the state of its messages. Also reports a store failure if the node needs the store and was not
-   * notified yet. If the store cannot have messages, the error of the first refused message reports the failure
-   * instead: see `Outbox.#refuse`.
+   * Reports to a node the state of its messages. If the node needs the store, also reports a store failure, but only
+   * once. If the store cannot have messages, the first refused message reports the failure instead: see
+   * `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
     const { journal, storeNotices } = this.#options;
@@ -238,7 +238,7 @@ export class SenderRegistrations {
     // Waits one turn, so that a message that was about to be sent already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
-    // Also checks whether the store is open, because a closed store can still be failing.
+    // A closed store has no failure, but might still not work. The recovery is reported only when the store is open.
     if (journal.failure || !journal.isOpen) return;
     const [first] = [...storeNotices].flatMap((node) => this.handlerOf(node) ?? []);
     storeNotices.clear();
@@ -246,10 +246,12 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports to a node that its replies cannot be polled. Does not repeat an outage that was already reported to the
-   * node. Does not report store failures, which are reported to each node that needs the store.
+   * Reports to a node that its replies cannot be polled. Does not report:
    *
-   * @returns whether the outage was reported
+   * - an outage, if the node's messages already wait because of one
+   * - a store failure, because store failures are reported to each node that needs the store
+   *
+   * @returns whether the failure was reported
    */
   onPollFailing(node: string, error: SmsError): boolean {
     const { waiting, outage } = this.stateOf(node);

@@ -99,12 +99,15 @@ export class Settlement {
   }
 
   /**
-   * Makes one try to send a message. Asks the rules before the request and again just before the message is sent. The
-   * message goes only to recipients that no rule withholds at that time. If the message must survive the process,
-   * stores its state `leaving` first.
+   * Makes one try to send a message. Never rejects.
    *
-   * Never rejects. The outcome is that of `Client.send`. If no recipient is left, or the message cannot be sent yet,
-   * the outcome is the error of the first rule.
+   * 1. Asks the rules which recipients they withhold, and whether the message must wait.
+   * 2. When the connection is open, asks the rules again. If they now decide differently, starts again. In the same
+   *    step, stores the state `leaving` of a message that must survive the process.
+   * 3. Sends the message to the recipients that no rule withholds.
+   *
+   * The outcome is that of `Client.send`. If no recipient is left, or the message must wait, the outcome is the error
+   * of the first rule.
    *
    * @param signal aborts a request that was not sent yet
    * @returns the outcome and the current message, which might have been sent; `stale` if another step has moved the
@@ -144,8 +147,7 @@ export class Settlement {
           const outcome = await client.send({ ...judged.message, to }, options);
           return { item: current, outcome };
         } catch (error) {
-          // Waits for the step, because the request might have been aborted while the state `leaving` was being
-          // written.
+          // If the request was aborted while the state `leaving` was being written, waits until that step has ended.
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
@@ -176,12 +178,13 @@ export class Settlement {
     const { repository, reconciliations, counts } = this.#options;
     const item = { ...before, ...ending.change };
     const { outcome: lastOutcome } = ending;
-    // The service might have accepted an earlier try, so the outcome must not say that the message is unsent.
+    // If the last try sent nothing, but an earlier try might have, the outcome is the unknown outcome of the earlier
+    // try.
     const possible =
       item.previousAttempt && isUnsent(lastOutcome) ? parseOutcome(item.previousAttempt.outcome) : lastOutcome;
     const outcome = withMessageId(possible instanceof SmsError ? possible : withWithheld(possible, item), item);
     const isWritten = isTracked(item) || isFollowed(item) || uncountedBy(item, outcome).length > 0;
-    // Lists the message while it ends, because replies to it must wait until its outcome has entered the flow.
+    // Keeps the message in memory while it ends, so that its replies enter the flow only after its outcome.
     const untracked = !isTracked(item) && asks(item) ? repository.messages.begin(item, 'settling') : undefined;
     let settled: MessageItem | Stale = item;
     try {
@@ -206,8 +209,8 @@ export class Settlement {
   }
 
   /**
-   * Resumes a message that was being sent when its process ended. Its outcome is therefore unknown. If no client can
-   * search for evidence, the message waits.
+   * Resumes a message that was being sent when its process ended, and whose outcome is therefore unknown. Does nothing
+   * while no client can search for evidence: the message then waits.
    */
   async resume(item: MessageItem): Promise<MessageItem | undefined> {
     const { repository, reconciliations, registrations } = this.#options;
@@ -221,8 +224,8 @@ export class Settlement {
   }
 
   /**
-   * Searches for evidence that the service accepted a stored message with an unknown outcome. Then ends the message, or
-   * returns the message if it must be sent again.
+   * Resolves the unknown outcome of a stored message: searches for evidence that the service accepted it, and then ends
+   * the message. If the message must be sent again, returns the message instead.
    */
   async reconcile(item: MessageItem, error: SmsError): Promise<MessageItem | undefined> {
     const { repository, reconciliations, registrations } = this.#options;
@@ -232,13 +235,13 @@ export class Settlement {
     let outcome: Outcome = error;
     if (evidence) {
       const message = repository.messages.find(id);
-      // Moves the message to a phase in which a user cannot decide about it.
+      // While the message is in this phase, users cannot decide about it.
       if (message) repository.messages.move(message, 'searching');
       registrations.reportState(node);
       try {
         outcome = await evidence.search(error, resolveMs, repository.closing.signal);
       } catch {
-        // Notes the outcome, so that the search is repeated when the account opens again.
+        // The account is closing. Notes the outcome, so that the search is repeated when the account opens again.
         evidence.interruptedWith = error;
         return undefined;
       } finally {
@@ -306,7 +309,8 @@ export class Settlement {
     const { repository, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
-      // Keeps the input if a redeploy might have closed the store that has the reply requests of the message.
+      // If the store is closed, for example by a redeploy, keeps the input. The store might have reply requests that
+      // need it.
       const mayAsk = !repository.journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || repository.followUps.hasOf(id)) return;
     }
@@ -319,8 +323,7 @@ function createEvent(
   event: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>,
 ): OutcomeEvent {
   const { message, encoding, parts, replacements } = item;
-  // Replaces the unknown outcome of a duplicate with `SMS_UNCERTAIN`, because nothing was sent for the duplicate
-  // itself.
+  // Nothing was sent for the duplicate itself, so `SMS_UNCERTAIN` replaces the unknown outcome of the first message.
   if (event.duplicate && event.outcome instanceof SmsError && isUnknown(event.outcome)) {
     event.outcome = new SmsError('uncertainBefore', { ...event.outcome, params: { detail: event.outcome.code } });
   }

@@ -74,7 +74,10 @@ export const startsFrom = {
   discard: ['waiting', 'uncertain'],
 } as const satisfies Readonly<Record<string, readonly MessageState[]>>;
 
-/** Result of a step if another step has already moved the message. The caller must then not change the message. */
+/**
+ * Result of a step that changed nothing, because another step has already moved the message to another state. The
+ * caller must then leave the message alone.
+ */
 export const stale = 'stale';
 export type Stale = typeof stale;
 
@@ -95,7 +98,7 @@ interface Commit {
   changes: Changes;
 }
 
-/** A message after a step, with its reply requests and reports. */
+/** A message after a step, with the reply requests and reports that the step changed. */
 export interface Moved {
   item: MessageItem;
   newFollowUps: readonly FollowUp[];
@@ -106,10 +109,12 @@ export interface Moved {
 }
 
 /**
- * Creates a step of a message. The step of a stored message starts only from the states in {@link startsFrom}. A step
- * of a message that is not stored always starts, because only one caller handles it.
+ * Creates a step that changes one message. A stored message must be in one of the states in {@link startsFrom}.
+ * Otherwise, the step results in {@link stale}. A message that is not stored always passes this check, because only one
+ * caller handles it.
  *
- * @param move returns the result of the step, or an effect that returns the result
+ * @param move makes the changes, and returns the result of the step. Can return a function instead, which runs after
+ * the commit and returns the result
  */
 function createMove<Result>(
   name: keyof typeof startsFrom,
@@ -136,24 +141,26 @@ function supersede(item: MessageItem, why: Superseding, context: StepContext, co
 /** The result of accepting a new message into the outbox. */
 export interface Acceptance {
   verdict: OnceVerdict;
-  /** The message as it is stored, or unchanged if it is not stored. */
+  /** The message as the store has it. If the message is not stored: the message as it arrived. */
   item: MessageItem;
   /** The outcome of the replaced message, if that message belongs to this process. */
   replaced?: Moved;
 }
 
-/** The circumstances in which a message arrives. */
+/** Facts about an arriving message that decide whether it is accepted. */
 export interface Arrival {
-  /** The error that refuses the message if it would have to wait. */
+  /** Set if the queue is full: the error that refuses the message if it would have to wait. */
   busy?: SmsError | undefined;
-  /** Id of the first message with the same deduplication key, if this message waited for the outcome of the first. */
+  /** Set if the message is a duplicate that has waited: id of the first message with the same deduplication key. */
   firstId?: string | undefined;
 }
 
 /**
- * Accepts a new message. Flushes the message to the store before anything else happens to it, unless another message
- * has its deduplication key. The same commit ends the older message that the new one replaces. If another instance has
- * the older message, that instance ends it: see {@link collectSuperseded}.
+ * Accepts a new message, and flushes it to the store before anything else happens to it. Stores nothing if another
+ * message has its deduplication key.
+ *
+ * If the new message replaces an older message, the same commit ends the older message. If another instance has the
+ * older message, that instance ends it: see {@link collectSuperseded}.
  */
 export function accept(
   item: MessageItem,
@@ -163,7 +170,7 @@ export function accept(
   return (readKey, changes) => {
     const verdict = judgeOnce(item, { readKey, now: context.now, firstId });
     const isNew = verdict.type === 'new';
-    // If the message replaces an older message, it uses the queue place of that message, so that `busy` does not apply.
+    // A message that replaces an older message uses the queue place of the older message, so `busy` does not refuse it.
     const mayReplace = isNew && item.options.replaceKey !== undefined;
     const older = mayReplace ? takeKey(item, readKey, changes, (id) => context.current.messages.has(id)) : undefined;
     if (busy && older?.why !== 'replaced' && (isNew ? item.options.keep : verdict.type === 'underway')) {
@@ -183,8 +190,12 @@ export function accept(
 }
 
 /**
- * waiting → settled: an input with `msg.reset` withdraws the message of the node with this `replace` key. Results in
- * the ended message if this process has that message and is not sending it, and otherwise in `undefined`.
+ * waiting → settled: an input with `msg.reset` withdraws the message of the node with this `replace` key.
+ *
+ * - If this process has the message and is not sending it, the step ends the message, and results in the ended message.
+ * - If the message is being sent, or another instance has it, the step notes the withdrawal under the key, and results
+ *   in `undefined`.
+ * - If no message has the key, the step does nothing, and results in `undefined`.
  */
 export function withdraw(node: string, replaceKey: string, context: StepContext): Step<Moved | undefined> {
   const key = replaceKeyOf(node, replaceKey);
@@ -232,9 +243,14 @@ export function judge(item: MessageItem, memory: Memory): Step<Verdict> {
 }
 
 /**
- * waiting → leaving: the connection is open, and the first byte is sent as soon as this step is written. If a rule now
- * withholds a recipient or makes the message wait, the step results in `undefined` and changes nothing. The caller must
- * then judge the message again.
+ * waiting → leaving: the connection is open, and the first byte is sent as soon as this step is written. The step
+ * results in one of these values:
+ *
+ * - the message in state `leaving`
+ * - the ended message, if it was replaced or withdrawn
+ * - {@link stale}, if another step has already moved the message
+ * - `undefined`, if a rule now withholds a recipient or makes the message wait. The step then changes nothing, and the
+ *   caller must judge the message again.
  */
 export function markLeaving(item: MessageItem, context: StepContext): Step<Moved | Stale | undefined> {
   const { withheld } = item;
@@ -269,8 +285,8 @@ export function requeue(item: MessageItem, change: Partial<MessageItem>, context
 }
 
 /**
- * leaving or uncertain → waiting: the message is sent again after a try with the unknown outcome `outcome`. The
- * recipients of that try stay counted for limits, because the service might have accepted them.
+ * leaving or uncertain → waiting: the message will be sent again after a try with the unknown outcome `outcome`. The
+ * service might have accepted the recipients of that try, so they stay counted for limits.
  */
 export function sendAgain(
   item: MessageItem,
@@ -337,7 +353,7 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
   const { repliedRecipients, ...followUps } = noteEnded({ item, outcome }, context, readKey, changes);
   const ended: MessageItem = { ...item, state: 'settled', outcome: formatOutcome(outcome), settledAt: now };
   if (repliedRecipients.length > 0) ended.repliedRecipients = repliedRecipients;
-  // Does not flush the outcome of a message in state `leaving`: if a power cut undoes the change, the message is
+  // Does not flush the outcome if the stored state is `leaving`. If a power cut undoes the change, the message is
   // resumed with an unknown outcome.
   const settled = keepMessage(ended, now, changes, item.state === 'leaving');
   releaseKey(item, now, readKey, changes);
@@ -360,8 +376,8 @@ export function sendNow(item: MessageItem, context: StepContext): Step<Moved | S
 }
 
 /**
- * Does the same as {@link startFrom} for a stored message. Otherwise returns `item`, which is always current, because
- * only one caller handles a message that is not stored.
+ * For a stored message, does the same as {@link startFrom}. For any other message, returns `item`. Because only one
+ * caller handles such a message, `item` is always current.
  */
 function startFromOwn(
   step: keyof typeof startsFrom,
@@ -372,7 +388,10 @@ function startFromOwn(
   return isTracked(item) ? startFrom(step, item.id, context, changes) : item;
 }
 
-/** Returns the message after the earlier steps of the commit, if this step can start from its state. */
+/**
+ * Returns the message with the changes of earlier steps in the same commit. Returns `undefined` if the step cannot
+ * start from the state of the message.
+ */
 function startFrom(
   step: keyof typeof startsFrom,
   id: string,
@@ -385,8 +404,8 @@ function startFrom(
 }
 
 /**
- * Returns the message in the state `uncertain`, if the outcome that has entered the flow is unknown. A user can then
- * decide about it. `undefined`: the message is finished.
+ * If the outcome that has entered the flow is unknown, returns the message in state `uncertain`, so that a user can
+ * decide about it. Otherwise returns `undefined`: the message is finished.
  */
 export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): MessageItem | undefined {
   const { outcome } = item;
@@ -395,23 +414,26 @@ export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): Mess
 }
 
 /**
- * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. Stores
- * `uncertain`, the result of {@link undecided}, or else removes the message.
+ * settled → gone or uncertain: the outcome has entered the flow, or was dropped because the node was absent for too
+ * long.
+ *
+ * @param uncertain the result of {@link undecided}, to be stored. If it is `undefined`, the message is removed
  */
 export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
   // Changes only the store, because memory already has the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  // Keeps the flow message for follow-ups that exist now, even if a later commit removes them. The process might be
-  // killed before that commit.
+  // If the message has follow-ups now, keeps its flow message. A later commit might remove these follow-ups, but the
+  // process might be killed before that commit.
   const wasAsking = asks(item) && followUps.hasOf(item.id);
   const isAsking = () => wasAsking || followUps.hasOf(item.id);
   return createChange((changes) => dropMessage(item, isAsking, changes));
 }
 
 /**
- * → gone, flushed: a user discards the message, or its node has been absent for too long. The deduplication key becomes
- * free, unless the message might have been sent. The step is flushed. Otherwise, a power cut could restore the message,
- * and it would then be sent.
+ * → gone: a user discards the message, or its node has been absent for too long.
+ *
+ * - The deduplication key becomes free, unless the message might have been sent.
+ * - The step is flushed, so that a power cut cannot restore the message. A restored message would be sent.
  */
 export function discard(
   item: MessageItem,
@@ -422,14 +444,13 @@ export function discard(
   return {
     whileFailing,
     decide(readKey, changes) {
-      // Also discards a message that is not in memory, because the store can write a message and still report a
-      // failure.
+      // Also discards a message that only the store has. The store can write a message and still report a failure.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
-      // Discards nothing if the message is in another state than `item`, for example because it waits again.
+      // Discards nothing if the message has left the state of `item`, for example because it waits again.
       const current = startFromOwn('discard', item, context, changes);
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {
-        // Only an earlier try can have reached a recipient, because the message is waiting.
+        // Frees the deduplication key, unless an earlier try might have reached a recipient.
         const outcome = item.previousAttempt ? parseOutcome(item.previousAttempt.outcome) : new SmsError('closed');
         noteOutcome(item, outcome, { readKey, changes }, context);
       }
@@ -444,8 +465,8 @@ export function discard(
 }
 
 /**
- * Stores a message if it is tracked, see {@link isTracked}. A long flow message is written only once, under a separate
- * key.
+ * Stores a message if it is tracked, see {@link isTracked}. Writes a long flow message under a separate key, so that
+ * later steps need not write it again.
  */
 function keepMessage(item: MessageItem, now: number, changes: Changes, isLoose = false): MessageItem {
   if (!isTracked(item)) return item;

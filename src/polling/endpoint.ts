@@ -71,8 +71,8 @@ export interface EndpointHost {
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
   /**
-   * Resolves when answers can be stored and matched. The result is the member that polls: `member` or, if it has left
-   * the account, another member.
+   * Resolves when polling can begin, because answers can be stored and matched with sent messages. The result is the
+   * member that polls: `member` or, if it has left the account, another member.
    *
    * @throws SmsError `SMS_STORE` if answers cannot be stored, `SMS_CLOSED` if the account has no members
    */
@@ -84,8 +84,8 @@ export interface EndpointHost {
 }
 
 /**
- * Maximum number of answers that wait for their flush while polling continues, so that a slow disk does not slow down
- * polling. They are saved, but a power cut can lose them.
+ * Maximum number of saved answers that wait for their flush while polling continues. Without such answers, a slow disk
+ * would slow down polling. A power cut can lose these answers.
  */
 const maxSavedAnswers = 2;
 
@@ -95,8 +95,10 @@ function fetchRecords(kind: Kind, client: Client, options: CallOptions): Promise
 }
 
 /**
- * An endpoint of the service, with a poll loop that runs while it has watchers. Most endpoints return each record once,
- * a few at a time (§4.2, §4.4). The outbox returns everything since the last poll (§4.3), and is polled at intervals.
+ * An endpoint of the service, with a poll loop that runs while the endpoint has watchers.
+ *
+ * - Incoming messages and statuses: a poll returns a few records, and each record only once (§4.2, §4.4).
+ * - Outbox: a poll returns everything since the last poll (§4.3), so polls have an interval.
  */
 export class Endpoint {
   /** Number of answers of the service, including empty ones. */
@@ -164,8 +166,8 @@ export class Endpoint {
     this.#watchers.set(watcher, { member, receiver });
     this.pauseOrResume();
     if (isFirst) {
-      // Clears the notices, because the watcher that starts the poll loop must be notified of a failure, even if an
-      // earlier watcher was.
+      // The watcher that starts the poll loop must be notified of a failure, even if an earlier watcher was notified of
+      // it.
       this.#notices.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();
@@ -243,8 +245,8 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Does not pass on the events of an outbox poll. Otherwise, the poll loop would poll again as soon as the answer
-      // is saved, but outbox polls must keep their interval.
+      // The poll loop must not receive the events of an outbox poll. Otherwise, it would poll again as soon as the
+      // answer is saved, instead of after the interval.
       return host.inboxOf(poller).accept(arrival, isSequential ? {} : events);
     };
     return host.polls.track((onAnswer) => {

@@ -18,7 +18,7 @@ export type PollOutcome = 'new' | 'repeated' | 'empty';
 export interface PollEvents {
   /** Called when the request has been sent on an open connection. */
   onSent(): void;
-  /** Called when a crash can no longer lose the answer, although its records are not stored yet. */
+  /** Called when the answer is saved, so that a crash cannot lose it. Its records are stored later. */
   onSaved(): void;
 }
 
@@ -42,10 +42,11 @@ export interface PollSource {
 }
 
 /**
- * Polls a source until it is stopped. It polls again immediately after a new record, and after a pause if there was no
- * record. The delay grows if polls fail or return no new records. The next poll begins when the last answer is saved,
- * before its records are stored. The loop never ends without being stopped, and never polls without a delay if the
- * service answers too fast.
+ * Polls a source until it is stopped. The time of the next poll depends on the last answer:
+ *
+ * - New records: immediately. The next poll begins when the answer is saved, before its records are stored.
+ * - No records: after a pause. If the pause is 0 and the service answers too fast, after a short delay.
+ * - A failure, or only records that were polled before: after a growing delay.
  *
  * @example
  * ```ts
@@ -53,14 +54,14 @@ export interface PollSource {
  *
  * const queue = ['one', 'two'];
  * const source = {
- *   async poll() {
- *     const next = queue.shift();
- *     if (next === undefined) loop.stop();
- *     else console.log(next);
- *     return next === undefined ? ('empty' as const) : ('new' as const);
+ * async poll() {
+ * const next = queue.shift();
+ * if (next === undefined) loop.stop();
+ * else console.log(next);
+ * return next === undefined ? ('empty' as const) : ('new' as const);
  *   },
- *   pauseMs: () => 30_000,
- *   parallelPolls: () => 1,
+ * pauseMs: () => 30_000,
+ * parallelPolls: () => 1,
  * };
  * const loop = new PollLoop(source, ({ name }) => console.log(name));
  * loop.start();
@@ -76,11 +77,11 @@ export class PollLoop {
   /** Number of workers: running calls of `#work`, each with at most one poll in flight. */
   #workers = 0;
   #inFlight = 0;
-  /** Polls whose answers are saved, but not stored yet. */
+  /** Polls whose answers are saved, but whose records are not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll that had no new records, although the loop has already continued after its saved answer. The loop
-   * still pauses because of this outcome, unless a newer poll ends first.
+   * Outcome of a poll whose saved answer turned out to have no new records, after the loop had already continued. The
+   * loop pauses because of this outcome later, unless a newer poll ends first.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
@@ -146,7 +147,7 @@ export class PollLoop {
     wake(this.#resumeWaits);
     if (!this.#isStarted) return;
     if (this.#failure) {
-      // Shows the failure again. The delay after the failure still runs.
+      // Shows the failure again, because the delay after the failure still runs.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
@@ -174,11 +175,11 @@ export class PollLoop {
           await this.#sleep(this.#resumeWaits);
           continue;
         }
-        // Allows fewer polls at a time after failures or repeated answers, because the loop must know whether an answer
-        // contained new records before it polls again.
+        // After failures or repeated answers, allows fewer polls at a time. Before the next poll, the loop must know
+        // whether the last answer contained new records.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#pollsBeingStored.size >= Math.max(1, max)) {
-          // Ends this worker, because another worker, whose poll is in flight, continues the loop.
+          // Ends this worker if the limit is used up by polls in flight. The workers of these polls continue the loop.
           if (this.#pollsBeingStored.size === 0) return;
           await Promise.race(this.#pollsBeingStored);
           continue;
@@ -232,8 +233,8 @@ export class PollLoop {
   }
 
   async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
-    // Computes the number of repeats before the poll, so that simultaneous polls that return only repeated records
-    // count as one.
+    // Reads the number of repeats before the poll. If several simultaneous polls return only repeated records, they
+    // then count as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
@@ -270,8 +271,8 @@ export class PollLoop {
 
   /** Returns the delay before the next poll, in ms. `pauseMs` is the delay after an empty answer (§8). */
   #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    // If `pauseMs` is 0, the loop polls again immediately or, if the service answers too fast, after a short delay that
-    // prevents busy polling.
+    // If `pauseMs` is 0, the loop polls again immediately. If the service then answers too fast, a short delay prevents
+    // busy polling.
     if (outcome === 'empty') return pauseMs || Math.min(hastyAnswerMs, 20 * (2 ** Math.min(this.#hastyAnswers, 4) - 1));
     const times = outcome === 'repeated' ? this.#repeats : this.#failures;
     const retryAfterMs = isRetryAfter(outcome) ? parseRetryAfter(outcome.retryAfter, this.#clock.now()) : 0;
@@ -328,12 +329,12 @@ const maxDelayMs = 60_000;
 const firstRefusedDelayMs = 30_000;
 const maxRefusedDelayMs = 300_000;
 
-/** An empty answer within this time, in ms, is too early: the service did not wait for messages as §8 requires. */
+/** If an empty answer arrives within this time, in ms, the service did not wait for messages as §8 requires. */
 const hastyAnswerMs = 250;
 
 /**
- * Returns the delay after consecutive failures, in ms: from 1 s, doubling to at most 60 s, plus up to a quarter of
- * jitter. If the service refuses the login, from 30 s to at most 5 min.
+ * Returns the delay after consecutive failures, in ms. It doubles with each failure, plus up to a quarter of jitter. It
+ * grows from 1 s to at most 60 s. If the service refuses the login, it grows from 30 s to at most 5 min.
  *
  * @param random at least 0, less than 1
  */

@@ -45,8 +45,8 @@ export class MessagesInTransit {
   }
 
   /**
-   * Resolves when the outcomes of all messages that a reply can answer are known, at the latest 60 s after the messages
-   * were sent. Returns `undefined` if all outcomes are known.
+   * Waits for the outcomes of all messages that a reply can answer, at most until 60 s after the messages were sent.
+   * Returns `undefined` if all outcomes are known.
    */
   outcomesFor({ reference }: RecordKeys, handset: unknown): Promise<void> | undefined {
     const msisdn = normaliseRecipient(handset);

@@ -57,18 +57,18 @@ export interface RepliesOptions {
 }
 
 /**
- * Maximum wait of an overdue reply request or report after a start of the process, in ms. The service might still have
- * the awaited reply or status.
+ * Maximum time for which an overdue reply request or report still waits after the process has started, in ms. In this
+ * time, the service might still return the awaited reply or status.
  */
 const maxUnreadMs = 60_000;
 const collectIntervalMs = 500;
 
-/** Maximum number of reply requests and reports for which results of other instances are collected at a time. */
+/** Maximum number of reply requests and reports that one run of `#collect` handles. */
 const maxCollected = 1_000;
 
 /**
- * Matches records with messages within the step that accepts the records, and waits for replies and final statuses.
- * Each follow-up enters the flow at least once, after the outcome of its message.
+ * Matches received records with sent messages, in the step that accepts the records. Also waits for replies and
+ * statuses. Each follow-up (reply request or report) enters the flow at least once, after the outcome of its message.
  */
 export class Replies {
   /** `againDue`: the account must send the second message (option `again`) to handsets of a reply request. */
@@ -76,15 +76,15 @@ export class Replies {
   readonly #options: RepliesOptions;
   /** Delivers ended follow-ups to the flow. */
   readonly redelivery: Redelivery<FollowUp>;
-  /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
+  /** Ids of follow-ups that wait although their time is up. The service might still have a reply or status for them. */
   readonly #overdueIds = new Set<string>();
   /**
-   * Kinds of records that the service might still have since the process started. When the account has read all records
-   * of a kind, the kind is removed.
+   * Kinds of records that the service might still have from before this process started. A kind is removed when the
+   * account has read all its records.
    */
   readonly #unreadKinds = new Map<Kind, { timer: Timer; since: number }>();
   #collectTimer: Timer | undefined;
-  /** Index of the open follow-up from which the next collection continues, see `#collect`. */
+  /** Index of the open follow-up with which the next run of `#collect` starts. */
   #collectedCount = 0;
 
   constructor(options: RepliesOptions) {
@@ -97,7 +97,7 @@ export class Replies {
       items: repository.followUps,
       handlerOf: ({ messageItemId, node }) =>
         repository.messages.isOutcomeComing(messageItemId) ? undefined : registrations.handlerOf(node),
-      // Waits for the end of the deployment, because the node might be deployed soon.
+      // The node might be deployed soon, so its follow-ups wait at least until the deployment has ended.
       patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       report: async (handler, followUp, mayBeKnown) => {
         const { messageItemId, messageId } = followUp;
@@ -116,13 +116,13 @@ export class Replies {
     });
   }
 
-  /** Starts the wait for the follow-ups of a message whose outcome has entered the flow. */
+  /** Called when the outcome of a message has entered the flow. Begins to wait for its replies and its report. */
   begin(messageItemId: string): void {
     const { followUps } = this.#options.repository;
     if (followUps.size === 0) return;
     const messageFollowUps = followUps.of(messageItemId);
     for (const followUp of messageFollowUps) {
-      // Drops the follow-up of a message that was not accepted. The store can have such a follow-up if a commit only
+      // The message was not accepted, so drops its follow-up. The store can have such a follow-up if a commit only
       // seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
@@ -146,7 +146,7 @@ export class Replies {
         this.#stopWaiting(followUp.id);
         if (followUp.askedAt !== undefined || !isUnderWay(followUp)) void this.redelivery.deliver(followUp, true);
       } else if (followUp.askedAt === undefined) {
-        // While the message is in progress, its outcome decides about the follow-up.
+        // If the message is still in progress, its outcome decides about the follow-up. Otherwise, drops the follow-up.
         if (!isUnderWay(followUp)) void this.#drop(followUp);
       } else {
         const kind = awaitedKindOf[followUp.kind];
@@ -207,7 +207,7 @@ export class Replies {
     const foundMatch = match(event.kind, event.record, keys, readKey);
     if (!foundMatch) return event;
     const { request, sent, rememberedUntil } = foundMatch;
-    // If the record answers no open request, matches it only as long as the sent message is remembered.
+    // A record that answers no open request is matched only as long as the sent message is remembered.
     if (!request && rememberedUntil <= clock.now()) return event;
     const record = { ...event.record, sent };
     if (!request) return { record };
@@ -233,7 +233,7 @@ export class Replies {
     const isAwaited = ownRequest !== undefined || (repository.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
     const rules = request.hasAnswers && readAnswerRules(messageOfRequest(request.id), readKey);
-    // If the store fails before the answer rules are read, the record is matched when the store works again.
+    // The store failed before the answer rules were read. The record will be matched when the store works again.
     if (request.hasAnswers && !rules) return { record };
     const answer = rules ? findAnswer(rules.answers, record.body) : undefined;
     if (!request.hasAnswers || answer !== undefined) {
@@ -267,7 +267,9 @@ export class Replies {
     return request?.kind === 'replyRequest' && !isUndecided ? latest(request, changes) : undefined;
   }
 
-  /** Ends overdue follow-ups, because the service has no more replies or statuses for now. */
+  /**
+   * Called when the service has no more records of a kind for now. Ends overdue follow-ups that waited for this kind.
+   */
   onDrained(kind: Kind): void {
     const { clock, repository } = this.#options;
     this.#unreadKinds.get(kind)?.timer.cancel();
@@ -316,7 +318,7 @@ export class Replies {
     const earlier = followUps.get(changed.id);
     if (!earlier) return;
     followUps.set(changed);
-    // A follow-up waits for `begin` until the outcome of its message is known.
+    // Until the outcome of its message is known, a follow-up waits for the call of `begin`.
     const hasBegun = earlier.askedAt !== undefined;
     if (changed.result) {
       this.#stopWaiting(changed.id);
@@ -367,14 +369,13 @@ export class Replies {
 
   /**
    * Ends the follow-ups whose replies or statuses are complete, here or on other instances. If `isOver`, ends all of
-   * them. If the store fails, the step waits for the store.
+   * them. While the store fails, waits for the store.
    */
   async #end(followUps: readonly FollowUp[], isOver = false): Promise<void> {
     const { journal, followUps: book } = this.#options.repository;
     const openFollowUps = followUps.filter(({ result }) => !result);
     if (openFollowUps.length === 0) return;
-    // Updates the memory before later steps of the same commit, because a later step might store the outcome of the
-    // message.
+    // Updates memory before later steps of the same commit run. Such a step might store the outcome of the message.
     const step = withEffect(endFollowUps(openFollowUps, book, isOver), (changed) => {
       for (const followUp of changed) this.#onChanged(followUp);
     });
@@ -409,8 +410,8 @@ export class Replies {
 }
 
 /**
- * Returns the remaining time of a wait, in ms. Returns at most the whole wait, because the clock might have been set
- * back before this process started.
+ * Returns the remaining time of a wait, in ms. The result is at most the whole wait, even if the clock was set back
+ * before this process started.
  *
  * @param graceMs how long a follow-up stays after the end of its wait
  */
@@ -422,11 +423,11 @@ function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): 
 }
 
 /**
- * Ends reply requests with the replies that other instances stored, and reports whose statuses are complete. Ends
- * nothing while the store fails. Otherwise, the follow-ups would be open again after a crash, and a reply could end
- * them a second time. The result contains the changed follow-ups.
+ * Ends reply requests whose replies other instances stored, and reports whose statuses are complete. Results in the
+ * changed follow-ups. Ends nothing while the store fails. Otherwise, a crash would open the follow-ups again, and a
+ * reply could end them a second time.
  *
- * @param isOver whether the time of the follow-ups is up; if so, all of them end
+ * @param isOver true if the time of the follow-ups is up; then all of them end
  */
 export function endFollowUps(
   followUps: readonly FollowUp[],
@@ -447,16 +448,16 @@ export function endFollowUps(
           if (statuses) changed.push({ ...currentRequest, result: { statuses } });
           continue;
         }
-        // Collects a reply that another instance stored for the request, and removes it from the store, even if the
-        // request has ended.
+        // Collects a reply that another instance stored for the request. This also removes the stored reply, even if
+        // the request has already ended.
         const collectedRequest = collectForwardedReply(currentRequest, readKey, changes);
         const ended =
           collectedRequest.result || !isOver
             ? collectedRequest
             : { ...collectedRequest, result: createTimeout(collectedRequest) };
         if (ended === currentRequest) continue;
-        // Closes the request, because it might be open again: its message might have been sent again after another
-        // instance read the reply.
+        // Closes the request in the store. It might be open again there, because the message was sent again after
+        // another instance had read the reply.
         if (ended.result) closeRequest(currentRequest, readKey, changes);
         changed.push(ended);
       }

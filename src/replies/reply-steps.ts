@@ -105,7 +105,9 @@ export function readAgainTemplate(message: string, readKey: ReadKey): AgainTempl
   return readAnswerRules(message, readKey)?.again;
 }
 
-/** Adds an unclear reply to a request. Each handset receives the second message (option `again`) once. */
+/**
+ * Adds an unclear reply to a request. Handsets that did not get the second message (option `again`) yet will get it.
+ */
 export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
   const { againTo = [], againDue = [] } = request;
   const newHandsets = handsets
@@ -121,9 +123,9 @@ export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest
 }
 
 /**
- * Notes in the reply request that a second message (option `again`) is stored or sent. The note and the second message
- * share a commit, so that a crash neither loses nor repeats the second message. Returns a function that updates memory
- * after the commit.
+ * Notes in a reply request that its second message (option `again`) is stored or sent. The note and the second message
+ * share a commit, so a crash neither loses nor repeats the second message. Call the returned function after the commit:
+ * it updates memory.
  */
 export function recordAgain({ again, message }: MessageItem, followUps: FollowUpBook, changes: Changes): () => void {
   if (!again) return () => {};
@@ -139,25 +141,28 @@ export function recordAgain({ again, message }: MessageItem, followUps: FollowUp
   };
 }
 
-/** A reply that another instance received for a reply request. */
+/** A reply to a request of another instance, stored until that instance reads it. */
 interface ForwardedReply {
   result?: ReplyResult;
   unclear?: { body: string; handsets: readonly string[] };
 }
 
-/** Returns the key under which an instance stores a reply to a reply request of another instance. */
+/** Returns the store key for replies to a request of another instance. That instance reads them under this key. */
 const replyKey = (request: string) => `reply:${request}`;
 
 export function readForwarded(request: string, readKey: ReadKey): ForwardedReply {
   return parseRememberedValue(readKey(replyKey(request)), isForwardedReply) ?? {};
 }
 
-/** Stores a result for another instance. The same commit closes the request, so that no second result follows. */
+/**
+ * Stores the result of a request for the instance that has the request. The caller closes the request in the same
+ * commit, so that no second result follows.
+ */
 export function forwardResult(request: string, result: ReplyResult, at: number, changes: Changes): void {
   forward(request, { result }, at, changes);
 }
 
-/** Stores an unclear reply for another instance, unless a result is already stored. */
+/** Stores an unclear reply for the instance that has the request, unless the request already has a result. */
 export function forwardUnclear(
   request: string,
   { body, handset, at }: { body: string; handset: string | undefined; at: number },
@@ -174,7 +179,9 @@ function forward(request: string, reply: ForwardedReply, at: number, changes: Ch
   changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(reply) });
 }
 
-/** Returns the reply requests that have no reply, here or on another instance, at the time of the commit. */
+/**
+ * Returns the requests that have no result at the time of the commit. Also checks results that other instances stored.
+ */
 function findUnanswered(requests: readonly ReplyRequest[], readKey: ReadKey, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
   return requests.filter(({ id, result }) => result === undefined && readForwarded(id, readKey).result === undefined);
@@ -201,13 +208,16 @@ export interface FollowUpContext extends Memory {
   current: { followUps: FollowUpBook };
 }
 
-/** Returns a function that gives the id of a recipient's reply request, by the recipient's position in the message. */
+/**
+ * Returns a function that creates the id of a recipient's reply request. The id ends with the position of the
+ * recipient.
+ */
 function requestIds({ id, message }: MessageItem): (recipient: string) => string {
   const positions = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${positions.get(recipient)}`;
 }
 
-/** Returns the id of the message of a reply request. */
+/** Returns the id of a message from the id of one of its reply requests. */
 export function messageOfRequest(request: string): string {
   return request.slice(0, request.lastIndexOf('-'));
 }
@@ -235,7 +245,7 @@ export function requestsOf(item: MessageItem, followUps: FollowUpBook, changes: 
 }
 
 /**
- * Returns the reply requests of recipients: the existing ones, and new ones. Creates no request for recipients that
+ * Returns one reply request for each recipient: the existing request, or else a new one. Leaves out recipients that
  * have already answered.
  */
 function createRequests(
@@ -259,7 +269,7 @@ function createRequests(
 
 /**
  * Returns the keys that {@link noteLeft} and {@link noteEnded} read for a message with its own messageId. The journal
- * reads these keys first, so that it need not run the steps twice.
+ * reads these keys in advance. Otherwise, it would have to run the steps twice.
  */
 export function keysOfSteps(item: MessageItem): string[] {
   const { messageId, to } = item.message;
@@ -269,9 +279,10 @@ export function keysOfSteps(item: MessageItem): string[] {
 }
 
 /**
- * Stores the reply requests of a message, and prepares for its statuses, just before the message is sent. Replies and
- * statuses can arrive as soon as the first byte is sent. If the message has no own messageId, `noteEnded` does this
- * when the service has accepted it.
+ * Stores the reply requests of a message, and prepares for its statuses. Called just before the message is sent,
+ * because replies and statuses can arrive as soon as the first byte is sent.
+ *
+ * If the message has no own messageId, `noteEnded` does this when the service has accepted the message.
  *
  * @param item the message before the step
  * @param marked the message in state `leaving`
@@ -292,8 +303,7 @@ export function noteLeft(
     const keys = { messageId, reference };
     const to = submittedOf(item);
     requests = createRequests(marked, keys, to, requestsOf(item, followUps, changes));
-    // Excludes requests for which another instance received a reply to an earlier try, because only the first reply is
-    // used.
+    // Only the first reply to a request is used. Does not open requests that already have a reply to an earlier try.
     const open = item.leftAt === undefined ? requests : findUnanswered(requests, readKey, changes);
     remember({ item: marked, keys, to, recipients: to, open, isAccepted: false }, context, readKey, changes);
     if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, durationOf(item, context), changes);
@@ -318,15 +328,18 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
   return dropRequests(open, readKey, changes);
 }
 
-/** The follow-ups of a message after its outcome. */
+/** The changes of a message's follow-ups when the message ends. */
 interface EndedFollowUps {
-  /** Recipients that have replied, now or earlier, although the message was not known to be accepted. */
+  /** All recipients so far that have replied although the message was not known to be accepted. */
   repliedRecipients: string[];
   newFollowUps: FollowUp[];
   closedRequests: string[];
 }
 
-/** Remembers a message that was accepted, begins the waits for its replies and its report, and ends all other waits. */
+/**
+ * Called when a message has an outcome. If the message was accepted, remembers it, and begins to wait for its replies
+ * and its report. Ends all other waits.
+ */
 export function noteEnded(
   { item, outcome }: { item: MessageItem; outcome: Outcome },
   context: FollowUpContext,
@@ -351,7 +364,7 @@ export function noteEnded(
   const duration = durationOf(item, context);
   let open: readonly ReplyRequest[] = begun;
   if (isRemembered(item) && ownId !== undefined) {
-    // Recipients with a reply or an open reply request have received the message.
+    // These recipients have received the message, because they have a reply or an open reply request.
     const answerableRecipients = [...replied, ...begun].map(({ recipient }) => recipient);
     const acceptedRecipients = sent ? sent.accepted : isUnknown(outcome) ? to : [];
     const reachedRecipients = new Set([
@@ -422,10 +435,10 @@ function beginRequests(
 }
 
 /**
- * Ends the reply requests of a message that is not known to be accepted. A recipient that has replied did get the
- * message, so its request ends with the reply.
+ * Ends the reply requests of a message that is not known to be accepted. If a recipient has replied anyway, its request
+ * ends with the reply.
  *
- * @param mayBeDecided a user can still say that the message has arrived; until then, a stored reply stays
+ * @param mayBeDecided true if a user can still mark the message as sent; the requests then stay in the store
  */
 export function endUnaccepted(
   requests: readonly ReplyRequest[],

@@ -45,8 +45,8 @@ export function expectStatuses(
   const earlier = readKey(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
-  // Drops earlier statuses of the recipients. If the message goes to an address-book item, also drops statuses of
-  // handsets that no other report waits for. Such a handset might belong to the item.
+  // Drops earlier statuses of the recipients. A handset that is not a recipient might belong to an address-book item of
+  // the message. Its statuses are also dropped, unless another report waits for them.
   const handsetsOfReports = new Set(
     hasItems ? followUps?.of(reference).flatMap((followUp) => (followUp as Report).recipients) : [],
   );
@@ -90,7 +90,7 @@ export function statusesOf(report: Report, isOver: boolean, readKey: ReadKey): S
   return !isOver && (hasItems || statuses.length < recipients.size) ? undefined : statuses;
 }
 
-/** Describes a report that has ended. */
+/** Returns a finished report in the form in which the flow receives it. */
 export function describeReport({ recipients, result }: Report): DeliveryReport {
   const codes = new Map(result?.statuses);
   const pending = recipients.filter((recipient) => !codes.has(recipient));

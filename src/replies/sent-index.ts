@@ -32,8 +32,8 @@ export function hasSentIndex(readKey: ReadKey): boolean {
 interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
   messageItemId?: string;
   /**
-   * How long the message is remembered, in ms. Set only if the message is stored for a longer time because of its reply
-   * requests.
+   * Time for which replies and statuses are matched to the message, in ms. Set only if the message is stored longer
+   * than that, because of its reply requests.
    */
   rememberMs?: number;
 }
@@ -41,7 +41,7 @@ interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
 /** The message that a record answers. */
 export interface Match {
   sent: SentMessage;
-  /** End of the time in which records that answer no open request can be matched to the message, in ms since 1970. */
+  /** Time until which a record that answers no open request can be matched to the message, in ms since 1970. */
   rememberedUntil: number;
   /** The open reply request to which the record belongs. */
   request?: FoundRequest;
@@ -115,7 +115,7 @@ function requestOfReply(
 ): FoundRequest | undefined {
   const request = findRequest(reference, recipientDigest(from), readKey);
   if (request || to.includes(normaliseRecipient(from))) return request;
-  // Also looks for requests of address-book items, because a sender that is not a recipient can belong to any of them.
+  // A sender that is not a recipient can belong to any address-book item, so also looks for requests of these items.
   for (const item of to) {
     const itemRequest = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
     if (itemRequest) return itemRequest;
@@ -222,7 +222,7 @@ function formatReferences(references: readonly Reference[]): Remembered | undefi
   return { at, forMs: until - at, value: JSON.stringify(remainingReferences) };
 }
 
-/** Joins the lists of messages to one handset from two stores. If a message is on both lists, keeps the later entry. */
+/** Joins the lists of messages to one handset from two stores. If both lists have a message, keeps the later entry. */
 export function mergeReferences(ownValue: Remembered, formerValue: Remembered): Remembered {
   const byTime = (a: Reference, b: Reference) => a.at - b.at;
   const all = [...parseReferences(formerValue), ...parseReferences(ownValue)].sort(byTime);
@@ -253,7 +253,7 @@ export interface Memory extends KeyMemory {
   sentMs: number;
 }
 
-/** Returns for how long a message is remembered if it is sent or accepted now. */
+/** Returns for how long the store remembers a message that is sent or accepted now. */
 export function durationOf({ options, again }: MessageItem, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
   const waitsMs = [options.waitMs, options.reportMs, again?.waitMs].filter((waitMs) => waitMs !== undefined);
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
@@ -304,7 +304,7 @@ export function remember(
   const { at, forMs } = duration;
   const askedHandsets = new Set(item.again ? to : open.map(({ recipient }) => recipient));
   noteSentIndex(at, readKey, changes);
-  // An earlier message with this messageId stays remembered until the new one is accepted.
+  // If an earlier message with this messageId is remembered, replaces it only when the new message is accepted.
   const earlier = readSent(reference, readKey);
   if (isAccepted || !earlier || earlier.messageItemId === item.id) rememberMessage({ item, to, keys }, memory, changes);
   for (const [msisdn, key] of handsetKeysOf(recipients)) {
@@ -359,11 +359,11 @@ interface OpenRequest {
   id: string;
   /** Set if only some replies count as answers. */
   hasAnswers?: true;
-  /** The outcome of the message is not known yet. Only a reply with the messageId belongs to the request. */
+  /** Set until the outcome of the message is known. Only a reply with the messageId then belongs to the request. */
   isPending?: true;
-  /** The outcome stays unknown unless a user decides. Until then, a reply is also delivered as an ordinary message. */
+  /** Set while a user can decide about the unknown outcome. A reply is then also delivered as an ordinary message. */
   isUndecided?: true;
-  /** The first final status of the handset was `RCV`. Later statuses do not end the request. */
+  /** Set if the first final status of the handset was `RCV` (received). Later statuses then do not end the request. */
   isReceived?: true;
 }
 
@@ -446,7 +446,7 @@ export function changeRequest(
  * that are open in both. Otherwise, keeps the later value.
  */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
-  // Keeps equal values. This includes the values of second messages (option `again`), which are not lists.
+  // Returns equal values unchanged. This includes the values of second messages (option `again`), which are not lists.
   if (ownValue.value === formerValue.value) return ownValue;
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const ownRequests = new Map(parseRequests(ownValue).map((request) => [request.id, request]));
@@ -459,7 +459,7 @@ export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Re
 
 /**
  * Writes the open requests. If none is open, writes an empty list instead of removing the key. If a user changes the
- * login back, the import then replaces the outdated list in the former store.
+ * login back, the import overwrites the outdated list in the former store with the empty list.
  */
 function writeRequests(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
   changes.remember.set(key, { at, forMs, value: JSON.stringify(open) });
