@@ -141,7 +141,7 @@ describe('a secret', function () {
     await closing.run();
   });
 
-  it('is sent in successful and failed requests', () => {
+  it('is used in successful and failed requests by every login method', () => {
     for (const { authType, method, simulator } of logins) {
       const statuses = new Set(simulator.requests.map(({ status }) => status));
       for (const status of [200, 400, 401, 403, 500]) {

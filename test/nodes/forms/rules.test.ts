@@ -157,7 +157,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['', 'https://e.com'],
     wrong: ['mailto:office@e.com', 'https:e.com/x', 'https://e.com/a b'],
   }),
-  'e-mails for replies': ask<Mail>({
+  'e-mail addresses for replies': ask<Mail>({
     form: checkMail,
     runtime: (callbackUrl) => draft({ callbackUrl }),
     right: [{ mailto: 'a@x' }, { mailto: 'a@x, b@y' }, { mailto: 'a@x', subject: 'Re:', body: '{!body}' }],

@@ -97,8 +97,8 @@ describe('an account', () => {
 
     describe('when it connects', () => {
       /**
-       * Returns functions that open named connections. Records the names of the open connections, and the name that
-       * each request used.
+       * Returns functions that open connections with different names. Records the names of the open connections, and
+       * the name of the connection that each request used.
        */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
@@ -265,7 +265,7 @@ describe('an account', () => {
     });
   });
 
-  it('applies the limits of an account node until that node is removed', async () => {
+  it('keeps the limits of an account node while a deploy replaces that node', async () => {
     const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
     const node = attachSender(enter({ id: 'first' }));
     const send = async () => {

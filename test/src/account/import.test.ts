@@ -379,7 +379,7 @@ describe('an account with a new store', () => {
       await clock.advance(waitMs);
       assert.equal(second.listener.deliveries.length, waitMs === 0 ? 0 : 2);
       if (isKilled) {
-        // Ends the killed process: its clock no longer advances, and the new process gets another clock.
+        // Simulates the kill: the clock of the killed process stops, and the new process gets a new clock.
         clock = new VirtualClock(clock.now());
         joining.accounts = createAccounts();
         redis.disk.owner = undefined;
@@ -464,9 +464,9 @@ describe('an account with a new store', () => {
 
   for (const [when, isBack] of [
     ['the login changes back', true],
-    ['another instance imports the former login', false],
+    ['the former store is imported again', false],
   ] as const) {
-    it(`does not undo an opt-in if ${when}`, async () => {
+    it(`keeps an opt-in if ${when}`, async () => {
       const settings = { optOut: parseConsentWords(undefined, undefined) };
       const [one, other] = [onServer('redis 1'), onServer('redis 2')];
       const write = (body: string) => joining.simulator.receive({ from: '6421555123', to: '642100000001', body });

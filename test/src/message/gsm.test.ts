@@ -78,7 +78,7 @@ describe('measureText', () => {
     ['three parts if an escape sequence crosses unit 153', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 'GSM-7', 306, 3],
     ['one part for 70 UTF-16 units', 'й'.repeat(70), 'UCS-2', 70, 1],
     ['two parts for 71 UTF-16 units', 'й'.repeat(71), 'UCS-2', 71, 2],
-    ['three parts if a surrogate pair crosses unit 67', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
+    ['three parts if two parts would split an emoji', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
     ['two parts if a combining mark crosses unit 67', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
     ['two parts if one character is outside GSM 03.38', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
   ];

@@ -256,7 +256,7 @@ describe('a limited message', () => {
     store.failing.clear();
   });
 
-  it('reports the limited recipients for a duplicate too', async () => {
+  it('has the same limited recipients in the outcome of its duplicate', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
     await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);

@@ -10,7 +10,7 @@ interface PendingPoll extends Pick<PollEvents, 'onSaved'> {
   reject(error: SmsError): void;
 }
 
-/** A poll loop whose polls the test answers. */
+/** Test bench of a poll loop: the test answers the polls. */
 class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
@@ -369,7 +369,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('backs off once after several duplicates', async () => {
+    it('takes only one back-off step for four answers with duplicates', async () => {
       await bench.hold(4);
       await bench.handOver('repeated', 'repeated', 'repeated', 'repeated');
       assert.equal(bench.polls, 4);

@@ -145,7 +145,7 @@ describe('a polled record without a node', () => {
       assert.deepEqual([...moments], ['deadLetter true', 'inbox true']);
     });
 
-    describe('in another process', () => {
+    describe('of another process', () => {
       let items: Item[];
       let server: FailingServer;
 
@@ -157,7 +157,7 @@ describe('a polled record without a node', () => {
         server = new FailingServer();
       });
 
-      it('is claimed by a process that polls', async () => {
+      it('becomes unhandled in the polling process that claims it', async () => {
         start({ store: server });
         await bench.inbox.journal.ready();
         assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);

@@ -84,7 +84,7 @@ describe('Retry-After', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('causes only one outage if the service accepts a message every 4 s', async () => {
+  it('is reported as a single outage if one message succeeds every 4 s', async () => {
     const { side, node } = beginSending();
     let freeAt = 0;
     const { client } = node;
