@@ -9,8 +9,8 @@ const byPromise = JSON.parse(readFileSync(join(__dirname, 'promise-mutants.json'
 >;
 
 /**
- * One mistake for each promise that `npm test` checks, with the path of its file from the root of the project. The name
- * is the entry of `test/promises.json` whose tests must find the mistake.
+ * One mistake for each promise that `npm test` checks. `file` is a path from the root of the project. The tests of the
+ * entry `name` in `test/promises.json` must find the mistake.
  */
 export const promiseMutants: readonly Mutant[] = Object.entries(byPromise).map(([name, one]) => ({ name, ...one }));
 

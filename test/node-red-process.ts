@@ -184,7 +184,7 @@ export class NodeRedProcess {
     await this.#program?.end();
   }
 
-  /** Waits for the line of the log that reports started flows. The admin API answers before that. */
+  /** Waits for the log line that reports started flows, because the admin API answers earlier. */
   async #untilFlowsRun(from: number, limitMs: number): Promise<void> {
     const pattern = /Started (modified )?(flows|nodes)|Waiting for missing types/;
     const [line] = await this.#current.printed(pattern, { from, limitMs });

@@ -27,17 +27,16 @@ export class TcpProxy {
     return address.port;
   }
 
-  /** Ends every connection, and every new connection immediately, until {@link restore}. */
+  /** Ends all connections. Until {@link restore}, also ends each new connection immediately. */
   cut(): void {
     this.#isCut = true;
     for (const { socket } of this.#clients) socket.destroy();
   }
 
   /**
-   * Holds the data of the server back until {@link restore}, which delivers all of it. The server still receives the
+   * Holds back the data of the server until {@link restore}, which delivers all of it. The server still receives the
    * data of its clients.
-   *
-   * @param from if set, starts only when a client sends data that contains this
+   * @param from if not empty, starts only when a client sends data that contains this text
    */
   mute(from = ''): void {
     this.#isMute = from === '';

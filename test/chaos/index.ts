@@ -78,7 +78,8 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + maxRestMs, Math.max(calmAt, findLastObservation()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // Counts the time for the claim from the end of the last suspension or fault of Redis, because the claim needs Redis.
+    // Measures the time for the claim from the end of the last suspension or Redis fault, because an instance can claim
+    // items only while Redis works.
     const lastMute = Math.max(0, ...disturbances.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isClaimed = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * maxClaimMs;

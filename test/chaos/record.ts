@@ -12,7 +12,7 @@ export interface Observation {
   pid: number;
   /** Id of the node. */
   node: string;
-  /** Counted from 1; 0 for an error. */
+  /** Number of the output, from 1. For an error, 0. */
   output: number;
   payload?: unknown;
   topic?: unknown;

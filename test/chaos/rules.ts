@@ -43,12 +43,12 @@ const rules: readonly Rule[] = [
       const groups = [...polledAt[event.kind], 'callback'].map((node) => world.deliveriesAt(event, node));
       for (const [first, ...further] of groups) {
         const again = further.find(({ sms }) => !sms?.redelivered);
-        // The service can repeat a callback that a dead process holds. After a change of login or store, the account
-        // treats the repeated callback as new until it has imported the items of that process.
+        // The service can repeat a callback that a dead process has stored. After a change of login or store, the
+        // account does not recognize the repetition until it has imported the items of the dead process.
         const isCalledAgain = again?.node === 'callback' && again.at - event.created < claimMs;
         if (first && isCalledAgain && world.wasHeldByDeadProcess(event, again.at)) continue;
         if (!first || !again || world.isSeenForgotten(first.at, again.at)) continue;
-        // The account knows the identifiers of the former login or store only after the import.
+        // Until the import, the account does not know which messages the former login or store has received.
         if (!world.isImportDelayed(first.at, again.at))
           yield [again.at, `delivered twice at ${first.node}, but not marked as redelivered`];
       }
@@ -75,9 +75,9 @@ const rules: readonly Rule[] = [
             const { at } = event.answer ?? { at: 0 };
             if (first && world.wasUnclaimed(at, first.at)) return [];
             // Does not check the order if a failing store delays an import: the account then delivers newer messages of
-            // the new login first.
+            // the new login before the imported ones.
             if (first && world.isImportDelayed(at, first.at)) return [];
-            // Does not check the order of this reply: the account delays it until it knows the outcome of a message to
+            // Does not check the order of a reply that the account delays until it knows the outcome of a message to
             // the same handset.
             if (world.isReplyOnTheWay(event)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
@@ -101,8 +101,8 @@ const rules: readonly Rule[] = [
     *checkEvent(world, event) {
       const [first, ...further] = world.deliveriesAt(event, 'asked');
       if (!first || further.length > 0 || !isRefusedAtFirst(event)) return;
-      // If the first recorded delivery is already a redelivery, the flow has acknowledged it. The earlier delivery went
-      // to a flow that a deploy replaced.
+      // The flow acknowledges each redelivery. If the first recorded delivery is a redelivery, the original delivery
+      // went to a flow that a deploy replaced.
       if (first.sms?.redelivered || world.wasStoreDeleted(first.at, first.at + ackSeconds * 1_000)) return;
       if (world.wasDeletedUnread(first.at)) return;
       yield [first.at, 'not redelivered, although the flow had not acknowledged it'];
@@ -158,9 +158,9 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * Checks whether the answer with an event might have been lost because a process ended: the last answer before the end,
- * or any answer after it. After a change of the login or the store, two poll loops run for some time, so that the last
- * two answers count.
+ * Checks whether a poll answer with the event might have been lost when a process ended. This can happen to the last
+ * answer before the end and to every answer after it. After a change of the login or the store, two poll loops run for
+ * some time, so it can happen to the last two answers.
  */
 function isInTransit(world: World, event: Event): boolean {
   const answered = world.events.filter(({ kind, answer }) => kind === event.kind && answer);

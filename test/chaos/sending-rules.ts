@@ -16,11 +16,11 @@ export const sendingRules: readonly Rule[] = [
         const first = attempts.findIndex(({ end }) => end !== 'refused');
         const again = attempts[first + 1];
         const isGuarded = body.startsWith('once');
-        // The account knows the deduplication key from the time at which the flow sent the message to the node.
+        // The account knows the deduplication key as soon as the flow sends the message to the node.
         const fedAt = world.story.inputs.find((input) => isGuarded && input.body === body)?.from;
         const from = fedAt ?? attempts[first]?.at ?? 0;
         if (first < 0 || !again || world.wasStoreDeleted(from, again.at)) continue;
-        // If the service accepted no recipient, the account can send the next message with the same key.
+        // If the service accepted no recipient of a message, the account can send the next message with the same key.
         if (isGuarded && to.every(isBlocked)) continue;
         const how = attempts[first]?.cause || 'the service had accepted it';
         const inputs = world.story.inputs.filter((input) => input.body === body);
@@ -39,9 +39,9 @@ export const sendingRules: readonly Rule[] = [
     name: 'a message: has an outcome',
     *checkInput(world, input) {
       if (input.confirmedAt === undefined || input.isReset || world.outcomes(input).length > 0) return;
-      // During a deploy, Node-RED drops flow messages to a node that it is replacing.
+      // Ignores inputs during a deploy, because Node-RED drops flow messages to a node that it is replacing.
       if (world.findDisturbances(/deploy/, input.from, input.confirmedAt).length > 0) return;
-      // The store was deleted with the flow message, and the process that had it in memory might have ended.
+      // Ignores inputs that were deleted with the store, because the process that had them in memory might have ended.
       if (world.wasStoreDeleted(input.from, input.confirmedAt + 60_000)) return;
       if (isStored(world, input)) {
         const isFresh = world.ends(input.from, world.after(input.confirmedAt, freshMs)).length > 0;
@@ -50,7 +50,7 @@ export const sendingRules: readonly Rule[] = [
           end !== undefined && world.findDisturbances(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
         if (isFresh || wasStuck) return;
       } else if (world.ends(input.from, input.confirmedAt + 60_000).length > 0) return;
-      // If the deploy stops the Catch node first, only the log shows the error.
+      // A deploy can stop the Catch node before the error occurs. Only the log then shows the error.
       else if (world.findDisturbances(/deploy/, input.confirmedAt, input.confirmedAt + 12_000).length > 0) return;
       yield [input.from, 'without an outcome'];
     },
@@ -65,14 +65,14 @@ export const sendingRules: readonly Rule[] = [
       if (!last || world.wasStoreDeleted(input.from, last.at)) return;
       const [before] = outcomes.slice(-2, -1);
       const isUnknown = last.sms?.error?.code === 'SMS_UNCERTAIN';
-      // A store that does not answer might still write the data.
+      // `SMS_STORE` does not prove that nothing was stored: a store that does not answer might still write the data.
       const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
       if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) return;
       const description = describeOutcomes(outcomes);
       if (unmarked.length > 1) yield [last.at, `two outcomes that are not marked as redelivered: ${description}`];
       else if (new Set(outcomes.map(codeOf)).size > 1) yield [last.at, `two different outcomes: ${description}`];
       const [first, second] = outcomes;
-      // If a message enters a flow during a deploy, it is unknown whether the flow passed it on.
+      // If the outcome entered the flow during a deploy, the replaced flow may not have passed it on.
       const wasReplaced = first && world.findDisturbances(/deploy/, first.at, first.at).length > 0;
       if (first && second?.sms?.redelivered && !wasReplaced && world.ends(first.at - 100, second.at).length === 0)
         yield [second.at, `reported again without a reason: ${description}`];
@@ -89,7 +89,8 @@ export const sendingRules: readonly Rule[] = [
         const isTroubled = attempts.some(
           ({ end, cause }) => end === 'unclear' && troubles.some((one) => one === cause),
         );
-        // A duplicate repeats the outcome of the earlier message with its key, however old that outcome is.
+        // For a duplicate, the cause can be as old as the earlier message with its key, because a duplicate repeats the
+        // outcome of that message.
         const since = input.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
         const isDisturbed = world
           .findDisturbances(/^(service|refused)$/, since, at)
@@ -97,7 +98,7 @@ export const sendingRules: readonly Rule[] = [
             ({ kind, description }) =>
               !storingNodes.has(input.node) || kind === 'refused' || description.includes('reset before'),
           );
-        // A suspension can be as long as the time limit of a request, so that the request fails.
+        // A request can fail if the process is suspended for about as long as the time limit of the request.
         const wasAsleep = world
           .findDisturbances(/suspend/, since, at)
           .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
@@ -136,19 +137,21 @@ export const sendingRules: readonly Rule[] = [
       for (const { event, handset, heard } of words.filter(({ word }) => word === 'STOP')) {
         const [heardAt] = heard;
         if (heardAt === undefined) continue;
-        // A message that was marked as leaving before the STOP was stored still arrives.
+        // After the STOP is stored, a message can still arrive if the account had already marked it as leaving.
         const from = heardAt + leavingMs;
         const sentMessages = [...world.sentMessages.values()].filter(({ to }) => to.join() === handset);
         for (const { body, attempts } of sentMessages) {
           for (const { at } of attempts.filter((attempt) => attempt.at > from && attempt.isSent)) {
-            // The time at which a START was stored is unknown, but it was stored before the flow received it.
+            // Accepts a START as soon as the handset has written it, because the time at which it was stored is
+            // unknown.
             const isBack = words.some(
               (one) =>
                 one.word === 'START' &&
                 one.handset === handset &&
                 one.event.created < at &&
-                // A START counts if the flow received it after the STOP. The flow can receive it a second time, if the
-                // account has forgotten its identifier. The account then opts the handset in again.
+                // Accepts a START that the flow received after the STOP, or never received. If the account has
+                // forgotten the identifier of an old START, the flow can receive it again. The account then opts the
+                // handset in again.
                 (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
             );
             const isHeldUp = world.findDisturbances(/suspend|redis/, heardAt - leavingMs, at).length > 0;
@@ -165,11 +168,11 @@ export const sendingRules: readonly Rule[] = [
       const attempts = world.sentMessages.get(input.body)?.attempts ?? [];
       for (const newer of world.story.inputs) {
         if (!canSupersede(newer, input) || (input.confirmedAt ?? Infinity) >= newer.from) continue;
-        // If the account refused the newer input, the older message is sent.
+        // If the account could not store the newer input, it sends the older message.
         const isRefused = world.outcomes(newer).some(({ sms }) => sms?.error?.code === 'SMS_STORE');
         if (newer.confirmedAt === undefined || isRefused) continue;
-        // A fault can lose the newer input before the account stores it. After such a fault, only an attempt to send
-        // the newer input shows that it was stored.
+        // A fault can lose the newer input before the account stores it. After a fault, only a request with the newer
+        // message proves that the account stored it.
         const left = world.sentMessages.get(newer.body)?.attempts[0]?.at;
         const isLost = world.findDisturbances(lossy, newer.from - freshMs, newer.confirmedAt + freshMs).length > 0;
         const from = left ?? (isLost ? Number.POSITIVE_INFINITY : newer.confirmedAt + freshMs);
@@ -260,7 +263,7 @@ export const sendingRules: readonly Rule[] = [
   },
 ];
 
-/** The only error that may end a stored message, with its causes. A suspension can make a Redis command fail. */
+/** Faults that may end a stored message with an error, by error code. A suspension can make a Redis command fail. */
 const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop|suspend/ };
 
 const plainMayFail: Readonly<Record<string, RegExp>> = {
@@ -279,7 +282,10 @@ const leavingMs = 1_500;
 /** Faults that can lose an input on its way to the store. */
 const lossy = /deploy|kill|stop|suspend|disk|redis/;
 
-/** Checks whether an input can have replaced or withdrawn the message of another. A later input can arrive first. */
+/**
+ * Checks whether `newer` can have replaced or withdrawn the message of `older`. Inputs whose requests overlap can
+ * arrive in either order.
+ */
 function canSupersede(newer: Input, older: Input): boolean {
   if (newer === older || newer.node !== 'replace' || older.node !== 'replace') return false;
   return newer.key === older.key && (newer.confirmedAt ?? Number.POSITIVE_INFINITY) > older.from;
@@ -313,7 +319,7 @@ function* checkSilence(
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
     if (!delivered || world.wasUnwritten(delivered.at)) continue;
-    // The request may time out before the account receives this reply, because an import delays the reply.
+    // Skips a reply that an import delays: the request may time out before the account receives the reply.
     if (world.isImportDelayed(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `the reply request timed out although the reply of ${handset} had come`];
@@ -353,7 +359,7 @@ function* checkReport(world: World, input: Input, sent: Observation, report: Obs
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
     const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
-    // The report may come before the account receives this status, because an import delays the status.
+    // Skips a status that an import delays: the report may come before the account receives the status.
     if (isKnown && !world.wasUnwritten(came.at) && !world.isImportDelayed(came.at))
       yield [report.at, `a report leaves out the ${describeEvent(status)}, which had come: ${description}`];
   }

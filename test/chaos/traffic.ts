@@ -62,7 +62,8 @@ export class Traffic {
     let words = 0;
     void this.#repeat(
       () => {
-        // The test identifies a message by its body. The account ignores the punctuation after the word.
+        // Makes each body unique by punctuation after the word, because the test identifies a message by its body. The
+        // account ignores this punctuation.
         const punctuation = (words++).toString(2).replaceAll('0', '.').replaceAll('1', '!');
         const word = random.pick(['STOP', 'STOP', 'STOP', 'START']);
         this.#service.receive(random.pick(listeners), word + punctuation, undefined, random.chance(0.4));
@@ -182,7 +183,10 @@ export class Traffic {
 /** The one character in the bodies of {@link Traffic} that is outside GSM 03.38 and that no look-alike can replace. */
 const check = '✓';
 
-/** Writes the body that the template of the flow makes, with the look-alikes that make it fit GSM 03.38. */
+/**
+ * Returns the body that the service receives for the template of the flow. Look-alikes replace its quotes and its dash,
+ * unless the body needs UTF-16 anyway.
+ */
 function fillIn(words: string, key: string): string {
   return words.includes(check) ? `“${words}” – ${key}` : `"${words}" - ${key}`;
 }

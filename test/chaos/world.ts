@@ -2,9 +2,10 @@ import type { Disturbance, Input, Observation, Story } from './record';
 import type { Event, SentMessage, Service } from './service';
 
 /**
- * One promise of docs/delivery.md. Each check returns a finding for each observation that breaks the promise.
- * `checkInput` is called for each input of the flow, and `checkEvent` for each event of the service. The report adds
- * the input or the event to the descriptions of these two.
+ * One promise of docs/delivery.md. Its checks return a finding for each violation:
+ * - `check` checks the whole run.
+ * - `checkInput` checks one input of the flow. The report adds the input to the description of the finding.
+ * - `checkEvent` checks one event of the service. The report adds the event to the description of the finding.
  */
 export interface Rule {
   name: string;
@@ -38,7 +39,7 @@ const reopenMs = 7_000;
 /** Time between two tries of an import, if the former store fails. */
 const importRetryMs = 12_000;
 
-/** Observations, grouped by their subject. */
+/** All observations of a run, with functions that find those of an event, an input or a node. */
 export class World {
   readonly events: readonly Event[];
   readonly sentMessages: ReadonlyMap<string, SentMessage>;
@@ -94,8 +95,8 @@ export class World {
   }
 
   /**
-   * Checks whether an event was lost because the store failed, and the process ended before the store worked again. See
-   * *Limits of the promises* in docs/delivery.md.
+   * Checks whether an event may be lost, because the store failed and the process ended before the store worked again
+   * (docs/delivery.md, *Limits of the promises*).
    */
   wasUnwritten(at: number): boolean {
     return this.story.pids.some(({ from, to }) =>
@@ -106,8 +107,8 @@ export class World {
   }
 
   /**
-   * Returns the latest time at which a wait of `seconds` ends. If a process ends during the wait, the next process
-   * first reads the unread events from the service, and then continues the wait.
+   * Returns the latest end of a wait of `seconds`. If a process ends during the wait, the wait can take longer, because
+   * the next process first reads the unread events from the service.
    */
   openUntil(from: number, seconds: number): number {
     return this.story.pids.reduce(
@@ -116,14 +117,14 @@ export class World {
     );
   }
 
-  /** Checks whether the store was deleted while it contained an event that no later process or login had read yet. */
+  /** Checks whether the store was deleted before a later process or another login could read the event in it. */
   wasDeletedUnread(at: number): boolean {
-    // Looks for the first process that ran long enough to deliver the event.
+    // Finds the next process that ran long enough to deliver the event.
     const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
-    // That process delivers the event only after the deploys at its start.
+    // This process delivers the event only after the deploys that follow its start.
     const deployed = next && this.findDisturbances(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
     const listening = next && Math.max(next.listening, ...(deployed ?? [])) + findingMs;
-    // An account can retry the store some time after the disk works again.
+    // Adds the time that the account needs to retry the store after the disk works again.
     const opened =
       listening &&
       Math.max(listening, ...this.findDisturbances(/disk/, next.from, listening).map(({ to }) => to + reopenMs));
@@ -131,7 +132,7 @@ export class World {
     return this.findDisturbances(/deleted/, at, until).length > 0;
   }
 
-  /** Returns the time at which a process has run for `ms` since `at`. Suspensions do not count. */
+  /** Returns the time that is `ms` after `at`, not counting the time in which the process was suspended. */
   after(at: number, ms: number): number {
     return this.findDisturbances(/suspend/, at, Number.POSITIVE_INFINITY).reduce(
       (end, { from, to }) => (from < end ? end + to - Math.max(from, at) : end),
@@ -139,7 +140,7 @@ export class World {
     );
   }
 
-  /** Time from which a process has run for `ms` until `at`. Suspensions do not count. */
+  /** Returns the time that is `ms` before `at`, not counting the time in which the process was suspended. */
   before(at: number, ms: number): number {
     return this.findDisturbances(/suspend/, Number.NEGATIVE_INFINITY, at).reduceRight(
       (begin, { from, to }) => (to > begin ? begin + from - Math.min(to, at) : begin),
@@ -147,12 +148,15 @@ export class World {
     );
   }
 
-  /** Checks whether the account no longer knows that it has received an event. */
+  /** Checks whether the account may have forgotten that it received an event. */
   isSeenForgotten(from: number, to: number): boolean {
     return this.wasStoreDeleted(from, to) || this.wasUnwritten(from);
   }
 
-  /** Checks whether a process left items in Redis. Another instance claims them up to a minute later. */
+  /**
+   * Checks whether a process ended in the period and left items in Redis. Another instance claims them up to a minute
+   * later.
+   */
   wasUnclaimed(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
       const storeIn = ({ description }: Disturbance) => /store: (redis|disk)/.exec(description)?.[1] ?? [];
@@ -164,20 +168,25 @@ export class World {
   }
 
   /**
-   * Checks whether an account on a new login or store waits for the items of a dead process in Redis. The account stores
-   * nothing until it has imported these items.
+   * Checks whether an account with a new login or store still has to import the items of a dead process from Redis.
+   * Until then, the account stores nothing.
    */
   awaitsImport(at: number): boolean {
     const changes = this.findDisturbances(/deploy/, at - claimMs, at).filter(isChangeOfStore);
     return changes.some(({ from }) => this.wasUnclaimed(from - claimMs, at));
   }
 
-  /** Checks whether a dead process might hold the event in Redis while the account uses another login or store. */
+  /**
+   * Checks whether a dead process might have an event in Redis while the account already uses another login or store.
+   */
   wasHeldByDeadProcess({ created }: Event, again: number): boolean {
     return this.wasUnclaimed(created, again) && this.hasChangedStore(created, again);
   }
 
-  /** Checks whether a kill interrupted an import from Redis, and the login or store changed again before a claim. */
+  /**
+   * Checks whether a kill interrupted an import from Redis, and a deploy changed the login or store again before
+   * another process claimed the items.
+   */
   wasImportKilled(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
       const isBack = this.findDisturbances(/deploy/, end, end + claimMs).some(isChangeOfStore);
@@ -185,7 +194,7 @@ export class World {
     });
   }
 
-  /** Checks whether a failing store delayed the import after a change of the login or the store. */
+  /** Checks whether a store failed around a change of the login or store, and so delayed the import. */
   isImportDelayed(from: number, to = from): boolean {
     const isInTrouble =
       this.hasChangedStore(from, to) && this.findDisturbances(/disk|redis/, this.before(from, reopenMs), to).length > 0;
@@ -197,7 +206,7 @@ export class World {
     );
   }
 
-  /** Checks whether a reply without a message ID came before the outcome of a message to its handset. */
+  /** Checks whether a reply without a message ID came while a message to its handset had no outcome yet. */
   isReplyOnTheWay({ fields, answer }: Event): boolean {
     if (fields.inReplyToId !== undefined || !answer) return false;
     return this.story.inputs.some((input) => {
@@ -217,8 +226,8 @@ export class World {
   }
 
   /**
-   * Checks whether the login or the store changed during the period, just before it, or just before a store failed. The
-   * new login or store does not know which events the former one has received.
+   * Checks whether the login or the store changed during the period, shortly before it, or shortly before a store
+   * failure that overlaps it. The new login or store does not know which events the former one has received.
    */
   hasChangedStore(from: number, to: number): boolean {
     const troubles = this.findDisturbances(/disk|redis/, from - formerLoginMs, to);

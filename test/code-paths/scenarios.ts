@@ -57,7 +57,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 /** Runs each scenario in its own flow, with a store on disk, and returns its path through the library. */
 export async function runScenarios(): Promise<Map<string, CodePath>> {
   reportFunctions();
-  // The module is loaded here so that the functions of src/ report their calls.
+  // Loads the module only now, so that the functions of `src/` report their calls.
   const { RunningFlow, account, catcher, sink, startService, stopEverything } =
     require('../nodes/running-flow') as typeof import('../nodes/running-flow');
   const folder = createTemporaryFolder('sms-code-paths');

@@ -153,7 +153,7 @@ export class Editor {
       RED.actions.invoke('core:cancel-edit-tray');
       return false;
     });
-    // Removes the revision, because the editor would report this deployment as one by another user.
+    // Forgets the revision of the flows. Otherwise, the editor would report this deployment as one by another user.
     await this.page.evaluate(() => RED.nodes.version(null));
     await nodeRed.deploy(flows);
     await this.loadFlows();
@@ -336,7 +336,7 @@ export class Editor {
     const address = await this.page
       .locator(`[id="${id}"] .red-ui-flow-node-icon`)
       .evaluate((element) => element.getAttribute('href') ?? element.getAttribute('xlink:href') ?? '');
-    // Uses a separate connection, because Node-RED might close an idle one at the moment of its reuse.
+    // Uses a separate connection, because Node-RED might close an idle connection just as the request starts.
     const headers = { connection: 'close' };
     return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }

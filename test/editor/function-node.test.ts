@@ -47,11 +47,12 @@ describe('a function node in the editor', () => {
     await editor.open(nodeRed);
     const { page } = editor;
     await editor.openTray('function');
-    // The editor focuses a field when the form is complete. Typing before that could end in this field.
+    // Waits until the editor has focused a field of the complete form. Otherwise, the typed code could end up in that
+    // field.
     await page.locator('.red-ui-tray :focus').waitFor();
     await page.locator('#node-input-func-editor .view-lines').click();
     await page.keyboard.type('msg.sms.');
-    // A worker loads the types. A suggestion before that would stay incomplete.
+    // Waits until a worker has loaded the types. A suggestion that opens earlier would stay incomplete.
     await page.waitForFunction(
       async (name) => {
         const { getJavaScriptWorker } = monaco.typescript ?? monaco.languages.typescript;

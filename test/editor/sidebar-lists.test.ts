@@ -31,7 +31,7 @@ describe('the SMS sidebar', () => {
     await entry.locator('.sms-link', { hasText: 'Answers' }).waitFor();
     await entry.getByText('Deliver again').click();
     await says(card().getByRole('status'), 'The message was delivered to its flow.');
-    // The flow does not acknowledge the redelivered message either.
+    // The message becomes unhandled again, because the flow does not acknowledge the redelivery either.
     await says(card().locator('dl').last(), /Unhandled2/);
     await entry.waitFor();
   });
@@ -126,7 +126,7 @@ describe('the SMS sidebar', () => {
     assert.equal(await focused(), 'Send now', 'the focus stays in the list');
     await entries.first().getByRole('button', { name: 'Discard' }).click();
     await entries.first().locator('[data-sure]').click();
-    // The last page disappears when its last entry is discarded.
+    // The discarded entry was the only one on the last page. The remaining 200 entries fit on one page.
     await entries.nth(199).waitFor();
     await card().locator('.sms-pages').waitFor({ state: 'hidden' });
     await entries.first().getByRole('button', { name: 'Send now' }).click();

@@ -21,8 +21,8 @@ describe('the simulator page', () => {
   useSimulatorPage();
 
   /**
-   * Starts or ends an outage. The page then continues on another port, because the service refuses connections on its
-   * port.
+   * Starts or ends an outage. During an outage, the service refuses connections on its port, so the page moves to
+   * another port.
    */
   const setOutage = async (isOn: boolean): Promise<void> => {
     const { origin } = new URL(simulator.baseUrl);

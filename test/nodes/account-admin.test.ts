@@ -321,7 +321,7 @@ describe('the admin API', () => {
         assert.equal(await ask(path), mayWrite ? 200 : 401, `${permissions} ${path}`);
       }
       assert.equal(await ask('test', { baseUrl: sim.baseUrl, apiKey: '' }), mayWrite ? 200 : 401);
-      // A user with the permission gets 404, because this entry does not exist.
+      // With the permission, the answer is 404, because the entry `none` does not exist.
       assert.equal(await ask('account/entries/none', { action: 'discard' }), mayWrite ? 404 : 401);
       await nodeRed.stop();
     }

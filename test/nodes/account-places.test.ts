@@ -36,8 +36,8 @@ describe('AccountPlaces', () => {
   };
 
   /**
-   * Records the place (login and store) of a node. Returns the earlier places of the node, without the import id of
-   * each.
+   * Records that a node uses a place (a login and store). Returns the earlier places of the node, without their import
+   * ids.
    */
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);

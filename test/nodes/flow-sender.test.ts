@@ -8,7 +8,10 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { account, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
-/** Receives the function that ends the close of the node `slow`. If undefined, the node closes immediately. */
+/**
+ * Called when the node `slow` closes, with a function that completes the close. If undefined, the node closes
+ * immediately.
+ */
 let onClose: ((end: () => void) => void) | undefined;
 
 /** A node that closes slowly, like a node that waits for a server. */
@@ -115,7 +118,9 @@ describe('a node during a deploy', () => {
 });
 
 describe('FlowSender', () => {
-  /** The parts of Node-RED that the sender uses: active nodes by id, and their received messages. */
+  /**
+   * Stands in for the parts of Node-RED that the sender uses: active nodes by id, and the messages that they receive.
+   */
   class Stage {
     readonly events = new EventEmitter();
     readonly active = new Map<string, object>();

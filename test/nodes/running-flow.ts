@@ -126,7 +126,10 @@ export async function sendWithoutAccount(sim: Simulator, params: Record<string, 
   if (response.status !== 200) throw new Error(`The service answered ${response.status}.`);
 }
 
-/** Starts to watch the requests in flight at an endpoint. The returned function returns their maximum number so far. */
+/**
+ * Counts the requests in flight at an endpoint from now on.
+ * @returns a function that returns their maximum number so far
+ */
 export function countMost(sim: Simulator, endpoint: Parameters<Simulator['polling']>[0]): () => number {
   let most = 0;
   sim.on('change', () => {
@@ -286,7 +289,7 @@ export class RunningFlow {
     const { length } = this.#completionsOf(id);
     this.send(id, message);
     await this.done(id, length + 1);
-    // A message that was sent in this turn of the event loop arrives in the next.
+    // Waits for the next turn of the event loop, in which messages of this turn arrive.
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   }
@@ -305,7 +308,8 @@ export class RunningFlow {
   async deploy(flow: FlowNode[], type: Exclude<DeploymentType, 'reload'> = 'full'): Promise<void> {
     const { nodes, credentials } = separateCredentials(flow);
     const started = once(this.red.events as never, 'flows:started');
-    // The helper waits only 300 ms for the start, which a node that closes slowly exceeds.
+    // Ignores the time limit of the helper, which waits only 300 ms for the flows to start. A node that closes slowly
+    // delays the start for longer.
     const deployed = helper
       .setFlows(nodes as never, type, { ...this.#credentials, ...credentials } as never)
       .catch((error: Error) => {

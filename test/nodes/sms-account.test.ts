@@ -410,7 +410,8 @@ describe('sms-account', () => {
     for (const [name, properties, code] of ways) {
       it(`sends ${name}`, async () => {
         const { key, cert } = createSelfSigned();
-        // Excludes TLS 1.3, where a client learns only after its request that the server refused its certificate.
+        // Excludes TLS 1.3, in which a client sends its request before it learns that the server refused its
+        // certificate.
         const asked = {
           requestCert: true,
           ca: [client.cert, certificateOfPfx],

@@ -161,7 +161,7 @@ describe('sms-callback-in', () => {
     const filled = (bytes: number) => `${formReply('large')}&pad=`.padEnd(bytes, 'x');
     const { flow, url } = await start();
     assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
-    // The body has no end, so the client still reads when the answer comes.
+    // The client does not end its request body, so that it can still read the answer.
     const endless = request(url, { method: 'POST' });
     endless.write(filled(maxBytes + 1));
     const [answer] = (await once(endless, 'response')) as [IncomingMessage];
@@ -387,7 +387,7 @@ describe('sms-callback-in', () => {
   describe('in a separate process', () => {
     let nodeRed: NodeRedProcess;
 
-    /** Like {@link nodes}, but for a separate process, in which `echo` sends each received message on. */
+    /** Like {@link nodes}, but for a separate process. Its node `echo` forwards each received message. */
     function processNodes(properties: Record<string, unknown> = {}): FlowNode[] {
       const to = { to: handset, toType: 'str', retries: 0, wires: [[], []] };
       const ofTab = { z: 'tab', x: 0, y: 0 };
@@ -466,7 +466,7 @@ describe('sms-callback-in', () => {
     });
 
     it('answers 404 after a redeploy removes the node', async () => {
-      // A core `http in` at the same path answers when the node does not.
+      // Adds a core `http in` node at the same path, which answers when the callback node does not.
       const onTab = [
         { id: 'http', type: 'http in', url: '/sms/callback', method: 'post', wires: [['answer']] },
         { id: 'answer', type: 'http response', statusCode: '202', wires: [] },

@@ -85,7 +85,7 @@ describe('sms-send with 950 failed recipients', () => {
         await deployed;
         await until(() => failedOf(flow).includes(topics.at(-1)));
         await sleep(50);
-        // The node sends a part of the copies again if the deploy interrupted that part.
+        // Ignores repetitions: if the deploy interrupts a part of the copies, the node sends that part again.
         const isKnown = (topic: unknown, index: number) => failedOf(flow).indexOf(topic) === index;
         assert.deepEqual(failedOf(flow).filter(isKnown), topics);
         assert.ok(failedOf(flow).length <= many + 100, String(failedOf(flow).length));

@@ -51,7 +51,10 @@ function roomOf(path: string): string {
 
 const plain = ['clock', 'errors', 'login', 'model', 'page', 'reasons'];
 
-/** What these folders and files of `src` can import, besides their own. All others can import anything in `src`. */
+/**
+ * Imports that a folder or file of `src` is limited to. A folder or file that is not listed can import anything in
+ * `src`.
+ */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   clock: [],
   model: [],

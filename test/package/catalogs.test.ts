@@ -22,7 +22,7 @@ function placesOf(text: string): string[] {
   return [...text.matchAll(/__(\w+?)__/g)].map(([, name]) => String(name)).sort();
 }
 
-/** Lists the catalog keys in the sources of the nodes, and the constant beginnings of keys that are computed. */
+/** Lists the catalog keys in the sources of the nodes. For a computed key, lists its constant beginning. */
 function readUses(fillTemplate: (template: string) => string) {
   const keys = new Set<string>();
   const beginnings = new Set<string>();
@@ -76,9 +76,10 @@ describe('the English catalog', () => {
 });
 
 /**
- * Wrong punctuation. French: a mark after a space that permits a line break. Chinese: a half-width mark beside a
- * letter. Japanese and Korean: a mark that differs from Node-RED's own catalogs, which have narrow brackets and
- * colons.
+ * Wrong punctuation:
+ * - French: a mark after a space that permits a line break
+ * - Chinese: a half-width mark beside a letter
+ * - Japanese and Korean: a mark that differs from Node-RED's own catalogs, which have narrow brackets and colons
  */
 const marksOf: { [language: string]: RegExp } = {
   fr: /.{0,9} [:;!?»]|« .{0,9}/g,
@@ -147,7 +148,8 @@ for (const language of languages) {
           );
         assert.deepEqual(properties(help), properties(original));
         assert.equal(help.split('<h3>').length, original.split('<h3>').length);
-        // The name of an output must end with a colon, because Node-RED shows the paragraph after it in the same line.
+        // The name of each output must end with a colon, because Node-RED shows the paragraph after the name on the
+        // same line.
         assert.deepEqual(help.match(/<li>[^<]*[^<:：\s]\s*<p>/g) ?? [], []);
       });
     }

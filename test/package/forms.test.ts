@@ -28,8 +28,8 @@ function readDefinition(type: string): string {
 }
 
 /**
- * Returns the literal text or number of a property of the definition itself, not of an object inside it. Recognizes
- * such properties by the smallest indentation.
+ * Returns the literal text or number of a property of the definition, but not of an object inside it. Only the
+ * properties of the definition have the smallest indentation.
  */
 function readLiteral(definition: string, property: string): string | undefined {
   const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);

@@ -52,7 +52,8 @@ for (const [column, language] of columns.entries()) {
     if (language === 'en-US') return;
     it('uses the word for "body" only where the glossary permits it', () => {
       const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
-      // In languages with spaces, ignores longer words that end with it, such as "context". Ignores `text/plain` too.
+      // In languages with spaces, ignores longer words that end with the word, such as "context" for "text". Also
+      // ignores names such as `text/plain`.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);
       const pattern = new RegExp(isSpaced ? `(?<!\\p{L})${word}(?!/)` : word, 'iu');
       const meant = new Set([...places.matchAll(/^- `(.+)`$/gm)].map(([, key]) => key));

@@ -53,7 +53,7 @@ interface FedMessage {
 }
 
 /**
- * Opens a connection for each request. If the machine is busy, Node-RED can close a kept connection while the next
+ * Opens a new connection for each request. On a busy machine, Node-RED can close a reused connection just as the next
  * request leaves on it, and that request would fail.
  */
 const withoutKeepAlive = new Agent({ pipelining: 0 });

@@ -10,7 +10,10 @@ import { crash, createObservers, createRecorder, type Observation, readObservati
 
 const token = 'the right token';
 const wrongTokens = 10_000;
-/** Several times the memory of Node-RED itself, and much less than the size of everything that the test sends to it. */
+/**
+ * Maximum memory in KiB: several times what Node-RED itself needs, but much less than all data that the test sends to
+ * it.
+ */
 const maxMemoryKiB = 600 * 1024;
 
 const megabyte = 1024 * 1024;

@@ -113,7 +113,7 @@ describe('instances on one Redis', function () {
     const isolate = async () => {
       await sleep(1_000);
       disturbed.add(first.pid);
-      // Long enough for the other instances to consider this one dead although it is alive.
+      // After a cut of 35 s, the other instances consider this instance dead, although it is alive.
       first.proxy.cut();
       await sleep(35_000);
       first.proxy.restore();
@@ -152,12 +152,12 @@ describe('instances on one Redis', function () {
     const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
     assert.deepEqual(unmarked, [], 'delivered twice, but not marked as redelivered');
     const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
-    // Allows a second delivery by poll after one from a callback: a killed instance had polled the message, and the
-    // instance that claims it marks it as redelivered.
+    // Allows a redelivery by poll after a delivery by callback: a killed instance had polled the message, and another
+    // instance claimed the message and marked it as redelivered.
     const isPolledByDead = ([first, ...copies]: Delivered[]) =>
       first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
-    // Allows a second delivery of messages from the third cut, which affected all instances: if they refused the
-    // callback of a message and then polled the message, its callback can come again.
+    // Allows a second delivery of messages from the third cut, which affected all instances. If an instance refused the
+    // callback of a message and then polled the message, the service can repeat the callback.
     const isPolledInCut = (list: Delivered[]) => {
       const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
       return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);

@@ -13,7 +13,10 @@ export interface Machine {
   observed: string;
 }
 
-/** Gives each test of a `describe` a simulator, a Node-RED that is not started yet, and a folder. Then removes them. */
+/**
+ * Gives each test of a `describe` a simulator, a folder, and a Node-RED that is not started yet. Removes them after the
+ * test.
+ */
 export function useMachine(options: SimulatorOptions = {}): Machine {
   const machine = {} as Machine;
   beforeEach(async () => {

@@ -99,8 +99,8 @@ process.on('message', (order: Order) => {
   if ('send' in order) send(order.send, order.once === true);
   else void discard(order.discard);
 });
-// Waits until a new store is open, because LevelDB does not flush the files of a new database. A cut before that
-// would damage the empty database.
+// Reports `ready` only when a new store is open. A power cut before that would damage the empty database, because
+// LevelDB does not flush the files of a new database.
 void (existsSync(file) ? Promise.resolve() : membership.optOuts()).then(() => process.send?.('ready'));
 
 function send(body: string, isOnce: boolean): void {

@@ -54,8 +54,8 @@ export function observeFlushes(observer: FlushObserver): Engine {
 }
 
 /**
- * Returns a function that saves an image of a folder at its last flush. An image consists of links to the files and the
- * lengths of the files at that time. LevelDB changes files only by appending to them.
+ * Returns a function that saves an image of a folder as of its last flush: links to the files, and their lengths. This
+ * is enough, because LevelDB changes files only by appending to them.
  * @param images folder of the images
  */
 export function createImager(images: string): (folder: string) => void {
@@ -69,8 +69,8 @@ export function createImager(images: string): (folder: string) => void {
 }
 
 /**
- * Links the files of a database into the folder `part`. Returns false if LevelDB, which compacts its files in another
- * thread, has changed their list in the meantime.
+ * Links the files of a database into the folder `part`. Returns false if LevelDB changed its list of files in the
+ * meantime, because it compacts files in another thread.
  */
 function linkFiles(folder: string, part: string): boolean {
   rmSync(part, { recursive: true, force: true });
@@ -119,7 +119,8 @@ function observe(database: Database, folder: string, observer: FlushObserver): D
 }
 
 /**
- * A disk that keeps everything that was flushed according to {@link createImager}, and a random part of the later data.
+ * A simulated disk. After a power cut, it has the data of the last flush (see {@link createImager}) and a random part
+ * of the later data.
  */
 export class ImagedDisk implements PoweredDisk {
   readonly images: string;
@@ -137,7 +138,7 @@ export class ImagedDisk implements PoweredDisk {
   }
 
   cut(): void {
-    // Does nothing, because an image of the last flush exists already.
+    // Needs no action, because an image of the last flush already exists.
   }
 
   powerOn(): void {
@@ -151,7 +152,7 @@ export class ImagedDisk implements PoweredDisk {
     }
     rmSync(live, { recursive: true });
     for (const name of readdirSync(this.images)) rmSync(join(this.images, name), { recursive: true });
-    // Creates an image now, because the next cut may come before the first flush.
+    // Creates an image now, because the next power cut may come before the first flush.
     createImager(this.images)(this.folder);
   }
 

@@ -46,7 +46,9 @@ describe('an account on several instances', function () {
   const heartbeatKeys = new Map<Instance, string>();
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
-  /** Handsets whose answer came or was read so late, on a busy machine, that the timeout may have come first. */
+  /**
+   * Handsets whose request may have timed out before the answer, because a busy machine sent or read the answer late.
+   */
   const late = new Set<string>();
   const replies: { reply: IncomingMessage; sentAt: number }[] = [];
 
@@ -155,7 +157,7 @@ describe('an account on several instances', function () {
       },
       { limitMs: endLimitMs },
     );
-    // After its end, a reply request must not send anything.
+    // Waits, because a reply request must not send anything after its end.
     await sleep(isLong ? 60_000 : 2_000);
     const { accepted, ends, uncertain, errors } = readAll();
     for (const { reply, sentAt } of replies) {
@@ -209,7 +211,7 @@ describe('an account on several instances', function () {
     }, 'the instance has a heartbeat');
   }
 
-  /** Lets each recipient react to each of its messages according to its habit. */
+  /** Simulates the recipients: each one answers, says nothing or is away (see {@link habits}). */
   function livePeople(): NodeJS.Timeout {
     let seen = 0;
     const act = ({ messageId, from, sentAt }: { messageId: string; from: string; sentAt: number }) => {

@@ -28,7 +28,7 @@ interface Fault {
   prepare?(folder: string): Undo | Promise<Undo>;
   /** Causes the fault while messages flow. */
   begin?(folder: string): Undo | Promise<Undo>;
-  /** True if the fault affects every store of the process. It then begins after the end of all other faults. */
+  /** True if the fault affects every store of the process. The test causes such a fault after all other faults. */
   isLast?: true;
 }
 
@@ -186,8 +186,8 @@ describe('Node-RED with a failing store', function () {
     const { name } = fault;
     const undo = await cause(scene);
     await waitUntil(() => badgesOf(observed, `in-${key}`).at(-1) === badge, `a red badge with ${name}`);
-    // The node might have requested a poll shortly before the store failed. Waits until no poll is in flight for a
-    // while.
+    // Waits until no poll has been in flight for a while, because the node might have requested a poll shortly before
+    // the store failed.
     let looks = 0;
     await waitUntil(() => {
       looks = simulator.polling('incoming') === 0 ? looks + 1 : 0;

@@ -81,7 +81,7 @@ export class AskRules {
   }
 
   /**
-   * Describes a question that ended as unclear although its second message was never sent. Skips plans with faults,
+   * Describes a question that ended as unclear without its second message, if there is one. Skips plans with faults,
    * limits or a full queue, because these can prevent the second message.
    */
   get missingAgain(): string | undefined {
@@ -99,7 +99,7 @@ export class AskRules {
     return undefined;
   }
 
-  /** Whether the library might have forgotten that it sent a second message. */
+  /** Whether a fault may have made the library forget that it sent a second message, so that it may send it again. */
   get #mayRepeat(): boolean {
     return this.world.hasEvent('store', 'power failure', 'emptied', 'clock');
   }

@@ -42,7 +42,8 @@ export class Disk extends MachineStorage {
 
   override isSavedAhead(message: Message): boolean {
     const keeping = this.loginsWith(message);
-    // If another login has stored the message, the saved answer does not count: the message belongs to that login.
+    // Ignores the saved answer if another login has stored the message as an item: the message then belongs to that
+    // login.
     return this.logins.some((folder) => folder.hasSavedAhead(message) && keeping.every((keeper) => keeper === folder));
   }
 
@@ -54,8 +55,8 @@ export class Disk extends MachineStorage {
     const isMoved = this.#folders.size > 1;
     for (const { texts, remembered, pendingWrites, mayHaveReturned } of this.logins) {
       if (mayHaveReturned) continue;
-      // Does not look for flow messages without an item after a change of the login, because an import with several
-      // tries can copy a flow message twice.
+      // After a change of the login, ignores flow messages that no item needs: an import with several tries can copy a
+      // flow message twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );
@@ -95,7 +96,7 @@ class Folder extends LoginData {
   readonly unflushed: (() => void)[] = [];
   /** The store that has opened the folder, if any. No other store may use the folder. */
   owner: object | undefined;
-  /** True after the login of this folder was imported. After that, nothing is stored here. */
+  /** True after the data of this folder was imported elsewhere. From then on, nothing is stored here. */
   isAbandoned = false;
   #hadPowerFailure = false;
   #savedCount = 0;
@@ -169,7 +170,7 @@ class DiskModel extends ModelStore implements Store {
   /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
   #freeFiles = 0;
   readonly #pendingWrites = new Map<Kind, number>();
-  /** Keys of the answers that this process saved. When the store opens, it does not return these answers. */
+  /** Keys of the answers that this process has saved, which `open` therefore does not return. */
   readonly #savedKeys = new Set<number>();
   #committing: Changes | undefined;
 
@@ -262,7 +263,7 @@ class DiskModel extends ModelStore implements Store {
   }
 
   commit(changes: Changes): Promise<void> {
-    // The store writes the data as it was at the time of the call.
+    // Copies the changes now, because the store must write them as they were at the time of the call.
     const step = structuredClone(changes);
     this.#committing = step;
     return this.call('commit', () => this.opened().write(step));

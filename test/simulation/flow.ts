@@ -46,7 +46,7 @@ export class Flow {
     world.shareOf(message, id).sends++;
   }
 
-  /** Sometimes throws when the flow receives messages, if the flow has the trouble `throws`. */
+  /** If the flow has the trouble `throws`, sometimes throws when the flow receives messages. */
   throwNowAndThen(messages: readonly Message[], { id }: NodePlan): void {
     if (!this.process.machine.flowTroubles.has('throws') || !this.#random.chance(0.3)) return;
     this.thrownAt.add(id);
@@ -59,8 +59,8 @@ export class Flow {
   }
 
   /**
-   * Returns whether the node accepted an acknowledgement. True also if the flow throws: after it has accepted the
-   * acknowledgement, the node immediately sends the next message, and the flow throws when it receives that message.
+   * Returns whether the node accepted an acknowledgement. Also returns true if the flow throws: the node first accepts,
+   * and then immediately sends the next message, at which the flow throws.
    */
   tolerate(acknowledge: () => boolean): boolean {
     try {
@@ -93,8 +93,8 @@ export class Flow {
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncountedDeliveries) {
       world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
-    // The flow can acknowledge an earlier delivery while this one is on its way, and then has nothing left to
-    // acknowledge.
+    // If the flow acknowledged an earlier delivery while this one was on its way, this delivery needs no
+    // acknowledgement.
     share.isInFlow = !this.#hasFinished(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.process);
@@ -122,8 +122,8 @@ export class Flow {
     world.nodesThatGaveUp.set(message, (world.nodesThatGaveUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat && this.#hasFinished(message, share))
       world.violate('a record became unhandled although its flow had acknowledged it', which);
-    // Counts the sends of the node, not the deliveries to the flow, because an attempt can time out before its message
-    // enters the flow.
+    // Counts the messages that the node sent, not those that entered the flow: an attempt can time out before its
+    // message enters the flow.
     if (share.sends < maxAttempts && !message.mayBeMarkedRedelivered) {
       world.violate('a record became unhandled before its last attempt', which);
     }
@@ -134,11 +134,12 @@ export class Flow {
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
     const { lifeId, deploymentId } = this.process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
-    // The library may not know that a node has finished a message. One cause is that it could not look the message up
-    // when it arrived again, or under another login. The other cause is a dead process that has the message as well.
+    // The library may not know that a node has finished a message in two cases:
+    // - It could not look up the message when the message arrived again, or when it arrived under another login.
+    // - A dead process has the message as well.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
-    // Until the next deploy, the process knows which nodes have finished the message. The store only records when all
-    // nodes have finished it.
+    // The process remembers until the next deploy which nodes have finished the message. The store records only that
+    // all nodes have finished it.
     const isKnown =
       finishedInDeployment === deploymentId ||
       (completedInDeployment !== undefined && completedInDeployment !== deploymentId);
@@ -154,7 +155,7 @@ export class Flow {
     const which = `${message.name} at ${id}`;
     const isRepeated = share.deliveries > 0;
     if (kind === 'outbox') return;
-    // True if the process died before the store had time to record the delivery.
+    // True if the process died so soon after the delivery that the store might not have recorded the delivery.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.deliveredAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarkedRedelivered = message.mustBeMarkedRedelivered && message.arrivals === 1;
     const mayBeUnmarked = message.mayRepeat || message.isAlsoAtDeadProcess || isUnwritten;

@@ -105,9 +105,9 @@ export class OrderNode {
   }
 
   /**
-   * Lets an event enter the flow on the next turn. Resolves with `false` if the node closes before that. The event
-   * names its input by `origin` while the process that received the input runs, and by the stored flow message after
-   * that.
+   * Lets an event enter the flow on the next turn. Resolves with `false` if the node closes before that. The input of
+   * the event is `origin` while the process that received the input runs. In a later process, the stored flow message
+   * identifies the input.
    */
   #report(
     { origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined },

@@ -11,7 +11,10 @@ export interface OrderPlan {
   to: number[];
   /** Number of the deduplication key. A node sends only one of its messages with the same key. */
   key?: number;
-  /** A newer stored message of the node with the same number replaces this one while it waits. */
+  /**
+   * Number of the `replace` key. While this message waits, a newer stored message of the node with the same number
+   * replaces it.
+   */
   replaceKey?: number;
   /** Present for a question. `again`: after an unclear reply, the node sends a second message. */
   ask?: { again: boolean };
@@ -53,7 +56,7 @@ export interface OutgoingPlan {
   /** Ids of the sending nodes. */
   senders: string[];
   limits?: { perHandset?: number; perHandsetMs: number; perDay?: number };
-  /** True if each feed entry has the id of its message. Otherwise, the service gives feed entries ids of its own. */
+  /** True if the feed shows each message with its id, false if the service gives the feed entries different ids. */
   feedKnows: boolean;
   /** Value of `Retry-After` of 429 and 503. */
   retryAfterS?: number;

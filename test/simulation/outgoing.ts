@@ -23,7 +23,7 @@ export class SentMessage {
   ) {}
 }
 
-/** An outgoing message. Several flow messages can order the same one if they share a deduplication key. */
+/** An outgoing message. Flow messages that share a deduplication key request the same outgoing message. */
 export class OutgoingMessage extends SentMessage {
   readonly to: readonly string[];
   readonly inputs: Input[] = [];
@@ -51,7 +51,7 @@ export class AgainMessage extends SentMessage {
   }
 }
 
-/** A flow message that orders an outgoing message. */
+/** A flow message that requests an outgoing message. */
 export class Input {
   /** True if the account stores the message until it is sent, because of `keep` or `at`. */
   readonly isStored: boolean;
@@ -69,7 +69,7 @@ export class Input {
   wasStored = false;
   /** True if no process remains that could report the outcome. */
   isAbandoned = false;
-  /** True if a process died before its last writes were certain, so that an outcome may be reported again. */
+  /** True if a process died and its last writes may be missing, so that an outcome may be reported again. */
   mayRepeat = false;
   /** True if the reply request was only in the memory of a process that has ended. */
   hasLostRequest = false;
@@ -115,9 +115,9 @@ const unsentCodes: ReadonlySet<string> = new Set([
   'SMS_REPLACED',
   'SMS_WITHDRAWN',
 ]);
-/** Errors of a message that the account refused before it looked up the deduplication key. */
+/** Error codes with which the account refuses a message before it looks up the deduplication key. */
 const refusedOnArrivalCodes: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
-/** Errors that never end a stored message. */
+/** Error codes that never end a stored message. */
 const outageCodes: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
 const refusedCodes: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
 const unknownCodes: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
@@ -144,7 +144,7 @@ export class OutgoingModel {
   /** Consent words of handsets, the last committed word first. */
   readonly #consentChanges: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #committedConsents = new Set<Message>();
-  /** STOPs that no node received when they were polled. The model does not know whether the account has stored them. */
+  /** Polled STOPs that no node wanted. The model cannot see whether the account has stored them. */
   readonly #unwantedStops = new Set<Message>();
   #unsettledFrom = 0;
 
@@ -156,7 +156,7 @@ export class OutgoingModel {
     this.asking = new AskRules(world, this.#replies, this.#reachedMs);
   }
 
-  /** Notes that a flow message orders an outgoing message. */
+  /** Notes a flow message that requests an outgoing message, and returns its input. */
   order(order: OrderPlan): Input {
     const node = this.plan.senders[order.sender] ?? '';
     const number = this.inputs.length;
@@ -200,8 +200,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Notes that a store committed an incoming message, as an item or inside a reply request that it ended.
-   * @param isLate whether a store might have committed the message before
+   * Notes the consent word, if any, of an incoming message that a store has committed.
+   * @param isLate true if an earlier commit might already have stored the message
    */
   noteConsent(message: Message, isLate = false): void {
     const { kind, fields } = message;
@@ -209,12 +209,11 @@ export class OutgoingModel {
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#committedConsents.has(message)) return;
     if (!isLate) this.#committedConsents.add(message);
     this.world.say(() => `${body} of ${from} is committed`);
-    // If the store might have written this word before, the model cannot know the last word of the handset. It then
-    // assumes START, which forbids no messages.
+    // If an earlier commit might already have stored this word, the model cannot know which word of the handset is the
+    // last. It then assumes START, because START forbids no messages.
     const isUnsure = isLate || this.#unwantedStops.has(message);
     const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.world.timeline.nowMs, message };
-    // A word that is committed a second time keeps its place, because another word may have arrived since its first
-    // commit.
+    // A word keeps its place when it is committed again, because another word may have arrived since its first commit.
     const place = this.#consentChanges.findIndex((one) => one.message === message);
     if (place >= 0) this.#consentChanges[place] = change;
     else this.#consentChanges.unshift(change);
@@ -244,8 +243,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Notes that the service accepted a second message (option `again`) for these recipients. Checks the rules of
-   * `sms-ask` and, unless the question is unlimited or has a deduplication key, the limits.
+   * Notes that the service accepted the second message of a question (option `again`) for these recipients. Checks the
+   * rules of `sms-ask`. Also checks the limits, unless the question is unlimited or has a deduplication key.
    */
   repeatArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
@@ -271,15 +270,17 @@ export class OutgoingModel {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
-      // If no node wants a message, the model cannot see its commit. It assumes that a START is committed now, and does
-      // not rely on a STOP.
+      // The model cannot see when the account commits a message that no node wants. It assumes that a START is
+      // committed now, and that a STOP might never be.
       const isUnwanted = this.world.polls(message.kind) && this.world.nodesFor(message).length === 0;
       if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
       else if (isUnwanted) this.#unwantedStops.add(message);
     }
   }
 
-  /** Whether a message might reply to an outgoing message without an outcome. The library delays such a reply. */
+  /**
+   * Whether a message might be a reply to an outgoing message that has no outcome yet. The library delays such replies.
+   */
   #mayBeHeldBack({ kind, fields }: Message): boolean {
     return (
       kind === 'incoming' &&
@@ -297,7 +298,7 @@ export class OutgoingModel {
 
   /**
    * Notes and checks an outcome that has entered the flow.
-   * @param wasSent whether the service had accepted the message when the account reported to the node
+   * @param wasSent true if the service had accepted the message before the account reported the outcome to the node
    */
   outcomeArrived(input: Input | undefined, event: OutcomeEvent, wasSent: boolean): void {
     if (!input) {
@@ -331,13 +332,13 @@ export class OutgoingModel {
       this.#violate('a reply request ended at more than one output', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
-    // If the outcome is unknown, a reply can resolve it. The reply request then ends before the flow receives the new
-    // outcome. If the store failed to record this end, the request can end a second time.
+    // A reply can resolve an unknown outcome. The reply request then ends before the flow receives the new outcome. If
+    // the store failed to record that end, the request can end a second time.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknownCodes.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
-    // An attempt with an unknown outcome may have reached a recipient that the next attempt does not reach. A reply of
-    // this recipient can end the request.
+    // An attempt with an unknown outcome may reach a recipient that the next attempt does not reach. If this recipient
+    // replies, the reply can end the request.
     const hasArrived = input.order.retryUncertain && input.outgoing.accepted.has(recipient);
     const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
     if (input.order.ask) this.asking.ended(input, event, name);
@@ -396,17 +397,17 @@ export class OutgoingModel {
   }
 
   /**
-   * Notes that a process that had these inputs has died.
-   * @param isUnsure whether the last writes of the process may be missing
+   * Notes that the process that had received these inputs has died.
+   * @param isUnsure true if the last writes of the process may be missing
    */
   died(inputs: Iterable<Input>, isUnsure: boolean): void {
     const isMemory = this.world.plan.store === 'memory';
-    // The process may also have worked on inputs of earlier processes.
+    // Includes the inputs of earlier processes, because the dead process may have worked on them.
     if (isUnsure) {
       for (const input of this.inputs) {
         input.mayRepeat = true;
-        // The outcome can enter the flow again, as unknown and without a reply request (docs/delivery.md, limits of the
-        // promises).
+        // The flow may receive an outcome of the dead process again, as unknown. The second report has no reply request
+        // (docs/delivery.md, limits of the promises).
         if (input.outcomes.length > 0) input.hasLostRequest = true;
       }
       for (const { message } of this.#replies) if (message.mightBeUnstored) this.#unwritten.add(message);
@@ -436,7 +437,7 @@ export class OutgoingModel {
 
   /**
    * Notes that the shared server has lost its data.
-   * @param inMemory items that processes also have in memory and store again
+   * @param inMemory items that processes still have in memory and will store again
    */
   lost(inMemory: readonly string[]): void {
     const safe = new Set(inMemory.map((item) => this.#inputOf(item)));
@@ -448,7 +449,7 @@ export class OutgoingModel {
     }
   }
 
-  /** Whether a message is a reply to an outgoing message, was used as an answer, or is a status for a report. */
+  /** Whether a sending node may use an incoming message or status: as a reply, as an answer, or in a report. */
   isForSender(message: Message): boolean {
     const isThis = (one: { message: Message }) => one.message === message;
     const status = this.#statuses.find(isThis);
@@ -467,8 +468,8 @@ export class OutgoingModel {
       const input = this.inputs[this.#unsettledFrom] as Input;
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
-      // If the server fails, two instances can lose contact, and each can assume that the other has the reply request.
-      // The request may then never end.
+      // If the server fails, two instances can lose contact. If each assumes that the other has the reply request, the
+      // request never ends.
       const isParted = this.#mayBeClaimed && this.world.plan.instances > 1;
       if (input.hasLostRequest || isParted) continue;
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
@@ -505,18 +506,19 @@ export class OutgoingModel {
     const mayRepeat = outgoing.inputs.some((one) => one.order.retryUncertain);
     if (!unsentCodes.has(code) && !refusedCodes.has(code) && !unknownCodes.has(code))
       this.#violate('an outcome has an error code that no message can have', name);
-    // If the account refused an input on arrival, it may still have sent earlier inputs with the same key.
+    // If the account refused this input on arrival, it may still have sent an earlier input with the same key.
     const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
     const isAnother = outgoing.inputs.length > 1 && this.world.losesKeys;
-    // As soon as the account knows that one input is unsent, it may send the next input with the same key. This can
-    // happen before the outcome of the unsent input enters the flow.
+    // If several inputs share a key, only a request before the report counts: the account may send the next input
+    // before the flow receives the outcome of an unsent one.
     const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
     if (!unknownCodes.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('a message was reported as not sent, but the service had accepted it', name);
     if (input.isStored && input.wasStored && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
     const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
-    // Skips `SMS_SERVICE`, which leaves the outcome unknown, and so needs a search, only with some HTTP statuses.
+    // Does not require a search after `SMS_SERVICE`, because only some HTTP statuses with this code leave the outcome
+    // unknown.
     if (mustBeSearched && code !== 'SMS_SERVICE' && unknownCodes.has(code) && !searched)
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)
@@ -542,7 +544,7 @@ export class OutgoingModel {
     if (!isTrue) this.#violate('a message was reported as sent, but the service had not accepted it', name);
     if (duplicate && order.key === undefined)
       this.#violate('an outcome is marked as a duplicate, but its input has no deduplication key', name);
-    // The evidence might come from the message of another input with the same body, which can have other recipients.
+    // The evidence may belong to another input with the same body, which can have other recipients.
     const mayBelongToOtherInput = resolvedBy !== undefined && outgoing.inputs.length > 1;
     const isPartial =
       resolvedBy === 'status' || resolvedBy === 'reply' || outgoing.arrivals > 1 || mayBelongToOtherInput;
@@ -565,7 +567,7 @@ export class OutgoingModel {
       this.#violate('a reply request timed out although a reply came in time', `${nameOf(input)}: ${name}`);
   }
 
-  /** Returns the replies or statuses of a handset that the account could assign to an input before a time. */
+  /** Returns the replies or statuses of a handset that the account could match with an input before `untilMs`. */
   #arrivedBefore(
     untilMs: number,
     all: readonly Pick<Reply, 'outgoing' | 'message'>[],
@@ -575,14 +577,15 @@ export class OutgoingModel {
     const messages = all.filter((one) => one.outgoing === outgoing).map(({ message }) => message);
     return messages.filter((message) => {
       const reachedMs = this.#reachedMs.get(message) ?? Number.POSITIVE_INFINITY;
-      // If the service made the id, the account cannot assign replies and statuses that come before the outcome.
+      // If the service chose the message id, the account cannot match replies and statuses that come before the
+      // outcome.
       return message.fields.from === handset && reachedMs < untilMs && (order.hasOwnId || reachedMs > endedMs);
     });
   }
 
   /**
-   * Checks that a message does not go to a handset after the commit of its STOP, and does not leave in quiet hours.
-   * Essential messages may.
+   * Checks that a message does not leave in quiet hours, and does not go to a handset whose STOP was committed before.
+   * Essential messages are exempt.
    */
   #examineConsent(
     { name, inputs }: OutgoingMessage,
@@ -609,8 +612,7 @@ export class OutgoingModel {
    */
   #examinePending(input: Input, msisdn: string): void {
     const { outgoing, order } = input;
-    // Does not check a message with several attempts, because the service might have accepted it again after the
-    // acceptance that the account knows.
+    // Skips a message with several attempts, because the service might have accepted it later than the account knows.
     if (this.#isDisturbed || outgoing.inputs.length > 1 || outgoing.arrivals > 1) return;
     const untilMs = outgoing.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.world.timeline.nowMs < untilMs)
@@ -640,27 +642,29 @@ export class OutgoingModel {
     }
   }
 
-  /** Whether limits can be checked: no event of the plan can make the account forget messages that it counted. */
+  /**
+   * Whether limits can be checked. False if an event of the plan can make the account forget messages that it counted.
+   */
   get #canCheckLimits(): boolean {
     const losesCounts = this.world.losesKeys || (this.world.plan.store === 'memory' && this.world.hasEvent('redeploy'));
     return !losesCounts && !this.world.hasEvent('store', 'power failure', 'clock');
   }
 
   /**
-   * Whether the server might have stored a message although its confirmation was lost. Another instance then sends the
-   * message (exception in contract §4, *Storing and sending*).
+   * Whether the server might have stored a message although its instance got no confirmation. Another instance then
+   * sends the message (exception in contract §4, *Storing and sending*).
    */
   get #mayHaveBeenStored(): boolean {
     return this.#mayBeClaimed && this.world.plan.instances > 1;
   }
 
-  /** True if other instances might claim the items of a live process that has lost its connection to the server. */
+  /** Whether a live process can lose its connection to the server, so that other instances claim its items. */
   get #mayBeClaimed(): boolean {
     return this.world.hasFailingServer;
   }
 
   /**
-   * Whether a reply should have ended a reply request, but did not. False if the reply may have come before the
+   * Whether a reply should have ended a reply request but did not. Returns false if the reply may have come before the
    * account knew of the request.
    */
   #isUnused({ outgoing, from, message }: Reply): boolean {
@@ -675,8 +679,8 @@ export class OutgoingModel {
   }
 
   /**
-   * True if the account might have lost a reply request: memory or store lost, clock changed, or request claimed by
-   * another instance.
+   * Whether the account might have lost a reply request: with its memory or its store, by a clock change, or to another
+   * instance that claimed it.
    */
   get #isForgotten(): boolean {
     return this.world.hasEvent('power failure', 'clock') || this.world.losesKeys || this.#mayBeClaimed;

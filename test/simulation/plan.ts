@@ -47,7 +47,7 @@ export type PlannedEvent = { atMs: number } & (
   | { type: 'outgoing'; count: number }
   | OrderPlan
   | ResetPlan
-  /** A handset, named by its last digit, revokes or gives consent. */
+  /** A handset revokes or gives consent. `handset` is the last digit of its number. */
   | { type: 'word'; handset: number; word: 'STOP' | 'START'; callback?: Format; polled: boolean }
   | Fault
 );
@@ -104,8 +104,12 @@ export interface Plan {
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /**
-   * Subject of the plan. `in`: incoming messages. `out`: also outgoing messages. The others extend `out`: `consent` by
-   * consent words and due times, `replace` by `replace` keys and resets, `ask` by questions.
+   * Subject of the plan:
+   * - `in`: incoming messages
+   * - `out`: also outgoing messages
+   * - `consent`: like `out`, with consent words and due times
+   * - `replace`: like `out`, with `replace` keys and resets
+   * - `ask`: like `out`, with questions
    */
   way?: Way;
   /** Chooses only among the first `scenes` scenes, to reproduce a seed that was found when there were fewer. */
@@ -163,7 +167,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   for (let index = 0; index < faults; index++) {
     plannedEvents.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length + senders) });
   }
-  // Because mistakes often show if two faults meet, half of the plans put faults close together.
+  // Half of the plans put faults close together, because mistakes often show if two faults meet.
   if (plannedEvents.length > 1 && random.chance(0.5)) {
     const times = plannedEvents.map(({ atMs }) => atMs);
     for (const planned of plannedEvents) {
@@ -188,7 +192,8 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
   // Removes store faults, because no rule covers them if two instances share a reply request.
   if (outgoing && instances > 1) plan.plannedEvents = plan.plannedEvents.filter(({ type }) => type !== 'store');
-  // Removes changes of the login, because instances with different logins do not know each other's keys.
+  // If there are several instances, removes changes of the login, because different logins do not share deduplication
+  // keys.
   if (outgoing && instances > 1)
     for (const event of plan.plannedEvents) if (event.type === 'redeploy') delete event.isOtherLogin;
   return plan;

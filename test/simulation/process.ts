@@ -99,7 +99,7 @@ export class Process implements Owner {
   /** The latest store of each login, by the key of the login. */
   readonly #stores = new Map<string, ModelStore>();
   #membership: Membership | undefined;
-  /** Start times of the recent polls since the last one that brought a message, in ms. */
+  /** Start times of the recent polls, in ms. A poll that brings a message empties the list. */
   #polls: number[] = [];
   #isDeploying = false;
   #isDeployingNode = false;
@@ -168,7 +168,8 @@ export class Process implements Owner {
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
     world.arrived(message, this.machine.login);
-    // Until the import, this process does not know the items that a dead process held under a former login.
+    // A dead process may have the message under a former login. This process does not know that until it has imported
+    // the items of the dead process.
     message.isAlsoAtDeadProcess ||=
       message.logins.size > 1 && this.machine.storage.has(message) && this.#isLeft(message);
     this.#noteArrival(message);
@@ -239,11 +240,11 @@ export class Process implements Owner {
       if (this.isImporting) message.mayBeMarkedRedelivered = true;
       if (this.isImporting || this.#hasFailedNow || (login !== this.machine.login && !this.world.isKnownToAll))
         this.world.allowRepetitions(message);
-      // If the former store fails, or the flows are redeployed again, the account delivers messages of the new login
-      // first after some time. This message of the former login may then come after newer messages.
+      // If the former store fails or the flows are redeployed again, the account delivers messages of the new login
+      // first. This message of the former login may then come after newer messages.
       message.isOutOfOrder ||= login !== this.machine.login && (this.#isDeploying || !this.world.isKnownToAll);
-      // While this instance is cut off from the server, another instance can claim the items of the former login. The
-      // current login still has them in memory, so that two logins may have the message.
+      // While this instance is cut off from the server, another instance can claim the items of the former login. This
+      // instance still has them in memory, so two logins may have the message.
       if (login !== this.machine.login && this.world.plan.instances > 1)
         message.mayBeInTwoLogins ||= this.hasStoreFailed;
     }
@@ -293,8 +294,8 @@ export class Process implements Owner {
       durationMs,
       () => {
         this.#isDeployingNode = false;
-        // A message that no node receives for this time becomes unhandled. The next node receives it after the messages
-        // in progress.
+        // A message that has no receiving node for this long becomes unhandled. The next node receives it after the
+        // messages in progress.
         if (durationMs > maxDeploymentMs) for (const message of this.#undelivered) message.isOutOfOrder = true;
         for (const id of closingIds) this.#addNode(id);
       },
@@ -308,8 +309,8 @@ export class Process implements Owner {
       if (message.arrivals === 0) continue;
       if (!this.world.isKnownToAll) this.world.allowRepetitions(message);
       message.mayBeInTwoLogins = this.hasStoreFailed || message.isInTwoLogins;
-      // Allows unmarked redeliveries: if the account returns to an earlier login, that login may redeliver messages
-      // that it could not release.
+      // Allows redeliveries that are not marked as redelivered: if the account returns to an earlier login, that login
+      // can redeliver messages that it could not release.
       message.mustBeMarkedRedelivered = false;
     }
   }
@@ -335,10 +336,10 @@ export class Process implements Owner {
       // Adds all messages on the disk, because their deliveries might not have been flushed.
       if (world.plan.store === 'disk' && machine.storage.has(message)) this.#undelivered.add(message);
     }
-    // The store might not have written that messages became unhandled or were imported elsewhere.
+    // The store may have failed before it wrote that a message became unhandled or was imported elsewhere.
     if (this.hasStoreFailed) {
       for (const message of world.nodesThatGaveUp.keys()) {
-        // A stored message becomes unhandled again, unless the service also sends it as a callback.
+        // A message that is still stored becomes unhandled again, unless the service also sends it as a callback.
         const isStillHere = machine.storage.has(message) && message.callback === 'none';
         if (!isStillHere && !machine.storage.isUnhandled(message)) world.nodesThatGaveUp.delete(message);
       }
@@ -349,7 +350,7 @@ export class Process implements Owner {
       message.wasStoredAtDeath ||= committedMessages.has(message);
       message.isInTwoLogins ||= machine.storage.isInTwoLogins(message);
     }
-    // Treats each delivery as made now, because even an old delivery might not have been flushed.
+    // Sets the time of each delivery to now, because even an old delivery might not have been flushed.
     if (isPowerFailure)
       for (const { shares } of this.#undelivered)
         for (const share of shares.values()) share.deliveredAtMs = world.timeline.nowMs;
@@ -384,7 +385,8 @@ export class Process implements Owner {
     if (world.nodesThatGaveUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#undelivered) {
-      // Waits for `maxDeploymentMs`, because a node may attach while the account records that no node gets the message.
+      // Waits for `maxDeploymentMs` before it excuses a message, because a node may still attach while the account
+      // records that no node gets the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
       if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= usedBySenderOnly;
       if (hasFailed) {
@@ -397,16 +399,15 @@ export class Process implements Owner {
       }
       const shares = [...message.shares.values()];
       const isFinished =
-        // After a crash, the process redelivers an accepted callback. The account can release the callback as soon as
-        // one node has finished it, because the service no longer waits for an answer.
+        // After a crash, the process redelivers an accepted callback that no node has finished. As soon as one node has
+        // finished it, the account can release it, because the service no longer waits for an answer.
         (shares.some((share) => share.isFinished) &&
           (message.callback === 'accepted' ||
-            // If two logins have the message, one login may have delivered it to a node that already finished it
-            // for the other login.
+            // Ignores a delivery to a node that already finished the message for another login.
             !shares.some((share) => share.isInFlow && !(share.isFinished && message.mayBeInTwoLogins)))) ||
         (message.answerPosition !== undefined && world.nodesFor(message).length === 0);
-      // With the memory store, an accepted callback stays open until the flow acknowledges it, even if no node is left
-      // for its polled copy.
+      // With the memory store, an accepted callback stays open until a flow acknowledges it, even if its polled copy
+      // has no node left.
       const isCallbackOpen = message.callback === 'accepted' && !shares.some((share) => share.isFinished);
       if (isFinished && (world.plan.store !== 'memory' || (world.isFinishedByAll(message) && !isCallbackOpen))) {
         this.#undelivered.delete(message);
@@ -426,12 +427,12 @@ export class Process implements Owner {
   }
 
   /**
-   * Whether only a sending node uses the message, as a reply or as a status for a report. False if a receiving node of
-   * this kind is attached and the current login has received the message.
+   * Whether only a sending node uses the message, as a reply or in a report. False if the current login has received
+   * the message and has a receiving node for it.
    */
   #isForSender(message: Message): boolean {
     if (message.answerPosition === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
-    // The receiving nodes use the current login, so they did not receive a message that only a former login received.
+    // Receiving nodes belong to the current login, so they miss a message that only a former login received.
     return !this.#hasNodeOf(message.kind) || !message.logins.has(this.machine.login);
   }
 
@@ -475,10 +476,10 @@ export class Process implements Owner {
     }
   }
 
-  /** Checks that each message that a node gave up is listed as unhandled, or soon will be. */
+  /** Checks that each message that a node has given up is stored as unhandled, or is still stored for delivery. */
   #examineGivenUp(): void {
     const { world, machine } = this;
-    // Skips a failing server, because an instance may then have the unhandled message only in memory.
+    // Skips plans with a failing server: an instance may then have the unhandled message only in memory.
     if (world.plan.store === 'memory' || world.hasFailingServer) return;
     if (this.hasStoreFailed && world.timeline.nowMs - this.#untroubledSinceMs <= stepMs) return;
     for (const [message, nodes] of world.nodesThatGaveUp) {
@@ -546,10 +547,11 @@ export class Process implements Owner {
     else if (unstored)
       for (const one of unstored) if (one.every(({ wasEverStored }) => wasEverStored)) unstored.delete(one);
     const unstoredCount = unstored?.size ?? 0;
-    // Allows the polls of another login in addition, because each login saves its own answers.
+    // Allows twice as many while two logins are in use, because each login saves its own answers.
     const loginCount = dispatchers.length < this.#dispatchers.length ? 2 : 1;
     const maxCount = loginCount * (parallelPolls + maxAhead);
-    // Answers that a failing store did not commit stay saved until it opens again.
+    // Does not check this if the store has failed, because answers that it did not commit stay saved until it opens
+    // again.
     if (pendingWrites + polling > maxCount && !this.hasStoreFailed)
       this.world.violate('more answers are saved and polled than allowed', `${pendingWrites + polling} ${where}`);
     if (unstoredCount + polling > maxCount)
@@ -678,8 +680,8 @@ export class Process implements Owner {
   }
 
   /**
-   * Allows messages in progress to be marked as redelivered and to come out of order, because a node, the flows or the
-   * process ended.
+   * Allows the library to mark messages in progress as redelivered and to change their order, because a node, the flows
+   * or the process ended.
    */
   #disturb(): void {
     for (const message of [...this.#undelivered, ...this.#calledBack]) {
@@ -694,7 +696,10 @@ export class Process implements Owner {
     this.#latest.set(message, this.world.timeline.nowMs);
   }
 
-  /** Notes a store failure, which might have interrupted the steps of recent messages. These may be repeated. */
+  /**
+   * Notes a store failure. Allows the library to repeat recent messages, because the failure might have interrupted
+   * their steps.
+   */
   #onStoreFailure(): void {
     this.hasStoreFailed = true;
     this.examineStoredMessages();
@@ -704,7 +709,7 @@ export class Process implements Owner {
     this.#latest.clear();
   }
 
-  /** Whether the store must have the message: a poll returned it, and no fault explains that it is missing. */
+  /** Whether the store must contain the message, because a poll returned it and no fault explains its absence. */
   #mustBeStored({ mightBeUnstored, isStored, answerPosition, callback, excuse, mayRepeat }: Message): boolean {
     if (mightBeUnstored || answerPosition === undefined || excuse !== undefined) return false;
     return this.world.plan.store === 'disk' || (isStored && !mayRepeat && callback === 'none');

@@ -66,7 +66,7 @@ export abstract class ReceivingNode {
     );
     return new Promise((resolve) => {
       clock.nextTurn(() => {
-        // If the flow was removed in the meantime, the next nodes do not receive the messages.
+        // If the flow was removed in the meantime, its nodes do not receive the messages.
         const arrives = !this.#isFlowGone;
         for (const { message, delivery } of arrives ? received : []) flow.receive(message, this.plan, delivery);
         resolve(arrives);

@@ -3,8 +3,8 @@ import type { Fault, Plan, PlannedEvent } from './plan';
 import type { Random } from './random';
 
 /**
- * Gives `replace` keys to the messages of a plan, and adds newer messages and resets with these keys, some of them
- * within milliseconds. Adds an outage, so that messages wait.
+ * Gives `replace` keys to the messages of a plan. Adds newer messages and resets with the same keys, some of them only
+ * milliseconds later. Adds an outage, so that messages wait.
  */
 export function addReplacements(plan: Plan, random: Random): Plan {
   const keys = random.between(1, 2);
@@ -50,7 +50,7 @@ function makeReplaceable(order: PlannedEvent & { type: 'order' }, random: Random
   order.keep = order.inMs === undefined || random.chance(0.7);
 }
 
-/** Creates a fault that makes messages wait, or wait again after they have left. */
+/** Creates a network fault that keeps messages waiting, or returns them to the queue after an attempt. */
 function createOutage(random: Random): Fault {
   const trouble = random.pick(['refused', 'connection hangs', 'status', 'status', 'slow', 'anything'] as const);
   const [durationMs, share] = [random.pick([50, 1_000, 8_000, 40_000]), random.pick([0.5, 1])];

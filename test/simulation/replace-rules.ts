@@ -29,13 +29,13 @@ interface Entry {
 interface Group {
   readonly entries: Entry[];
   readonly resets: Reset[];
-  /** Time since which two messages wait, in ms. */
+  /** Time at which two messages of the group began to wait, in ms. */
   twoWaitSinceMs?: number | undefined;
 }
 
 /**
- * A possible violation. As soon as each cause has an outcome, `isFault` decides whether it is a violation.
- * `areRefused`: for each cause, whether the library refused it, so that it replaced nothing.
+ * A possible violation. When every cause has an outcome, `isFault` decides whether it is a violation. It receives, for
+ * each cause, whether the library refused it, because a refused input replaces nothing.
  */
 interface Suspicion {
   rule: string;
@@ -44,7 +44,7 @@ interface Suspicion {
   isFault(areRefused: readonly boolean[]): boolean;
 }
 
-/** Outcomes of inputs that the library did not accept, so that they replaced nothing. */
+/** Error codes of inputs that the library refused. Such an input replaces nothing. */
 const refusals: ReadonlySet<string> = new Set(['SMS_STORE', 'SMS_BUSY', 'SMS_CLOSED', 'SMS_INPUT', 'SMS_NOT_ALLOWED']);
 /** Upper bound of the time in which an instance learns that another one has replaced its message, in ms. */
 const otherInstanceMs = 150_000;
@@ -97,20 +97,19 @@ export class ReplaceRules {
     entry.state = state;
     entry.waitingPosition = state === 'waiting' ? ++this.#position : undefined;
     this.#changed.add(entry.group);
-    // If a shared server fails, an instance may not see that a newer message has replaced its message, and may send it
-    // again.
+    // If the shared server fails, an instance may not see the newer message, and may send the replaced message again.
     const mayMiss = entry.hasLeft && this.world.hasFailingServer;
     if (isLeaving && !mayMiss) this.#examineLeaving(entry, entry.storedPosition);
     entry.hasLeft ||= isLeaving;
   }
 
   /**
-   * Notes that the first byte of a message leaves. Because the store `memory` has no commits, compares the times of the
-   * inputs to check that no newer input had replaced the message.
+   * Notes that the first byte of a message leaves. With the store `memory`, which has no commits, checks by the times
+   * of the inputs that no newer input had replaced the message.
    */
   noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
-    // Several inputs with one deduplication key cannot be told apart here.
+    // Skips inputs that share a deduplication key, because the message does not show which input it belongs to.
     if (!entry || this.world.plan.store !== 'memory' || input.outgoing.inputs.length > 1) return;
     const { nowMs } = this.world.timeline;
     const newer = entry.group.entries.filter(
@@ -198,15 +197,15 @@ export class ReplaceRules {
     });
   }
 
-  /** Checks that a full queue did not refuse a message whose key another waiting message has. */
+  /** Checks that a full queue did not refuse a message that would have replaced a waiting one. */
   #examineBusy({ input, receivedPosition }: Entry, { entries, resets }: Group): void {
     const { store, instances } = this.world.plan;
-    // A duplicate replaces nothing, so a full queue can refuse it.
+    // Skips inputs with a deduplication key: a full queue can refuse a duplicate, because a duplicate replaces nothing.
     if (store === 'memory' || instances > 1 || this.world.losesKeys || input.order.key !== undefined) return;
     const older = entries.find(
       (one) => one.waitingPosition !== undefined && one.waitingPosition < receivedPosition && one.input.copies > 0,
     );
-    // If an earlier reset withdraws the older message, that message stays in the queue until its end is stored.
+    // Even if an earlier reset withdraws the older message, that message fills the queue until its end is stored.
     const isWithdrawn = resets.some(
       (reset) => reset.receivedPosition > (older?.waitingPosition ?? 0) && reset.receivedPosition < receivedPosition,
     );
@@ -215,14 +214,17 @@ export class ReplaceRules {
     }
   }
 
-  /** How long two messages with one key can wait. Another process, even a dead one, can have the older one. */
+  /**
+   * Maximum time for which two messages with one key can wait. With a shared store, another process can have the older
+   * message, even a dead process.
+   */
   get #maxTwoMs(): number {
     return this.world.plan.store === 'shared' ? otherInstanceMs : 0;
   }
 
   /**
    * Whether a store might have written a newer message although it reported a failure. The library then discards the
-   * newer message, but after a change of the login, a restart or a claim, the older message counts as replaced.
+   * newer message. After a restart, a claim or a change of the login, the older message still counts as replaced.
    */
   get #mayHaveWritten(): boolean {
     const { plannedEvents } = this.world.plan;

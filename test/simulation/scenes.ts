@@ -213,7 +213,10 @@ function endWhileFailing(stage: Stage): PlannedEvent[] {
   ];
 }
 
-/** Sends replies exactly at the timeout, or before the acceptance is known, while the store is slow and flows stop. */
+/**
+ * Sends replies exactly at the timeout, or before the account knows that the service accepted the message. At the same
+ * time, the store is slow and flows stop.
+ */
 function replyInTime(stage: Stage): PlannedEvent[] {
   const { plan, random } = stage;
   const waitMs = random.pick([2_000, 5_000, 60_000]);
@@ -254,7 +257,7 @@ function awayForLong(stage: Stage): PlannedEvent[] {
   ];
 }
 
-/** Lets statuses come before and after the acceptance of their messages is known, while flows stop. */
+/** Sends statuses before and after the account knows that the service accepted their messages, while flows stop. */
 function reports(stage: Stage): PlannedEvent[] {
   const { random } = stage;
   return [

@@ -61,7 +61,7 @@ export class Server {
 class Space extends LoginData {
   /** Number that changes when the server loses its data. */
   epoch: number | undefined;
-  /** Open stores, whose processes have their items in memory. */
+  /** Open stores. Their processes have the items of these stores in memory. */
   readonly users = new Set<ServerModel>();
   #epochs = 0;
   /** Heartbeats by instance. */
@@ -225,8 +225,8 @@ class ServerModel extends ModelStore implements Store {
         else {
           const text = JSON.stringify(value);
           this.space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
-          // This instance passes the reply to the instance with the reply request. A consent word in the reply applies
-          // from now on.
+          // Passes the reply to the instance that has the reply request. A consent word in the reply applies from this
+          // commit on.
           if (key.startsWith('reply:')) this.space.copies.commit(value.value);
         }
       }
@@ -267,7 +267,7 @@ class ServerModel extends ModelStore implements Store {
     try {
       if (this.setup.random.chance(0.5) && this.running.has('commit')) this.#writing?.();
     } catch {
-      // Nothing was written, because another instance has committed first or the heartbeat has expired.
+      // Nothing was written: another instance has committed first, or the heartbeat has expired.
     }
     this.#session = undefined;
   }

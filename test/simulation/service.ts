@@ -209,7 +209,7 @@ export class Service {
     }
   }
 
-  /** Sends replies to a question. The messageId is that of the question or of its second message. */
+  /** Sends replies to a question. `messageId` is the id of the question or of its second message. */
   #answer(question: OutgoingMessage, messageId: string, from: string): void {
     const random = this.#random;
     for (let count = random.pick([0, 1, 1, 2, 3]); count > 0; count--) {

@@ -86,7 +86,7 @@ describe('the simulation of the library', function () {
 describe('a bug planted in the library', function () {
   this.timeout(600_000);
 
-  // The search for a mutant starts with a seed from which a few schedules find it.
+  // The search for each mutant starts at a seed from which few schedules find the mutant.
   for (const [name, seed] of [
     ['a poll answer is not saved before it is processed', 1],
     ['a saved poll answer is removed before it is processed', 1],

@@ -28,7 +28,10 @@ const maxEvents = 400_000;
 const settleMs = 45_000 + 100_000 + 60_000;
 /** `settleMs` after 401 and 403, because these answers cause longer back-offs. */
 const refusedSettleMs = settleMs + 300_000;
-/** Sum of a pause that the service asks for, the search for evidence of a message, and the wait for a reply. */
+/**
+ * Sum of the longest pause that the service requests, the search for evidence of a message, and the wait for a reply,
+ * in ms.
+ */
 const outgoingSettleMs = 60_000 + 60_000 + 60_000;
 /** Time until a scheduled message is due, plus the quiet minute. */
 const dueSettleMs = 90_000 + 60_000;
@@ -203,8 +206,8 @@ class Run {
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back forever`;
-      // On a shared store, another process can have polled and stored a copy. If no node wants the message, that copy
-      // waits there, so that the message is not lost.
+      // With a shared store, another process can also have polled and stored this message. If no node wants the
+      // message, it waits there and is not lost.
       const isElsewhere =
         plan.store === 'shared' && message.answerPosition !== undefined && this.world.nodesFor(message).length === 0;
       const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isElsewhere;
@@ -251,8 +254,8 @@ class Run {
       case 'word': {
         const from = `642155000${planned.handset}`;
         const message = this.#service.addIncoming({ from, body: planned.word }, this.#createRoute(planned));
-        // Does not check the order of this message: the account may delay it until it knows whether the message answers
-        // a reply request.
+        // The account may delay this message until it knows whether the message answers a reply request, so the order
+        // is not checked.
         message.isOutOfOrder = true;
         break;
       }

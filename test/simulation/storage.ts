@@ -18,7 +18,7 @@ export abstract class MachineStorage {
   /** The data of each login. */
   protected abstract readonly logins: readonly LoginData[];
 
-  /** Describes an item that is here but must not be here at the end, if there is one. */
+  /** Describes an item that must not remain here at the end, or is `undefined` if there is none. */
   abstract readonly leftoverProblem: string | undefined;
 
   /** Creates the store of the account of a login. */
@@ -57,8 +57,8 @@ export abstract class MachineStorage {
   }
 
   /**
-   * Whether a message is in a poll answer that is saved here, but not committed yet. The saved answer can record the
-   * delivery of the message. Always false in a shared store, which does not save poll answers.
+   * Whether a message is in a poll answer that this storage has saved but not committed yet. Such an answer can record
+   * the delivery of the message. Always false for a shared store, which does not save poll answers.
    */
   isSavedAhead(_message: Message): boolean {
     return false;
@@ -124,7 +124,7 @@ export class LoginData {
     this.copies.commit(item.text);
   }
 
-  /** Sets or forgets a value. Items that an import has staged in it count as copies, because the store has them. */
+  /** Sets or deletes a value. If an import has staged items in the value, counts them as stored copies. */
   remember(key: string, value: StoredValue | undefined): void {
     const before = this.remembered.get(key);
     if (before) for (const item of stagedIn(key, before.text)) this.copies.count(item, -1);
@@ -176,8 +176,8 @@ export abstract class ModelStore {
   }
 
   /**
-   * Whether the store is open, as far as the library can know. The library learns that a store closed only at the end
-   * of the current event.
+   * Whether the library considers the store open. If the store closes during an event, the library learns that only at
+   * the end of the event.
    */
   get isReady(): boolean {
     return this.#isReady || this.#closedIn === this.world.timeline.count;
@@ -250,7 +250,8 @@ export abstract class ModelStore {
             throw createFailure(this.failureCode);
           }
           resolve(work());
-          // A call that was in flight when the connection broke can still write, but it does not open the store.
+          // A call that was in flight when the connection broke can still write, but it cannot make the store usable
+          // again.
           if (this.isUsable && (call === 'open' || call === 'commit')) this.hasFailed = false;
           if (call === 'open' || call === 'close') this.#setReady(call === 'open');
         } catch (error) {
@@ -316,7 +317,7 @@ export class Copies {
     const { outgoing, plan } = this.world;
     if (!plan.outgoing?.consent) return;
     for (const message of this.in(text)) outgoing?.noteConsent(message);
-    // If only a reply request contains the reply, an earlier commit might already have stored the reply as an item.
+    // An earlier commit might already have stored this reply as an item.
     const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
     const reply = result?.reply && this.world.find('incoming', result.reply);
     if (reply) outgoing?.noteConsent(reply, true);

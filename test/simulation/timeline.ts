@@ -21,8 +21,8 @@ interface Event extends Timer {
 const maxReads = 100_000;
 
 /**
- * Virtual time, which passes only if nothing is left to do. The seed chooses the order of events at the same time.
- * Timers keep their order, and callbacks of the next turn keep theirs.
+ * Virtual time, which passes only if nothing is left to do now. The seed chooses the order of events at the same
+ * moment, but timers keep their order, and so do callbacks of the next turn.
  */
 export class Timeline {
   readonly #later: Event[] = [];
@@ -84,7 +84,7 @@ export class Timeline {
         };
       },
       nextTurn: (callback) => {
-        // A turn never happens before turns that were scheduled earlier.
+        // Turns happen in the order in which they were scheduled.
         lastTurnMs = Math.max(lastTurnMs, this.#nowMs + (turnsMs.length > 1 ? random.pick(turnsMs) : 0));
         return this.#add('turn', lastTurnMs - this.#nowMs, callback, owner);
       },

@@ -171,8 +171,8 @@ class Exchange {
     this.hasLeft = true;
     this.handler.onRequestStart?.(this.#controller, {});
     if (this.#isOver) return;
-    // Like undici, reads the body after the connection is established. The library can delay the body, and so decides
-    // when it leaves.
+    // Reads the body after the connection is established, as undici does. The library can delay the body, and so
+    // decides when the request leaves.
     readAll(this.#body as AsyncIterable<Uint8Array>).then(
       (text) => {
         if (!this.#isOver) this.#leave(text === '' ? this.#query : text, trouble);
@@ -235,7 +235,7 @@ class Exchange {
   #deliver(answer: ServiceAnswer, cutAt: number | undefined, delayMs?: number): void {
     const [random, world] = [this.#random, this.#world];
     const body = Buffer.from(answer.body ?? '');
-    // A cut-off answer and an answer with another status than 200 bring no message.
+    // Only a complete answer with the status 200 brings messages.
     const arrives = cutAt === undefined && answer.status === 200;
     if (!arrives) this.#lose(answer);
     const head = () => {

@@ -25,7 +25,7 @@ export class Message {
   polls = 0;
   /** True if the message came while a redeploy changed the login, so that either login might store it. */
   cameDuringLoginChange = false;
-  /** True if a callback brought the message while a dead process still held it for a former login. */
+  /** True if a callback brought the message while a dead process still had it under a former login. */
   isAlsoAtDeadProcess = false;
   callback: 'none' | 'due' | 'accepted' = 'none';
   /** Id of the deployment in which all receiving nodes finished the message. */
@@ -40,11 +40,11 @@ export class Message {
   wasEverStored = false;
   /** True if a process had the message while the store failed, so that it might be in no store. */
   mightBeUnstored = false;
-  /** True if a node may receive the message again as new, because the library could not look up whether it is new. */
+  /** True if a node may receive the message again as if it were new, because the library could not look it up. */
   mayRepeat = false;
   /**
-   * True if the message may be marked as redelivered although no flow received it, because a node or a process ended
-   * while it was on its way.
+   * True if the message may be marked as redelivered although no flow received it: a node or a process ended before the
+   * message reached the flow.
    */
   mayBeMarkedRedelivered = false;
   /** True if the stores of two logins may have the message, because the login changed while the store had failed. */
@@ -52,13 +52,13 @@ export class Message {
   /** True if the stores of two logins have the message, because a process died between the commits of an import. */
   isInTwoLogins = false;
   /**
-   * True if the flow received the message while it was in a saved answer that is not committed. The saved answer
-   * records that attempt, so a redelivery must be marked as redelivered.
+   * True if the flow received the message from a saved, uncommitted poll answer. The saved answer records that
+   * delivery, so a later delivery must be marked as redelivered.
    */
   mustBeMarkedRedelivered = false;
   /**
-   * True if the store had the message when the process died. The next process finds the message in the store, and
-   * stores the attempt when it delivers the message.
+   * True if the store had the message when the process died. The next process then delivers the stored message, and
+   * records that attempt.
    */
   wasStoredAtDeath = false;
   /** True if the message may come later than messages that were read after it. */
@@ -192,7 +192,7 @@ export class World {
     }
   }
 
-  /** Allows a node to receive the message again as new. */
+  /** Allows the library to deliver the message again as if it were new. */
   mayRepeat(message: Message): void {
     message.mayRepeat = true;
     message.mayBeMarkedRedelivered = true;
@@ -224,8 +224,8 @@ export class World {
   }
 
   /**
-   * Returns the last message that a node received. Returns `undefined` if the node attached and received it at this
-   * moment, because a node that attaches during a delivery can receive that message before older ones.
+   * Returns the last message that a node received. Returns `undefined` if the node attached and received the message at
+   * this moment, because such a message can come before older ones.
    */
   lastAt(node: string): Message | undefined {
     const { nowMs } = this.timeline;
@@ -271,7 +271,7 @@ export class World {
   noteDeath(message: Message): void {
     message.deaths++;
     message.diedAtMs = this.timeline.nowMs;
-    // Only that process knew which nodes had finished the message.
+    // The dead process was the only one that knew which nodes had finished the message.
     message.completedInDeployment = undefined;
     for (const share of message.shares.values()) {
       if (this.hasEvent('store')) share.uncountedDeliveries += Math.max(0, share.recentDeliveries - 1);

@@ -56,7 +56,7 @@ const outcomesOf = (results: readonly PromiseSettledResult<unknown>[]) =>
 class Notes implements Participant {
   readonly items: string[][] = [];
   readonly openings: boolean[] = [];
-  /** Items of this participant by id. */
+  /** Items that the journal has passed to this participant, by id. */
   readonly had = new Map<string, Item>();
 
   receiveItems(items: readonly Item[], isOpening: boolean): void {

@@ -103,7 +103,10 @@ describe('Subscribers', () => {
       return bench.inbox.accept({ kind: 'outbox', via: 'poll', records, asker: 'a', context: 'asked' });
     }
 
-    /** Attaches a node that takes one turn to send a batch, and records the messages and contexts of the batches. */
+    /**
+     * Attaches a node that needs one turn of the event loop to send a batch. Records the messages and contexts of the
+     * batches.
+     */
     function attach(isList: boolean, onSend = (_batch: OutboxBatch) => true) {
       const sent: string[][] = [];
       const contexts = new Set<unknown>();

@@ -28,7 +28,7 @@ interface Options extends Partial<Call> {
   clock?: Clock;
 }
 
-/** Creates a clock whose last delay ends when the test calls `expire`. */
+/** Creates a clock whose most recent timer ends when the test calls `expire`. */
 export function createTimeouts(): { clock: Clock; expire: () => void } {
   let expire = () => {};
   const after = (_delayMs: number, callback: () => void) => {

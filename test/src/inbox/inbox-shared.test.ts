@@ -13,7 +13,7 @@ import { createInboxOn } from './inbox-on';
 interface InstanceOptions {
   /** Whether each node acknowledges an entry immediately. */
   acknowledges?: boolean;
-  /** Whether a filter of the polling node leaves out all records. */
+  /** Whether the polling node has a filter that rejects all records. */
   hasFilter?: boolean;
   heartbeatMs?: number;
 }

@@ -65,7 +65,7 @@ export class InboxBench {
   /** Attaches a node with a flow. */
   readonly attach = (options: NodeOptions = {}): RecordingNode => new RecordingNode(this.inbox, options);
 
-  /** Attaches a node without a flow. */
+  /** Attaches a node that records its entries, without a flow. */
   readonly subscribe = (id?: string, options: SubscriberOptions = {}): RecordingSubscriber =>
     new RecordingSubscriber(this.inbox, id, options);
 

@@ -227,7 +227,7 @@ describe('the search for evidence of a send', () => {
     });
   });
 
-  /** Starts another process after a crash of the first one, which had sent a message. The feed shows the message. */
+  /** Sends a message, crashes the process, and starts the next process. The feed shows the message. */
   async function crash(options: SendingSideOptions = {}): Promise<SendingSide> {
     const side = new SendingSide(options);
     side.service.holdNext();
@@ -292,7 +292,7 @@ describe('the search for evidence of a send', () => {
       for (const retryUncertain of [false, true]) {
         it(`still finds evidence${retryUncertain ? ' if retryUncertain is set' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
-          // Opens the store before a sending node exists.
+          // Attaches only receiving nodes, so that the store opens before a sending node exists.
           side.receive();
           await side.pass(100);
           side.attach('first');

@@ -12,8 +12,8 @@ const createReply = (messageId?: string) => incoming(messageId, { body: 'yes', i
 
 describe('a message excluded by a filter', () => {
   /**
-   * Makes the outcome of a sent message known. Until then, the record with the messageId `held back` waits, because it
-   * might be a reply to the sent message.
+   * Reports the outcome of a sent message. Until then, the account delays the record with the messageId `held back`,
+   * because it might be a reply to that message.
    */
   let settleOutcome = () => {};
   const bench = useInbox(() => {

@@ -106,7 +106,8 @@ describe('a reply request', () => {
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
     node.isFlowing = false;
-    // While the store commits another message, the status and the acceptance arrive. They share the next commit.
+    // Makes each commit slow. The status and the acceptance arrive while the store commits another message, so they
+    // share the next commit.
     store.turns = 5;
     const other = side.incoming('6421555999', 'hello');
     await settle();

@@ -20,7 +20,7 @@ const unavailable = new SmsError('serverError', { statusCode: 503, params: { sta
 
 /** Tests replies to messages that the service has not accepted yet, or never accepts. */
 describe('a reply', () => {
-  /** The message that the last received message answers, and whether a reply request waited for it. */
+  /** For the last received message: the message that it answers, and whether a reply request waited for it. */
   const lastOf = (side: SendingSide) => {
     const { sent, awaited } = side.received.at(-1) as IncomingRecord;
     return [sent?.messageId, awaited];

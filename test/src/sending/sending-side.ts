@@ -213,7 +213,7 @@ export class SendingSide {
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
-  /** Nodes with open reply requests (`incoming`) or reports (`status`). */
+  /** Ids of the nodes that wait for replies (`incoming`) or for the statuses of a report (`status`). */
   readonly #asking = { incoming: new Set<string>(), status: new Set<string>() };
   #attached: SendingNode[] = [];
 

@@ -218,7 +218,10 @@ describe('a stored message', () => {
       assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
     });
 
-    /** Crashes after a commit: 1 stores the message, 2 that the message is being sent, 3 the outcome of the message. */
+    /**
+     * Crashes after this number of commits. Commit 1 stores the message, commit 2 that the message is being sent, and
+     * commit 3 the outcome of the message.
+     */
     async function crashAfter(commits: number) {
       const { store, side, node } = beginSending();
       store.unansweredCommit = commits;

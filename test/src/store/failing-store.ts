@@ -83,11 +83,11 @@ export class FailingStore implements Store {
   commits = 0;
   sweeps = 0;
   isOpen = false;
-  /** The listener of the last opening. */
+  /** Event handlers of the last call of `open`. */
   events: Partial<StoreEvents> | undefined;
   isDead = false;
   #underWay = 0;
-  /** Keys of the pending writes of this process. `open` does not return these writes. */
+  /** Keys of the pending writes of this process, which `open` therefore does not return. */
   readonly #own = new Set<number>();
 
   constructor(readonly disk = new FakeDisk()) {}
@@ -149,7 +149,7 @@ export class FailingStore implements Store {
 
   async commit(changes: Changes): Promise<void> {
     const number = ++this.commits;
-    // The store writes the data as it was at the time of the call.
+    // Copies the data now, because the store must write it as it was at the time of the call.
     const keptTexts = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
     const dropped = [...changes.drop.keys()].map((id) => [id, undefined] as const);
     const values = [...changes.remember];
@@ -227,7 +227,10 @@ export class FailingServer extends FailingStore {
   /** Saves nothing, because a server cannot save uncommitted data. */
   override saveAhead(): undefined {}
 
-  /** Names (see {@link Item.subscribers}) whose items this process would claim from a dead process. */
+  /**
+   * Subscriber names (see {@link Item.subscribers}). If another process died, this process would claim the items for
+   * these names.
+   */
   get wanted(): readonly string[] {
     return this.events?.wantedNames?.() ?? [];
   }

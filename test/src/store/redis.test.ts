@@ -89,7 +89,10 @@ class Instance implements StoreEvents {
     return (await this.store.open(this)).items;
   }
 
-  /** Commits items to keep and to drop, and values. Conflicts unless the keys have the recalled values. */
+  /**
+   * Stores and drops items, and sets values, in one commit. Rejects with a conflict if a key does not have its value in
+   * `recalled`.
+   */
   async commit(
     { keep = [], drop = [], values = {} }: { keep?: Item[]; drop?: string[]; values?: Values },
     recalled: Values = {},
@@ -479,7 +482,7 @@ for (const program of programs) {
         const { instance, proxy } = await createBehindProxy({ heartbeatMs: 1e9 });
         proxy.delay(100);
         const opening = assert.rejects(instance.open(), lifeless);
-        // Deletes the heartbeat key during `open`, as if the process had been suspended until it expired.
+        // Deletes the heartbeat key during `open`, as if the key had expired while the process was suspended.
         for (let isForgotten = false; !isForgotten; ) {
           for (const name of await signs()) {
             if ((await bench.server.client.get(name)) !== 'left')

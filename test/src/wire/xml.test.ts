@@ -39,7 +39,7 @@ describe('parseXml with valid XML', () => {
     assert.deepEqual({ ...attributes }, { id: '2', b: '4' });
   });
 
-  /** The text of the root and its first attribute, by document. xmllint accepts all documents. */
+  /** Documents with the text and the first attribute of their root. xmllint accepts all of them. */
   const accepted: [title: string, xml: string, text: string, attribute?: string][] = [
     ['a declaration with single and double quotes', '<?xml version=\'1.0\' encoding="utf-8" ?>\n<a>x</a>\n', 'x'],
     ['a document with a byte order mark', '\ufeff<?xml version="1.0"?><a>x</a>', 'x'],
