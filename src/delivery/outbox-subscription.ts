@@ -18,7 +18,9 @@ export interface OutboxBatch {
 export interface OutboxSubscriptionOptions {
   /** The node's id. */
   id: string;
-  /** If true, the node receives only messages that it requested, and messages that no other node receives. */
+  /**
+   * If true, the node receives two kinds of messages: those that it requested, and those that no other node receives.
+   */
   onDemand: boolean;
   /** If true, all messages that arrived together enter the flow together. */
   isList?: boolean;

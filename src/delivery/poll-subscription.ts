@@ -63,7 +63,7 @@ export class PollSubscription implements InboxSubscriber {
   #isSending = false;
   #wasFull = false;
 
-  /** @param onRoom called when {@link isFull} changes */
+  /** @param onRoom called when the node becomes full (see {@link isFull}), and when it has room again */
   constructor(inbox: Inbox, channel: Channel, options: PollSubscriptionOptions, onRoom = () => {}) {
     this.id = options.id;
     this.path = options.path;
@@ -138,8 +138,8 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #sendWaiting(): void {
-    // Returns if the loop below is already running. Each record that becomes unhandled calls this method again, so
-    // thousands of calls could be nested.
+    // Does nothing if the loop below is already running. Each record that becomes unhandled in the loop calls this
+    // method, so thousands of calls could otherwise be nested.
     if (this.#isSending) return;
     this.#isSending = true;
     try {
@@ -185,7 +185,7 @@ export class PollSubscription implements InboxSubscriber {
     unacknowledged.isInFlow = false;
     if (unacknowledged.attempt >= this.#options.maxAttempts) this.#makeUnhandled(unacknowledged);
     else {
-      // Gives the flow time to recover, and doubles that time with each attempt.
+      // Doubles the delay with each attempt, so that the flow has time to recover.
       const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (unacknowledged.attempt - 1));
       unacknowledged.timer = this.#inbox.journal.clock.after(delayMs, () => this.#sendAgain(unacknowledged));
     }

@@ -11,8 +11,8 @@ import {
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
 /**
- * Position of the delivered entries in their group, which is all entries that arrived together. Used if a node receives
- * the group over several turns of the event loop.
+ * Position of the delivered entries in their group. A group consists of all entries that arrived together. Present if a
+ * node receives the group over several turns of the event loop.
  */
 export interface BatchSlice {
   /** Id of the group. No other group has this id. */
@@ -24,7 +24,7 @@ export interface BatchSlice {
   isLast: boolean;
 }
 
-/** Delivery of an entry, which contains a received record, to a node. */
+/** Delivery of one entry (a received record) to a node. */
 export interface EntryDelivery<K extends Kind = Kind> {
   entry: Entry<K>;
   /** The number of this attempt. The node calls {@link Inbox.countAttempt} when it sends the entry. */
@@ -37,7 +37,9 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   readonly id: string;
   /** On channel `callback`: the path of the node. */
   readonly path?: string | undefined;
-  /** If true, the node receives only records that it requested, and records that no other node receives. */
+  /**
+   * If true, the node receives two kinds of records: those that it requested, and those that no other node receives.
+   */
   readonly onDemand?: boolean;
   /** Returns whether the node wants a record of its channel. Absent: the node wants all records. */
   wants?(record: Records[K]): boolean;
@@ -60,12 +62,11 @@ export interface Destination {
   context?: unknown;
 }
 
-/** Events that {@link Subscribers} reports, and questions that it asks. */
+/** Functions that {@link Subscribers} calls to report an event, or to ask about the account. */
 export interface SubscribersEvents {
   /**
-   * Called before nodes receive entries whose first attempt is not stored. Resolves when the attempts are stored.
-   * Without this, an entry that a node received just before a crash would be delivered again without the mark
-   * `redelivered`.
+   * Called before nodes receive entries for the first time. Stores this attempt, so that after a crash, the entries are
+   * redelivered with the mark `redelivered`. The nodes receive the entries when the promise settles.
    */
   onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
   /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */
@@ -90,8 +91,8 @@ const sliceSize = 250;
 interface DetachedNode {
   subscriber: InboxSubscriber;
   /**
-   * Number of nodes that had been added when this node was removed. If a node is added afterwards, this node will not
-   * return.
+   * Number of nodes that had been added before this node was removed. If more nodes have been added since, the
+   * deployment has ended without this node, and it will not return.
    */
   attachCount: number;
 }
@@ -101,13 +102,13 @@ interface Batch {
   subscriber: InboxSubscriber;
   firstEntry: Pending;
   deliveries: EntryDelivery[];
-  /** The group in which the entries arrived, if no node has received them before. */
+  /** The group in which the entries arrived. `undefined` if a node has received them before. */
   together: EntryGroup | undefined;
 }
 
 /**
- * The nodes of each channel. They receive new entries immediately, in the order of arrival. When a node is added, or
- * returns after a redeploy, it receives entries that no node is handling.
+ * Distributes entries to the nodes of each channel. Nodes receive new entries immediately, in the order of arrival. A
+ * node that is added, or returns after a redeploy, receives waiting entries that no other node is handling.
  */
 export class Subscribers {
   readonly #entries: Entries;
@@ -120,14 +121,12 @@ export class Subscribers {
   #attachCount = 0;
   /** Runs while more nodes might be added: after a start, and after a node was removed. */
   #deploymentTimer: Timer | undefined;
-  /** Entries to distribute. */
+  /** Entries that wait to be distributed, in order. */
   #queue: Pending[] = [];
-  /**
-   * Whether all entries must be distributed to nodes again, because nodes were added or have been absent for too long.
-   */
+  /** Whether to distribute all entries again, for example because a node was added or a deployment has ended. */
   #isForAll = false;
   #nextTurn: Timer | undefined;
-  /** Whether attempt numbers are being stored, which happens before the first delivery of entries. */
+  /** True while the first attempts of entries are being stored. No entry is distributed during this time. */
   #isCounting = false;
   #onDistributed: (() => void)[] = [];
 
@@ -138,8 +137,8 @@ export class Subscribers {
   }
 
   /**
-   * Adds a node. All nodes of a flow are added in one turn of the event loop, and receive waiting entries in the next
-   * turn.
+   * Adds a node. All nodes of a flow are added in the same turn of the event loop. They receive waiting entries in the
+   * next turn.
    */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
     this.attachedNodes[channel].set(subscriber.id, subscriber);
@@ -156,15 +155,18 @@ export class Subscribers {
   }
 
   /**
-   * Called after the store was opened with entries of an earlier process. Delivers them. Entries without a node wait
-   * until the end of the deployment, because their node might still be added.
+   * Delivers the entries of an earlier process, after the store was opened. If no node can receive an entry, it waits
+   * until the end of the deployment, because its node might still be added.
    */
   onStoreOpened(): void {
     this.#awaitDeployment();
     this.distributeAll();
   }
 
-  /** Returns whether this node object is on a channel. A redeployed node with the same id is another object. */
+  /**
+   * Returns whether this node object is on a channel. After a redeploy, the node has the same id, but is another
+   * object.
+   */
   isAttached(channel: Channel, subscriber: InboxSubscriber): boolean {
     return this.attachedNodes[channel].get(subscriber.id) === subscriber;
   }
@@ -174,15 +176,15 @@ export class Subscribers {
     return [...this.attachedNodes[channel].values()].some((subscriber) => wants(subscriber, record));
   }
 
-  /** Like {@link hasAny}, but also true if a node that is being redeployed might want the record. */
+  /** Like {@link hasAny}, but also returns true if a node that might want the record is being redeployed. */
   expects(channel: Channel, record?: InboxRecord): boolean {
     const detachedNodes = [...this.#detachedNodes[channel].values()];
     return this.hasAny(channel, record) || detachedNodes.some(({ subscriber }) => !subscriber.onDemand);
   }
 
   /**
-   * The names (see `Item.subscribers`) whose items this process can claim: kinds that a node receives or that the
-   * account polls, and the callback nodes.
+   * The names of nodes whose items this process can claim (see `Item.subscribers`): the kinds that a node receives or
+   * the account polls, and the callback nodes.
    */
   get wantedNames(): string[] {
     const polledKinds = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
@@ -190,7 +192,7 @@ export class Subscribers {
     return [...polledKinds, ...calledNodes.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
   }
 
-  /** Returns the nodes that should receive new records. */
+  /** Returns the nodes for which new records are meant. */
   audience({ kind, address, asker }: Destination & { kind: Kind }): InboxSubscriber[] {
     const attachedNodes = [...this.attachedNodes[address ? 'callback' : kind].values()];
     if (address) return attachedNodes.filter(({ id }) => id === address.node);
@@ -198,8 +200,8 @@ export class Subscribers {
   }
 
   /**
-   * Returns the node that receives the callbacks of an address: the called node, or else the first node with the same
-   * path.
+   * Returns the node that receives the callbacks of an address: the node with this id. If no such node exists, returns
+   * the first node with the same path.
    */
   calledAt(channel: Channel, { node, path }: Address): InboxSubscriber | undefined {
     const attachedNodes = this.attachedNodes[channel];
@@ -207,8 +209,8 @@ export class Subscribers {
   }
 
   /**
-   * Distributes entries that were just saved. They wait behind older entries. Entries that do not fit into one turn of
-   * the event loop wait for the next.
+   * Distributes entries that were just saved, after all older entries. If there are too many for one turn of the event
+   * loop, the rest follow in the next turns.
    */
   distribute(newEntries: readonly Pending[]): void {
     const isBehind = this.#queue.length > 0 || (this.#isForAll && this.#entries.size > newEntries.length);
@@ -223,15 +225,15 @@ export class Subscribers {
     this.#distributeNextTurn();
   }
 
-  /** Resolves when no entry waits to be distributed. `undefined` if none waits now. */
+  /** Resolves when all waiting entries are distributed. `undefined` if no entry waits. */
   get whenDistributed(): Promise<void> | undefined {
     if (this.#queue.length === 0) return undefined;
     return new Promise((resolve) => this.#onDistributed.push(resolve));
   }
 
   /**
-   * Stops waiting for the end of the deployment. Entries then wait until a node is added or {@link onStoreOpened} is
-   * called.
+   * Stops waiting for the end of the deployment. Entries without a node then wait until a node is added or {@link
+   * onStoreOpened} is called.
    */
   stopWaiting(): void {
     this.#deploymentTimer?.cancel();
@@ -280,7 +282,10 @@ export class Subscribers {
     else for (const resolve of this.#onDistributed.splice(0)) resolve();
   }
 
-  /** Returns whether an entry has no stored attempt yet and a node could receive it now. */
+  /**
+   * Returns whether the first attempt of an entry must be stored: no attempt is stored yet, and a node could receive
+   * the entry now.
+   */
   #isUncounted(pending: Pending): boolean {
     const { id, attempts, isHeldBack, channel, address, record } = pending.entry;
     if (attempts > 0 || isHeldBack || this.#entries.get(id) !== pending) return false;
@@ -288,8 +293,8 @@ export class Subscribers {
   }
 
   /**
-   * Queues all entries. Forgets removed nodes that have not returned although another node was added after their
-   * removal: the deployment has ended without them.
+   * Queues all entries. Forgets each removed node if another node was added after its removal: the deployment has then
+   * ended without the removed node.
    */
   #queueAll(): void {
     this.#isForAll = false;
@@ -302,8 +307,8 @@ export class Subscribers {
   }
 
   /**
-   * Chooses the nodes that receive an entry now, and counts the attempt for all of them. Does not deliver the entry
-   * yet, because the first node might acknowledge it before the other nodes are noted.
+   * Chooses the nodes that receive an entry now, and counts the attempt for all of them. The caller delivers the entry
+   * afterwards, because the first node might acknowledge it before the other nodes are noted.
    */
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
@@ -328,10 +333,7 @@ export class Subscribers {
     return batches;
   }
 
-  /**
-   * Returns whether no node can receive an entry, and no such node is expected to be added. The entry is then
-   * unhandled.
-   */
+  /** Returns whether an entry becomes unhandled: no node can receive it, and no such node is expected to be added. */
   #isUnreceived({ channel, kind, address }: Entry): boolean {
     const isExpected =
       address && channel === 'callback' ? this.#detachedNodes.callback.has(address.node) : this.expects(channel);
@@ -339,8 +341,10 @@ export class Subscribers {
   }
 
   /**
-   * Returns the nodes that receive an entry now: redeployed nodes that have not acknowledged it or, if no node has
-   * acknowledged or is handling it, all nodes that it is meant for.
+   * Returns the nodes that receive an entry now:
+   *
+   * - Nodes that have returned after a redeploy and have not acknowledged the entry.
+   * - If there are none, and no node is handling the entry or has acknowledged it: all nodes for which it is meant.
    */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, acknowledgements, together } = pending;
@@ -349,8 +353,8 @@ export class Subscribers {
     let isBeingHandled = false;
     for (const [id, recipient] of [...pendingFor]) {
       const subscriber = attachedNodes.get(id);
-      // Keeps a missing node if all flows are stopped and another node has acknowledged the entry, because the missing
-      // node might return.
+      // A missing node is gone if it is not being redeployed. Exception: if all flows are stopped and another node has
+      // acknowledged the entry, the missing node might return.
       const isGone = !subscriber && !detachedNodes.has(id) && (attachedNodes.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === recipient) isBeingHandled = true;
@@ -367,9 +371,9 @@ export class Subscribers {
     for (const [id, { subscriber }] of detachedNodes) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // If nodes receive only what they request, and none has requested the entry, the first node that wants it receives
-    // it. After a restart, no node can request the entry again, because the service has already advanced the last poll
-    // date.
+    // If every node receives only what it requests, and no node has requested this entry, the first node that wants it
+    // receives it. This happens after a restart: no node can request the entry again, because the service has already
+    // advanced the last poll date.
     return receivingNodes.length === 0 && pendingFor.size === 0 ? wantingNodes.slice(0, 1) : receivingNodes;
   }
 
@@ -392,7 +396,9 @@ function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): bo
   return !record || (subscriber.wants?.(record) ?? true);
 }
 
-/** Adds a batch, or joins it with the last batch of the node if all their entries arrived together. */
+/**
+ * Adds a batch to the list. If the last batch of the same node belongs to the same group, extends that batch instead.
+ */
 function addTo(batches: Batch[], batch: Batch): void {
   const lastBatch = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
   if (lastBatch && lastBatch.together === batch.together) lastBatch.deliveries.push(...batch.deliveries);

@@ -48,7 +48,7 @@ export type Arrival = Destination &
 interface UnmatchedRecord {
   readonly event: RecordOfKind;
   readonly identity: Identity;
-  /** Match with sent messages. Absent: the record answers no message. */
+  /** Finds the sent messages that the record answers. Absent: the record answers no message. */
   readonly correlation: Correlation | undefined;
 }
 
@@ -78,8 +78,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
     return { event, identity: identify(event), consent, correlation: context.correlator?.(event), arrival };
   });
   const mayAnswer = candidates.some(({ correlation }) => correlation?.mayAnswer);
-  // While the store fails, refuses callbacks, because the service repeats them. Postpones recovered records, because
-  // they are still saved. Accepts polled records, because the service does not return them again.
+  // While the store fails, a callback is refused, because the service repeats it. A recovered record is postponed,
+  // because its saved copy still exists. A polled record is accepted, because the service does not return it again.
   const whileFailing: WhileFailing = via === 'callback' ? 'refuse' : isRecovered ? 'postpone' : 'apply';
   const step: Step<Verdict[]> = {
     keys: candidates.flatMap(({ identity, correlation }) => [...identity.keys, ...(correlation?.keys ?? [])]),
@@ -88,8 +88,8 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
       const effects = candidates.map((candidate) => acceptRecord(context, candidate, readKey, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(context, candidates));
-        // Removes the saved copy of the answer when the records are committed. If the store fails, the copy stays until
-        // the store works again.
+        // After the commit, the saved copy of the answer is not needed. If the store fails, keeps the copy until the
+        // store works again.
         if (isWritten) arrival.savedAnswer?.remove();
         else if (arrival.savedAnswer)
           context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedAnswer?.remove() });
@@ -103,7 +103,7 @@ export async function acceptRecords(context: InboxContext, arrival: Arrival): Pr
   return mayAnswer && whileFailing === 'apply' ? runOnceReadable(context, step) : context.journal.run(step);
 }
 
-/** Runs a step as soon as the store can be read. After 60 s, runs the step without the store. */
+/** Runs a step when the store can be read. After 60 s, runs the step even if the store still fails. */
 function runOnceReadable<Result>({ journal, clock }: InboxParts, step: Step<Result>): Promise<Result> {
   const waitingStep = { ...step, whileFailing: 'postpone' as WhileFailing };
   const stopWaiting = () => {
@@ -133,7 +133,7 @@ function changeConsent(
     changeOptOuts(consent, readKey, changes);
     return onOptOut;
   }
-  // Waits until the store works: a change without reading the list first would overwrite it.
+  // Waits until the store works. The list cannot be read before, and changing an unread list would overwrite it.
   const decide: Step<void>['decide'] = (...later) => {
     changeOptOuts(consent, ...later);
     return onOptOut;
@@ -142,8 +142,8 @@ function changeConsent(
 }
 
 /**
- * Creates a step for records that were delivered while the store failed. When the store works again, the step finds the
- * sent messages that they answer, and ends the reply requests and reports that waited for them.
+ * Creates a step for records that nodes received while the store failed. When the store works again, the step finds the
+ * messages that the records answer. It also ends the reply requests and reports that waited for these records.
  */
 function createLateMatch(context: InboxParts, candidates: readonly UnmatchedRecord[]): Step<void> {
   const isUnmatched = ({ identity }: UnmatchedRecord, readKey: ReadKey) =>
@@ -169,8 +169,8 @@ function createLateMatch(context: InboxParts, candidates: readonly UnmatchedReco
 }
 
 /**
- * For each record that was delivered without being matched, finds the sent message that it answers. The records were
- * delivered by this inbox or, before an import, by the inbox of the former login or store.
+ * Finds the messages that records answer, after the records were delivered. They were delivered while the store failed:
+ * by this inbox or, before an import, by the inbox of the former login or store.
  */
 export function matchLate(context: InboxParts, events: readonly RecordOfKind[]): void {
   if (events.length === 0) return;
@@ -197,8 +197,8 @@ export function distributeGroup(
 }
 
 /**
- * Checks whether a record was seen before, and adds the resulting changes to the step. Returns a function to call after
- * the commit, which adds the entry of a new record to `newEntries`.
+ * Handles one record in a step: checks whether it was seen before, and adds the resulting changes. Returns a function
+ * to call after the commit. This function adds the entry of a new record to `newEntries`.
  */
 function acceptRecord(
   context: InboxContext,
@@ -214,8 +214,8 @@ function acceptRecord(
   const notedAnswer = isNew ? undefined : recallLeftOut(identity, readKey);
   const isCopyOfLeftOut = notedAnswer !== undefined && via === 'callback';
   /**
-   * The unhandled copy of this record, which came by a poll while no node received its kind. The record of this callback
-   * replaces the copy.
+   * The unhandled record that a poll returned earlier, if this callback brings the same record. The record of the
+   * callback replaces the unhandled record.
    */
   let unhandledCopy: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {
@@ -263,10 +263,10 @@ function acceptRecord(
 }
 
 /**
- * Withholds an entry from the nodes until it is known whether the message that the entry might answer was sent. Then
- * matches the entry and delivers it.
+ * Withholds an entry from the nodes until the outcome of the message that the entry might answer is known. Then finds
+ * the answered message, and delivers the entry.
  *
- * @param knownCorrelation correlation of the entry; absent: the function determines it
+ * @param knownCorrelation search for the answered message; absent: the function creates the search
  */
 export function holdBack(context: InboxContext, pending: Pending, knownCorrelation?: Correlation): void {
   const { entry } = pending;
@@ -276,7 +276,7 @@ export function holdBack(context: InboxContext, pending: Pending, knownCorrelati
   void (correlation?.outcome ?? Promise.resolve()).then(match);
 }
 
-/** Matches an entry that was withheld, and delivers it to the nodes. */
+/** Creates the step that finds the message that a withheld entry answers, and then delivers the entry to the nodes. */
 function createMatch(context: InboxContext, pending: Pending, correlation: Correlation | undefined): Step<void> {
   const { entries } = context;
   const { id, kind } = pending.entry;
@@ -286,8 +286,8 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
     decide(readKey, changes) {
       const { isHeldBack, ...entry } = latest(pending.entry, changes);
       const isWaiting = isHeldBack && entries.get(id) === pending && !changes.drop.has(id);
-      // Does nothing before an import, because the answered message might be in the imported data. The entry is matched
-      // after the import.
+      // Does nothing before an import, because the imported data might contain the answered message. After the import,
+      // the entry is matched.
       if (!isWaiting || (context.isIncomplete && context.journal.isOpen)) return () => {};
       const correlated: Partial<CorrelatedRecord> & { record: InboxRecord } =
         correlation?.correlate(readKey, changes) ?? entry;
@@ -307,8 +307,8 @@ function createMatch(context: InboxContext, pending: Pending, correlation: Corre
 }
 
 /**
- * Drops or redirects a polled entry that no node wants, see {@link createLeaveOut}, as soon as the store works. Does
- * nothing if a node that wants the entry has attached by then.
+ * Handles a polled entry that no node wants. As soon as the store works, drops the entry or redirects it to a callback
+ * node, see {@link createLeaveOut}. Does nothing if a node receives the entry before then.
  */
 export function leaveOut(parts: InboxParts, pending: Pending): void {
   const { id } = pending.entry;
@@ -325,9 +325,10 @@ export function leaveOut(parts: InboxParts, pending: Pending): void {
 }
 
 /**
- * Creates the {@link Step.decide} for a polled entry that no node wants. If a callback has brought the same record, the
- * called node receives the entry. Otherwise, the entry is dropped, and a later callback with the same record is
- * delivered.
+ * Creates the `decide` function of a step ({@link Step.decide}) for a polled entry that no node wants:
+ *
+ * - If a callback has already brought the same record, the called node receives the entry.
+ * - Otherwise, the entry is dropped. If a callback brings the same record later, that record is delivered.
  */
 function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
   const { id, record } = entry;
@@ -349,8 +350,8 @@ function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, 
 }
 
 /**
- * Returns whether a polled record can be dropped: the filters of all nodes exclude it, or a reply request or report has
- * used it and no node wants it.
+ * Returns whether a polled record can be dropped. No node wants such a record: either the filters of all nodes exclude
+ * it, or a reply request or report has already used it.
  */
 function isLeftOut(
   { subscribers }: InboxParts,
@@ -378,7 +379,7 @@ function createEntry(
     ...event,
     ...(address && { address }),
   };
-  // Delivers the record as redelivered, because another process might have delivered it while the shared store failed.
+  // While the shared store failed, another process might already have delivered the record. Marks it as redelivered.
   if (journal.isShared && !journal.isOpen) entry.unsure = true;
   return entry;
 }

@@ -9,27 +9,31 @@ import type { Entries } from './entries';
 /** A record after it was matched with sent messages. */
 export interface CorrelatedRecord {
   record: InboxRecord;
-  /** True if a report counted the status, or a reply request took the reply. */
+  /**
+   * True if the record has already been used: a report has counted the status, or a reply request has received the
+   * reply.
+   */
   isTaken?: true | undefined;
-  /** Called after the step is committed, or has run while the store fails. */
+  /** Called when the step is committed or, while the store fails, when the step has run without the store. */
   effect(): void;
 }
 
-/** The match of one record with the sent messages that it might answer. */
+/** The search for the sent messages that one record answers. */
 export interface Correlation {
   /** Whether the record might answer a message. If so, it waits while the store fails. */
   readonly mayAnswer: boolean;
-  /** Keys in the store whose values `correlate` always reads. */
+  /** Keys in the store that `correlate` always reads. */
   readonly keys: readonly string[];
-  /** Pending while a message that the record might answer has an unknown outcome. Absent: all outcomes are known. */
+  /** Present if a message that the record might answer has an unknown outcome. Resolves when the outcome is known. */
   readonly outcome?: Promise<void> | undefined;
   /**
-   * Notes that the record might prove that a message with an unknown outcome was sent. Returns a function to call after
-   * the commit.
+   * Notes that the record is evidence: it might prove that a message with an unknown outcome was sent. Returns a
+   * function to call after the commit.
    */
   noteEvidence?(readKey: ReadKey, changes: Changes): () => void;
   /**
-   * Adds the answered message (`sent`, `awaited`) to the record, and ends the reply request that the record answers.
+   * Adds the message that the record answers to the record (`sent`, `awaited`). Ends the reply request that waited for
+   * the record.
    */
   correlate(readKey: ReadKey, changes: Changes): CorrelatedRecord;
 }
@@ -47,13 +51,13 @@ export interface InboxParts {
   /** Matches records with sent messages. Absent: no record answers a message. */
   readonly correlator?: Correlator | undefined;
   /**
-   * Whether an import is still to come, which might bring the messages that records answer. Until then, stored records
-   * are withheld from the nodes. They are matched after the import.
+   * True until a pending import has ended, because the import might bring messages that records answer. Until then,
+   * stored records are withheld from the nodes. They are matched after the import.
    */
   isIncomplete: boolean;
   /**
-   * Records that were delivered without being matched, because the store failed before an import. They are matched
-   * after the import.
+   * Records that nodes received before an import while the store failed. After the import, the inbox finds the messages
+   * that these records answer.
    */
   readonly unmatchedRecords: RecordOfKind[];
   /** Returns the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */

@@ -33,10 +33,10 @@ export class DeadLetters {
   readonly #records = new Map<string, DatedRecord>();
   #sweepTimer: Timer | undefined;
   #hasBeenFull = false;
-  /** Kinds that no node receives and that were already reported. */
+  /** Kinds that no node receives, and for which this was already reported. */
   readonly #reportedKinds = new Notices<Kind>();
 
-  /** @param onFull called the first time that a record must be dropped early */
+  /** @param onFull called the first time that a record is dropped because there are too many */
   constructor(context: InboxParts, onFull: () => void) {
     this.#context = context;
     this.#onFull = onFull;
@@ -94,8 +94,8 @@ export class DeadLetters {
   }
 
   /**
-   * Adds an entry that no node receives. Returns true for the first such entry of a kind since a node last received
-   * that kind.
+   * Adds an entry that no node receives. Returns whether to report this: true only for the first such entry of a kind,
+   * until a node receives that kind again.
    */
   addUnreceived(entry: Entry): boolean {
     this.add(entry, '');
@@ -103,8 +103,8 @@ export class DeadLetters {
   }
 
   /**
-   * Finds a record that was polled, that no node received, and that a callback has brought again. Ignores a record that
-   * `changes` drops.
+   * Finds the unhandled copy of a record that a callback has brought again. A poll returned this copy, and no node
+   * received it. Ignores a copy that `changes` drops.
    */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
     for (const { item } of this.#records.values()) {
@@ -114,7 +114,7 @@ export class DeadLetters {
     return undefined;
   }
 
-  /** Delivers the records that no node received to the nodes that have attached since. */
+  /** Delivers the records that no node had received, if a node can receive them now. */
   deliverUnreceived(): void {
     const { subscribers, run } = this.#context;
     for (const kind of this.#reportedKinds) if (subscribers.hasAny(kind)) this.#reportedKinds.delete(kind);
@@ -143,8 +143,8 @@ export class DeadLetters {
    */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // Refuses a record that no attached node can receive: the record would leave the list of unhandled records, but
-    // reach no node.
+    // Refuses a record that no attached node can receive. Otherwise, the record would disappear from the list of
+    // unhandled records without reaching a node.
     if (!item || !this.#channelOf(item)) return false;
     this.#context.run(this.#createDelivery([item]));
     return true;
@@ -171,8 +171,8 @@ export class DeadLetters {
   }
 
   /**
-   * Returns the time at which a stored record became unhandled, by {@link Clock.elapsed}. Returns the current time if
-   * the wall clock was wrong at that time.
+   * Returns the time at which a stored record became unhandled, by {@link Clock.elapsed}. If the wall clock was not set
+   * at that time, returns the current time.
    */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
@@ -189,8 +189,8 @@ export class DeadLetters {
   }
 
   /**
-   * Creates the step that delivers unhandled records again: to the node that did not acknowledge them, or to all nodes
-   * if no node had received them.
+   * Creates the step that delivers unhandled records again. Each record goes to the node that did not acknowledge it
+   * or, if no node had received it, to all nodes.
    */
   #createDelivery(items: readonly DeadLetter[]): Step<void> {
     const { journal, entries, subscribers } = this.#context;
@@ -256,8 +256,8 @@ function createDeadLetter(
   at: number,
 ): DeadLetter {
   return {
-    // The id depends only on the entry and the node. If the removal of the entry is lost, the entry becomes unhandled
-    // again under the same id, instead of as a second record.
+    // Derives the id from the entry and the node. If a crash undoes the removal of the entry, the entry becomes
+    // unhandled again under the same id. It is then not listed twice.
     ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
     ...({ kind, record } as RecordOfKind),
     ...(channel === 'callback' && { address }),

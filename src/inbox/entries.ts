@@ -24,19 +24,23 @@ interface EntryItem extends Item {
   part: 'inbox';
   channel: Channel;
   /**
-   * On channel `callback`: the node that the service called. On other channels: the only node that receives the entry,
-   * because a user redelivered the entry to this node.
+   * On channel `callback`: the node that the service called. On other channels: the only node that receives the entry.
+   * Set when a user redelivers an unhandled record to this node.
    */
   address?: Address;
-  /** Number of attempts per node, if the numbers differ. `attempts` is then the highest number. */
+  /**
+   * Number of delivery attempts for each node. Absent: `attempts` applies to every node. If present, `attempts` is the
+   * highest of these numbers.
+   */
   attemptsOf?: Readonly<Record<string, number>> | undefined;
   /**
-   * The entry might already have been delivered under another id, because the account could not check for duplicates.
+   * True if the record might already have been delivered under another id, for example because the account could not
+   * check for duplicates.
    */
   unsure?: true;
   /**
-   * The entry waits until it is known whether a message to the same handset was sent, because it might answer that
-   * message.
+   * True while the entry is withheld from the nodes. The message that it might answer has an unknown outcome, or an
+   * import is pending.
    */
   isHeldBack?: true;
 }
@@ -47,8 +51,8 @@ export type DeadLetter = RecordOfKind & DeadLetterFacts;
 interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
   part: 'deadLetter';
   /**
-   * The node whose flow did not acknowledge the record. Blank: no node received the record, and any node can receive it
-   * now.
+   * Id of the node whose flow did not acknowledge the record. Blank: no node received the record, so any node can still
+   * receive it.
    */
   node: string;
   /** The node that received the callback. Absent: the record was polled. */
@@ -83,14 +87,14 @@ function isKind(value: unknown): value is Kind {
 }
 
 /**
- * Returns the names of a called node for {@link Item.subscribers}. A process that has a node with this id or path can
- * claim its callbacks.
+ * Returns the names for {@link Item.subscribers} that stand for a callback node. A process can claim the callbacks of
+ * this node if it has a node with the same id or path.
  */
 export function nameSubscribers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
 }
 
-/** Redirects a polled entry to the node that the service called with the same record. */
+/** Redirects a polled entry to a callback node, because the service has also sent the same record to this node. */
 export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry): Entry {
   return {
     ...entry,
@@ -100,7 +104,7 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
     record: { ...entry.record, via: 'callback', query },
     attempts: 0,
     attemptsOf: undefined,
-    // Marks the entry as redelivered if another node might have received it before.
+    // If another node might have received the entry before, marks it as redelivered.
     ...((entry.unsure || entry.attempts > 0) && { unsure: true }),
   } as Entry;
 }
@@ -109,31 +113,31 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
 export interface EntryGroup {
   /** Identifies the group. */
   group: string;
-  /** Number of new entries in the group. */
+  /** Number of entries in the group, without duplicates. */
   count: number;
-  /** Id of the node that requested the entries. */
+  /** Id of the node whose request brought the entries. Absent: no node requested them. */
   asker?: string | undefined;
-  /** Value that the node passed with this request, and receives back with the entries. */
+  /** Value that this node passed with its request. The node receives the value back with the entries. */
   context?: unknown;
 }
 
-/** An entry and its delivery in this process. */
+/** An undelivered entry, with the state of its delivery in this process. */
 export class Pending {
   entry: Entry;
   readonly identity: Identity;
   /**
-   * Nodes that have not acknowledged the entry, by id. The value is the node object that received the entry, or
-   * `undefined` while the node is not attached. A redeployed node with the same id is another object.
+   * Nodes that still have to acknowledge the entry, by id. The value is the node object that received the entry, or
+   * `undefined` if the node was away. A redeployed node has the same id, but is another object.
    */
   readonly pendingFor = new Map<string, object | undefined>();
   /** Number of nodes that have acknowledged the entry. */
   acknowledgements = 0;
   /**
-   * Attempt number of the first delivery to a node that attached after the entry had arrived, or had been found in the
-   * store.
+   * Number of the attempt with which a node first receives the entry. It is 1 for an entry that has just arrived. For
+   * an entry from the store, it is one more than the stored number.
    */
   firstAttempt: number;
-  /** Whether the first attempt is already stored, but no node has received the entry yet. */
+  /** True if the first attempt is stored and no node has received the entry yet. */
   isNew = false;
   /** The group with which the entry arrived. */
   together: EntryGroup | undefined;

@@ -12,7 +12,8 @@ export interface Identity {
   /** Key of the identifier. Absent if the record has none. */
   id?: string;
   /**
-   * Key of the sender, the body and the date to the second. `instant` distinguishes two messages within that second.
+   * Key of the sender, the body and the date in whole seconds. Messages of the same second can have the same key.
+   * `instant` distinguishes them.
    */
   text?: { key: string; instant: Instant };
   /** All keys under which the record is remembered. */
@@ -23,8 +24,8 @@ const textPrefix = 'text:';
 const changePrefix = 'change:';
 
 /**
- * Date of a message, in ms since 1970. `exact`: it was received with a fraction of a second. If one of two dates is not
- * exact, they are equal within the same second.
+ * Date of a message, in ms since 1970. `exact` is true if the received date had a fraction of a second. Two exact dates
+ * are compared to the millisecond, any other two dates to the second.
  */
 type Instant = { ms: number; exact: boolean };
 
@@ -38,13 +39,13 @@ export interface DuplicateCallback {
 }
 
 /**
- * Notes about a record that the service might both return to a poll and call back, so that one of the copies reaches a
- * flow.
+ * Notes about a record that the service might send twice: in the answer to a poll, and in a callback. The notes ensure
+ * that one of the two copies reaches a flow.
  */
 interface Notes {
-  /** See {@link noteLeftOut}. */
+  /** Present if no node received the polled copy, see {@link noteLeftOut}. */
   leftOut?: object | undefined;
-  /** See {@link noteCallback}. */
+  /** Callback that brought the same record, see {@link noteCallback}. */
   callback?: DuplicateCallback | undefined;
 }
 
@@ -68,13 +69,18 @@ interface SeenMessage extends Notes {
  */
 const maxInOneSecond = 100;
 
-/** Whether a record was seen before. `repeated`: polled again, although the service marks polled records as read. */
+/**
+ * Whether a record is new. `duplicate`: seen before. `repeated`: a second poll returned it, although the service marks
+ * polled records as read.
+ */
 export type Verdict = 'new' | 'duplicate' | 'repeated';
 
 /** Settings for {@link judge}. */
 export interface Memory {
   readonly clock: Pick<Clock, 'now'>;
-  /** A shared store expires keys by the clock of its server, so {@link judge} does not check their age. */
+  /**
+   * {@link judge} does not check the age of keys in a shared store, because its server expires them by its own clock.
+   */
   readonly journal: Pick<Journal, 'isShared'>;
   /** How long an identifier is remembered, in ms. */
   dedupeMs(): number;
@@ -125,7 +131,7 @@ export function judge(
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
     const remembered = readKey(key);
-    // For the saved answer of an earlier process, the age does not matter, because that process might have committed it
+    // Ignores the age for the saved answer of an earlier process, because that process might have committed the answer
     // long ago.
     const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
     return isCurrent ? remembered : undefined;
@@ -135,8 +141,8 @@ export function judge(
   const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
   if (id !== undefined && (!seenId || (polled && !seenId.polled)))
     remember.set(id, { at: seenId ? rememberedId.at : now, forMs, value: JSON.stringify({ polled }) });
-  // For a duplicate, too, the code below remembers sender, body and date. The first copy might have had no date (form
-  // callback, §6.4), and the next copy might have no identifier.
+  // Also remembers the sender, body and date of a duplicate. The first copy might have had no date (form callback,
+  // §6.4), and the next copy might have no identifier.
   if (!text || verdict === 'repeated') return verdict ?? 'new';
 
   const rememberedText = recall(text.key);
@@ -159,18 +165,22 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
   return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
 }
 
-/** Returns the properties that matching has added to a record. Empty: the record answers nothing. */
+/**
+ * Returns the properties that the inbox has added to a received record: the answered message, and an opt-out or opt-in.
+ * Empty: there are none.
+ */
 export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
   return present({ sent, awaited, optOut });
 }
 
 /**
  * Notes that no node received the polled copy of a record: the filters of all nodes excluded it, or a reply request or
- * report used it. A callback with the same record is then still delivered, with the same match. Call {@link judge}
- * first.
+ * report used it. If a callback brings the record later, the callback is still delivered, with the same answered
+ * message. Call {@link judge} first.
  *
- * @param answer see {@link answerOf}; `undefined`: the callback has arrived
- * @returns the callback that {@link noteCallback} noted before; if there is one, nothing is noted
+ * @param answer properties that the inbox has added to the polled copy, see {@link answerOf}; `undefined`: the callback
+ *   has arrived
+ * @returns the callback that {@link noteCallback} noted earlier; if there is one, nothing is noted
  */
 export function noteLeftOut(
   identity: Identity,
@@ -184,15 +194,15 @@ export function noteLeftOut(
   return undefined;
 }
 
-/** Returns the answer that {@link noteLeftOut} noted, or `undefined` if it noted none. */
+/** Returns the `answer` that {@link noteLeftOut} noted, or `undefined` if it noted none. */
 export function recallLeftOut(identity: Identity, readKey: ReadKey): object | undefined {
   const { seenId, message } = recall(identity, readKey);
   return (seenId ?? message)?.leftOut;
 }
 
 /**
- * Notes the first callback that was answered as a duplicate of a polled record. If no node receives the polled record
- * in the end, the called node receives it.
+ * Notes the first callback that brings a polled record again. If no node receives the polled record in the end, the
+ * called node receives it.
  */
 export function noteCallback(
   identity: Identity,
@@ -205,7 +215,7 @@ export function noteCallback(
   const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
   if (!wasPolled || recollection.callback) return;
   note({ callback }, identity, recollection, changes);
-  // Makes the step survive a power cut, because the service does not repeat this callback.
+  // Protects the note against a power cut, because the service does not repeat this callback.
   changes.firm = true;
 }
 

@@ -39,9 +39,9 @@ export interface InboxOptions
   counts: ReceiveCounts;
   /** Called if the oldest unhandled record was dropped, because there are too many. */
   onDeadLettersFull(): void;
-  /** Whether a kind is polled, even if no node receives it. */
+  /** Returns whether the account polls a kind, even if no node receives it. */
   isPolled(kind: Kind): boolean;
-  /** Called when records of a kind start to become unhandled, because no node receives the kind. */
+  /** Called when the first record of a kind becomes unhandled because no node receives this kind. */
   onUnreceived(kind: Kind): void;
 }
 
@@ -55,7 +55,7 @@ export interface ReceiveCounts {
   unhandled: number;
 }
 
-/** Number of undelivered entries at which further callbacks are refused. */
+/** Maximum number of undelivered entries. If it is reached, further callbacks are refused. */
 export const maxWaitingForCallback = 20_000;
 
 /** Maximum number of records in one step of the journal. */
@@ -66,16 +66,15 @@ export interface InboxState {
   undelivered: number;
   /** When the oldest undelivered record arrived, in ms since 1970. */
   oldestAt?: number;
-  /** Records that no flow acknowledged, and that a user can decide about. */
+  /** Number of records that no flow acknowledged, and that wait for a user's decision. */
   unhandled: number;
 }
 
 /**
- * Owns each polled or called-back record from the moment it is stored until every receiving node has acknowledged it.
- * Recognises duplicates.
+ * Keeps each received record until every node that receives it has acknowledged it. Recognises duplicates.
  *
- * A record is stored before a node gets it. If the store fails, polled records are still delivered, because the service
- * does not return them again. Called-back records are refused, because the service repeats the callback.
+ * A record is stored before a node gets it. If the store fails, polled records are delivered without being stored,
+ * because the service does not return them again. Callbacks are refused, because the service repeats them.
  */
 export class Inbox {
   readonly journal: Journal;
@@ -95,7 +94,7 @@ export class Inbox {
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
 
-  /** Whether everything is delivered, matched and written. */
+  /** Whether no record is undelivered, unmatched or unhandled, and the journal has written everything. */
   get isSettled(): boolean {
     const { entries, unmatchedRecords } = this.#context;
     return entries.size + unmatchedRecords.length + this.deadLetters.size === 0 && this.journal.isWritten;
@@ -132,10 +131,10 @@ export class Inbox {
    * Stores records and delivers the new ones to their nodes. Resolves when they are stored, with verdicts in the order
    * of `records`.
    *
-   * @param onSaved called when the answer is saved (see {@link Journal.saveAhead}), so that a crash cannot lose it; the
-   * records are stored afterwards; never called for a callback, or if the answer could not be saved
+   * @param onSaved called when the polled answer is saved (see {@link Journal.saveAhead}), before its records are
+   *   stored; a crash can then no longer lose the answer; never called for a callback, or if saving fails
    * @throws SmsError for a callback: `SMS_STORE` if the store cannot keep it, or is closed; `SMS_BUSY` if too many
-   * entries wait
+   *   entries wait
    */
   async accept(arrival: Arrival, { onSaved }: Pick<Partial<PollEvents>, 'onSaved'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
@@ -160,8 +159,8 @@ export class Inbox {
   }
 
   /**
-   * Accepts a large answer piece by piece, so that it does not block the event loop. Delivers it as a whole, because a
-   * node might want outgoing messages as one list.
+   * Stores a large answer in several steps, so that it does not block the event loop. Delivers all records together at
+   * the end, because a node might want outgoing messages as one list.
    */
   async #acceptInPieces(arrival: Arrival): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
@@ -186,15 +185,14 @@ export class Inbox {
     return verdicts;
   }
 
-  /** See {@link InboxParts.isIncomplete}. */
+  /** True until a pending import has ended, see {@link InboxParts.isIncomplete}. */
   set isIncomplete(isIncomplete: boolean) {
     this.#context.isIncomplete = isIncomplete;
   }
 
   /**
-   * For each record that `inbox` delivered without matching it, finds the sent message that it answers. `inbox` is this
-   * inbox, or the inbox of the former login or store. Called after an import, and when the store opens without pending
-   * imports.
+   * Finds the sent messages that the unmatched records of `inbox` answer. `inbox` is this inbox, or the inbox of the
+   * former login or store. Called after an import, and when the store opens without a pending import.
    */
   matchRecordsOf(inbox: Inbox): void {
     matchLate(this.#context, inbox.#context.unmatchedRecords.splice(0));
@@ -276,7 +274,10 @@ function dropEntry({ entries, run }: InboxParts, id: string): void {
   run(createChange((changes) => dropItem(changes, id, 'inbox')));
 }
 
-/** Creates the step that stores the first delivery attempt of entries, before it begins. */
+/**
+ * Creates the step that counts the first delivery attempt of entries. The step is written before the nodes receive
+ * them.
+ */
 function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): Step<void> {
   return createChange(
     (changes) => {
@@ -289,7 +290,8 @@ function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): St
     () => {
       for (const pending of pendings) {
         pending.entry.attempts = 1;
-        // Removes the entry from its group, because other entries of the group might already have been delivered.
+        // Removes the entry from its group, because its nodes might already have received the other entries of the
+        // group.
         if (!pending.isNew) pending.together = undefined;
         pending.isNew = true;
       }
@@ -316,7 +318,7 @@ function createInboxParticipant(context: InboxContext): Participant {
         if (!isEntry(entry) || (entries.has(id) && !entry.isHeldBack)) continue;
         const pending = entries.get(id) ?? new Pending(entry);
         entries.set(id, pending);
-        // Runs in a step, so that the stored messages, which the entry might answer, are read first.
+        // Runs in a step, because all stored messages are read before a step. The entry might answer one of them.
         const hold = () => entries.get(id) === pending && holdBack(context, pending);
         if (pending.entry.isHeldBack) run({ whileFailing: 'apply', decide: () => hold });
       }

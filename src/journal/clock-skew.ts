@@ -2,13 +2,12 @@ import type { Clock } from '../clock';
 import type { Remembered } from '../store/store';
 
 /**
- * A period between two clock changes. `from` and `until` are in ms since 1970, by the clock as it was set in this
- * period.
+ * A period between two clock changes. `from` and `until` are in ms since 1970, as the clock showed them in this period.
  */
 interface Period {
   from: number;
   until: number;
-  /** How far the clock was ahead of the elapsed time, in ms. */
+  /** Difference between the wall clock and {@link Clock.elapsed} in this period, in ms. */
   leadMs: number;
 }
 
@@ -21,14 +20,15 @@ const trustedAfterMs = 3_600_000;
 /** Maximum number of remembered clock changes. */
 const maxPeriods = 16;
 
-/** One object per clock, because a process keeps its knowledge of clock changes when an account is redeployed. */
+/** One object per clock. It outlives an account, so that a redeploy does not lose the known clock changes. */
 const skewByClock = new WeakMap<Clock, ClockSkew>();
 
 /**
- * Corrects the ages of remembered values after the clock was set. If this process remembered a value, only the time
- * that has elapsed since then counts. If the time of a value is in the future, the value was remembered before the last
- * clock change, or before this process started. Its age then counts from the clock change, or from the start of the
- * process.
+ * Corrects the ages of remembered values after the clock was set:
+ *
+ * - If this process remembered a value, its age is the time that has elapsed since then.
+ * - If the time of a value is in the future, its age counts from the last clock change or, if there was none, from the
+ *   start of this process. The value must have been remembered before then.
  */
 export class ClockSkew {
   readonly #clock: Clock;
@@ -36,7 +36,7 @@ export class ClockSkew {
   readonly #earlierPeriods: Period[] = [];
   /** Time of the last clock change, or else of the creation of this object, in ms since 1970. */
   setAt: number;
-  /** Start of the current period. This process has remembered or corrected every value with a later time. */
+  /** Start of the current period. If a value has a later time, this process has remembered or corrected the value. */
   #periodStart: number;
   #leadMs: number;
 
@@ -54,8 +54,8 @@ export class ClockSkew {
   }
 
   /**
-   * Corrects the time of a value if the clock was set since then. A time in the future becomes {@link setAt}, unless
-   * the store is shared.
+   * Returns a value whose time is corrected if the clock was set after that time. A time in the future becomes {@link
+   * setAt}, unless the store is shared.
    *
    * @param isShared true if other processes, whose clocks can be ahead, also write to the store
    * @param now result of {@link noteChange}
@@ -66,7 +66,7 @@ export class ClockSkew {
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /** Corrects a time, in ms since 1970, if the clock was set since then. Does not change a time in the future. */
+  /** Corrects a time, in ms since 1970, if the clock was set after that time. Does not change a time in the future. */
   timeOf(at: number): number {
     this.noteChange();
     return this.#correctedTime(at);
@@ -75,15 +75,16 @@ export class ClockSkew {
   #correctedTime(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#earlierPeriods) {
-      // Also corrects times up to {@link minSetMs} outside the period, because smaller clock changes are not noted.
+      // Also corrects times up to {@link minSetMs} outside the period: smaller clock changes are not noted, so such a
+      // time can still belong to the period.
       if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return at + byMs;
   }
 
   /**
-   * Returns a value with its corrected time, for storing. A time in the future stays unchanged until an hour after the
-   * last clock change, because the clock of a machine that has just started might be behind.
+   * Returns a value with its corrected time, for storing. Within an hour after a clock change, a time in the future
+   * stays unchanged: the clock of a machine that has just started might be behind, and the time might be right.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const now = this.noteChange();
@@ -91,7 +92,7 @@ export class ClockSkew {
     return read.at > remembered.at || now - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
-  /** Corrects a value as {@link correct} does. Returns `undefined` if the value has expired. */
+  /** Returns a value with its corrected time, as {@link correct} does, or `undefined` if the value has expired. */
   renew(remembered: Remembered): Remembered | undefined {
     const { at, forMs } = this.read(remembered);
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);

@@ -28,10 +28,7 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error if the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /**
-   * Called after each piece of work: the journal has opened the store, passed claimed items to participants, or run
-   * steps.
-   */
+  /** Called each time that the journal has opened the store, passed claimed items to participants, or run steps. */
   onSteps?(): void;
   /** Called when damaged data was found in the store and quarantined. The error contains none of the data. */
   onDamaged?(error: SmsError): void;
@@ -45,11 +42,11 @@ const reopenDelayMs = 5_000;
 /** Delays before a failed shared store is opened again, in ms. Short, because often only the connection was cut. */
 const sharedDelaysMs = [0, 250, 1_000];
 
-/** Maximum time for which a step waits for a failed shared store, in ms from the failure. */
+/** Maximum time after the failure of a shared store for which steps wait before they are refused, in ms. */
 const sharedGraceMs = 2_000;
 
 /**
- * Minimum time between the last failure of an outage and the first failure of the next outage, in ms. After a
+ * If a shared store fails again within this time after its last failure, in ms, the same outage continues. After a
  * successful write, any failure starts a new outage.
  */
 const newOutageMs = 10_000;
@@ -59,9 +56,10 @@ const maxGroupSize = 256;
 
 /**
  * Runs each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event loop
- * share a commit. Steps that arrive during a commit share the next one. The journal reopens a failed store, and passes
- * the items in the store to its participants, the parts of the library that own the items. It does not interpret items
- * or values.
+ * share a commit. Steps that arrive during a commit share the next one.
+ *
+ * The journal reopens a failed store. It passes the items in the store to its participants, which are the parts of the
+ * library that own the items. It does not interpret items or values.
  */
 export class Journal {
   readonly isShared: boolean;
@@ -82,16 +80,16 @@ export class Journal {
   #mode: JournalMode = 'closed';
   /** The last error of the store. Stays set until a write succeeds. */
   failure: SmsError | undefined;
-  /** The last damage that was found. */
+  /** The last damaged data that was found in the store. */
   damage: SmsError | undefined;
   #retryTimer: Timer | undefined;
   /** Number of times that a shared store was opened again in this outage. */
   #tries = 0;
   /** Time of the last failure of a shared store, in ms of {@link Clock.elapsed}. */
   #lastFailedAt = Number.NEGATIVE_INFINITY;
-  /** While this timer runs, steps that need the store wait for it instead of being refused. */
+  /** While this timer runs, steps that need the store wait until it works, instead of being refused. */
   #graceTimer: Timer | undefined;
-  /** Whether the store should be open. */
+  /** False after {@link close}. The store is then closed as soon as all changes are written. */
   #isWanted = true;
   /** Whether the participants have received all items in the store. */
   #isRead = false;
@@ -142,7 +140,8 @@ export class Journal {
   }
 
   /**
-   * Returns whether the participants have received all items in the store, or there are none. If not, opens the store.
+   * Returns true if the participants have all items in the store, or the store has none. Otherwise, opens the store and
+   * returns false.
    */
   ensureRead(): boolean {
     if (this.#isRead) return true;
@@ -189,7 +188,7 @@ export class Journal {
   }
 
   /**
-   * Runs a step after all earlier requests. Resolves with the result of its effects.
+   * Runs a step after all steps that were requested earlier. Resolves with the result of its effects.
    *
    * @throws SmsError `SMS_STORE` if the step is refused because the store fails or is closing
    */
@@ -202,13 +201,13 @@ export class Journal {
 
   /**
    * Saves a text synchronously. After a crash, the next process receives the text by {@link Participant.replay}, unless
-   * it was removed. Returns `undefined` if the store cannot save texts in this way, or the write fails.
+   * the text was removed before. Returns `undefined` if the store cannot save texts in this way, or the write fails.
    */
   saveAhead(text: string): PendingWrite | undefined {
     return this.#options.store.saveAhead?.(text);
   }
 
-  /** Runs the postponed steps that need not wait any longer. The other steps are postponed again. */
+  /** Runs all postponed steps again. Steps that must wait longer are postponed again. */
   requestPostponed(): void {
     for (const task of this.#writer.postponed.splice(0)) this.#enqueue(task);
   }
@@ -272,7 +271,10 @@ export class Journal {
     if (count === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
   }
 
-  /** Runs steps in one commit. While the store fails, runs them without it, as {@link Step.whileFailing} says. */
+  /**
+   * Runs steps, and commits their changes together. While the store fails, treats each step as its {@link
+   * Step.whileFailing} says.
+   */
   async #runTasks(tasks: readonly Task[]): Promise<void> {
     if (!this.isOpen)
       return this.#writer.runUnsaved(tasks, this.#unavailable(), undefined, this.#graceTimer !== undefined);
@@ -301,17 +303,20 @@ export class Journal {
     await this.#passItems(items, true, isReset);
     this.#isRead = true;
     this.#isReleased = false;
-    // Replays saved texts of an earlier process first, because they are older than the waiting steps.
+    // The saved texts of an earlier process are older than the waiting steps, so they are replayed first.
     const waitingTasks = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.postponed.splice(0), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Runs the replayed steps before the first sweep, because they recognise duplicates by remembered values, and a
-    // sweep removes expired values.
+    // Runs the steps of the replayed texts before the first sweep. They recognise duplicates by remembered values, and
+    // a sweep removes expired values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
   }
 
-  /** Returns whether an item was dropped, or will be dropped by a waiting step, although the store still has it. */
+  /**
+   * Returns whether an item from the store must not be passed to its participant, because the participant has already
+   * dropped it. The drop might not be written yet.
+   */
   #isForgotten({ id, part }: Item): boolean {
     const { unsaved, storedIds } = this.#writer;
     if (unsaved.drop.has(id)) return true;
@@ -334,8 +339,8 @@ export class Journal {
   }
 
   async #openStore(): Promise<RecoveredState | undefined> {
-    // Discards items that were claimed before a failure and not passed on. They are still in the store, so this opening
-    // returns them, unless another process has claimed them.
+    // Discards items that were claimed before the store failed, and that no participant has received. This opening
+    // returns them again, unless another process has claimed them.
     const claimedItems: Item[] = [];
     this.#claimedItems = claimedItems;
     try {
@@ -356,7 +361,7 @@ export class Journal {
       };
       await this.#options.prepare?.(events);
       const recoveredState = await this.#options.store.open(events);
-      // Does not change the mode if the store has failed again while it was being opened.
+      // If the store has failed again during the opening, the mode stays `failed`.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
       return recoveredState;
@@ -367,9 +372,10 @@ export class Journal {
   }
 
   /**
-   * Handles items of this process that are missing from the store. If `isReset`, the store has lost them, so they are
-   * stored again. Otherwise, if the store is shared, another process has claimed them, so this process forgets the
-   * items and their unsaved changes.
+   * Handles items of this process that are missing from the store:
+   *
+   * - If `isReset`, the store has lost them. Stores them again.
+   * - Otherwise, if the store is shared, another process has claimed them. Forgets the items and their unsaved changes.
    */
   #reconcile(missingIds: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
@@ -379,8 +385,8 @@ export class Journal {
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
     for (const id of missingIds) {
-      // Requests one step per item, so that {@link maxGroupSize} limits the items of one commit. A very large commit
-      // would exceed the time limit for commands.
+      // Stores each item in a separate step, so that {@link maxGroupSize} limits the items of one commit. A very large
+      // commit would exceed the time limit for commands.
       if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
         this.#writer.unsaved.keep.delete(id);
@@ -393,7 +399,7 @@ export class Journal {
     const currentItems = items.filter((item) => !this.#isForgotten(item));
     this.#reconcile(this.#writer.noteItems(items, isOpening), isReset);
     for (const item of items) {
-      // Keeps new ids higher than the ids of these items, because the clock might have been set back.
+      // The clock might have been set back, so this loop keeps new ids higher than the ids of these items.
       const idAt = Math.round(timeOf(item) * 1_000);
       if (idAt > this.#lastIdAt) this.#lastIdAt = idAt;
     }
@@ -406,7 +412,7 @@ export class Journal {
   /** Closes the store. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    // Lets the participants remove their items from memory, because the store keeps all of them.
+    // The store keeps all items, so the participants can remove them from memory.
     if (this.isOpen && this.isDurable) {
       for (const one of this.#participants.values()) one.releaseAll?.();
       this.#isReleased = true;
@@ -419,12 +425,13 @@ export class Journal {
   }
 
   /**
-   * If the error is a {@link StoreLapse}, requests that the store is opened again before anything else. Returns false
-   * for any other error, or if nothing was written since the last lapse.
+   * Decides whether an error is a lapse of the store or a failure. For a lapse ({@link StoreLapse}), opens the store
+   * again before anything else, and returns true. A second lapse is a failure if nothing was written in between.
    */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // The opening is already requested: all calls that were running when the store lapsed report the same lapse.
+    // All calls that were running when the store lapsed report the same lapse. The first report has already requested
+    // the opening.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');
@@ -432,7 +439,7 @@ export class Journal {
     return true;
   }
 
-  /** Notes that the store cannot be used. */
+  /** Notes a failure of the store, and opens the store again after a delay. */
   #fail(cause: unknown): void {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const earlierFailure = this.failure;
@@ -450,8 +457,8 @@ export class Journal {
   }
 
   /**
-   * At the start of an outage, a shared store is opened again immediately. Steps that need the store wait for up to
-   * {@link sharedGraceMs}.
+   * At the start of an outage, lets steps that need the store wait for up to {@link sharedGraceMs}. Also lets the store
+   * be opened again immediately.
    */
   #noteOutage(): void {
     const isNew = this.clock.elapsed() - this.#lastFailedAt > newOutageMs;

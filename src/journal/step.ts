@@ -6,18 +6,16 @@ import type { Changes, Item, ReadKey, RecoveredWrite, Remembered } from '../stor
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
-/**
- * A change of the store. It is decided on values that are read from the store, and its effects run after the commit.
- */
+/** A unit of work for the journal. Its changes depend on values in the store. Its effects run after the commit. */
 export interface Step<Result> {
   /** The keys that `decide` always reads, so that the journal can read them from the store first. Absent: none. */
   readonly keys?: readonly string[];
   /**
-   * Adds the changes of the step, without any other effect. The journal calls `decide` again after it has read a
-   * further key, or if another process has changed a key. `changes` can contain changes of earlier steps in the same
-   * commit, and `readKey` includes these changes.
+   * Adds the changes of the step to `changes`, without any other effect. Both `readKey` and `changes` include the
+   * changes of earlier steps in the same commit. The journal calls `decide` again after it has read a further key, or
+   * if another process has changed a key.
    *
-   * Returns the effects, which run once after the commit. If the effects throw, the step is rejected, but the store
+   * Returns a function that runs the effects once after the commit. If it throws, the step is rejected, but the store
    * does not count as failed.
    */
   decide(readKey: ReadKey, changes: Changes): (isWritten: boolean) => Result;
@@ -74,14 +72,14 @@ export interface Versions {
 /** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Receives the items of this participant from the store, without those that the participant has dropped in this
-   * process. The participant might already have some of these items. The journal runs no step before this method
-   * returns, or before its promise resolves.
+   * Receives the items of this participant from the store, except items that it has dropped. The participant might
+   * already have some of the items. The journal runs no step until this method has returned, or its promise has
+   * resolved.
    *
    * @param isOpening true if these are all items of this process, false if they were claimed from a dead process
    */
   receiveItems(items: readonly Item[], isOpening: boolean): void | Promise<void>;
-  /** Returns the names (see `Item.subscribers`) whose items this process can claim now. */
+  /** Returns the names of nodes (see `Item.subscribers`) whose items this process can claim now. */
   wantedNames(): readonly string[];
   /**
    * Returns whether the participant can use an item. If not, the store quarantines the item. Absent: it can use every
@@ -89,22 +87,21 @@ export interface Participant {
    */
   isReadable?(item: Item): boolean;
   /**
-   * Accepts a text that an earlier process saved (see {@link Journal.saveAhead}). Returns whether the text belongs to
-   * this participant.
+   * Handles a text that an earlier process saved, see {@link Journal.saveAhead}. Returns false if the text does not
+   * belong to this participant.
    */
   replay?(write: RecoveredWrite): boolean;
   /**
-   * Merges two versions of a remembered value of this participant, if another process has changed the value while the
-   * store failed for this process. If the method is absent, or the key belongs to another participant, the store keeps
-   * `ownVersion`.
+   * Merges two versions of a remembered value. Called if another process has changed the value while the store failed
+   * for this process. Returns `ownVersion` for a key of another participant. Absent: the store keeps `ownVersion`.
    */
   merge?(key: string, versions: Versions): Remembered;
   /**
-   * Returns an item of this participant, or `undefined` if the participant has forgotten it. The journal stores the
-   * item again if the store has lost it.
+   * Returns this participant's current version of an item, or `undefined` if it has no such item. If the store has lost
+   * the item, the journal stores this version again.
    */
   itemOf?(id: string): Item | undefined;
-  /** Called when another process has claimed an item, even if the item belongs to another participant. */
+  /** Called when another process has claimed an item, which can also belong to another participant. */
   forget?(id: string): void;
   /** Called before the store closes, when all items are saved. The participant can remove its items from memory. */
   releaseAll?(): void;

@@ -22,8 +22,8 @@ export interface Task {
 }
 
 /**
- * Number of newly remembered values after which {@link Store.sweep} is called. A sweep checks twice as many values, so
- * that it keeps up.
+ * Number of newly remembered values after which {@link Store.sweep} is called. Each sweep checks twice as many values,
+ * so that expired values do not accumulate.
  */
 const rememberedPerSweep = 500;
 
@@ -42,8 +42,8 @@ interface GroupDecision {
 export type Commit = Pick<GroupDecision, 'effects'> | { error: unknown; recalled: RecalledValues | undefined };
 
 /**
- * Runs groups of steps, and writes each group in one commit. While the store fails, runs steps without it, and collects
- * their changes.
+ * Runs steps in groups, and writes the changes of each group in one commit. While the store fails, runs steps without
+ * the store, and collects their changes for a later commit.
  */
 export class StepWriter {
   readonly #store: Store;
@@ -72,8 +72,8 @@ export class StepWriter {
   }
 
   /**
-   * Notes which items are in the store: all items of this process if `isOpening`, otherwise newly claimed items.
-   * Returns the ids of items that were there before and are missing now.
+   * Updates the ids of the items in the store. If `isOpening`, `items` are all items of this process. Otherwise, they
+   * are newly claimed. Returns the ids of items that were in the store before the opening, and are missing now.
    */
   noteItems(items: readonly Item[], isOpening: boolean): string[] {
     const formerIds = this.storedIds;
@@ -136,13 +136,13 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.unsaved, changes);
-    // Removes the compared keys and the limits, so that no conflict can prevent the later write: the effects of the
-    // step have already run.
+    // Removes everything that could cause a conflict: the keys to compare, and the limits of the counts. The effects of
+    // the step have already run, so its changes must be written later in any case.
     this.unsaved.compare.clear();
     for (const [key, count] of this.unsaved.count) this.unsaved.count.set(key, { ...count, limits: [] });
   }
 
-  /** Returns the unsaved changes, merged with what other processes have changed in a shared store in the meantime. */
+  /** Returns the unsaved changes. In a shared store, merges them with values that other processes have changed. */
   #mergeUnsaved(recalled: RecalledValues): Changes {
     const remember = new Map(this.unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {
@@ -156,7 +156,8 @@ export class StepWriter {
   }
 
   /**
-   * Calls `decide` of the steps. If they look up keys that are not read yet, reads the keys and calls `decide` again.
+   * Reads the values that the steps need, and calls `decide` of each step. If a step looks up further keys, reads these
+   * keys too, and calls `decide` of all steps again.
    */
   async #decideOnStoredValues(tasks: readonly Task[]): Promise<GroupDecision & { recalled: RecalledValues }> {
     const recalled = new Map<string, Remembered | undefined>();
@@ -177,10 +178,10 @@ export class StepWriter {
   }
 
   /**
-   * Calls `decide` of each step. If a step throws, calls `decide` of the remaining steps again. Exception: if
-   * `keysToRead` received a key, returns, because the caller must read the key and try again.
+   * Calls `decide` of each step. If a step throws, rejects it, and calls `decide` of the other steps again. If
+   * `keysToRead` has received a key, returns instead: the caller reads the key and tries again.
    *
-   * @param keysToRead receives the keys that are not read yet; absent: they cannot be read
+   * @param keysToRead receives the keys that are not read yet; absent: such keys count as missing in the store
    */
   #decide(
     tasks: readonly Task[],
@@ -188,7 +189,7 @@ export class StepWriter {
     unsaved: Changes = this.unsaved,
     keysToRead?: Set<string>,
   ): GroupDecision {
-    // Notes a clock change before steps remember times.
+    // Detects a clock change first, so that the steps remember correct times.
     const now = this.#skew.noteChange();
     for (let remainingTasks = tasks; ; ) {
       const changes = createChanges();
@@ -220,7 +221,8 @@ export class StepWriter {
   }
 
   /**
-   * Corrects the times of values from before a clock change, because the next process does not know about the change.
+   * Corrects the times of values that were remembered before a clock change. They are stored again, because the next
+   * process does not know about the change.
    */
   #correct(recalled: RecalledValues, { remember, count }: Changes): void {
     for (const [key, remembered] of recalled) {
@@ -230,7 +232,10 @@ export class StepWriter {
   }
 }
 
-/** Calls `decide` of a step. Returns a function that runs the effects, and resolves or rejects the task. */
+/**
+ * Calls `decide` of a step. Returns a function to call after the commit: it runs the effects, and settles the promise
+ * of the step.
+ */
 function decide({ step, resolve, reject }: Task, readKey: ReadKey, changes: Changes): (isWritten: boolean) => void {
   const effects = step.decide(readKey, changes);
   return (isWritten) => {
