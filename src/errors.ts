@@ -27,13 +27,13 @@ export interface SmsErrorFacts {
   messageId?: string | undefined;
   /** Number of stored messages that wait. If present, the error reports an outage, not the outcome of a message. */
   waiting?: number | undefined;
-  /** Sources that were searched in vain for evidence of an unknown outcome. */
+  /** Places that were searched for evidence that the message was sent. None was found. */
   searched?: readonly string[] | undefined;
   /** End of the quiet hours, as ISO 8601. */
   until?: string | undefined;
   /**
-   * Header `Retry-After` of the answer: seconds, or a date if the answer has no `Date` header. Used only inside the
-   * library.
+   * Header `Retry-After` of the answer: a number of seconds, or a date if the answer has no `Date` header. Used only
+   * inside the library.
    */
   retryAfter?: string | undefined;
   cause?: unknown;

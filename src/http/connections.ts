@@ -86,14 +86,14 @@ export function createConnections(options: ConnectionsOptions): Connections {
     autoSelectFamilyAttemptTimeout: addressTimeoutMs,
     lookup: family.lookup,
   };
-  // Shared by all agents, so that TLS sessions outlive the connections.
+  // Shared by all agents, so that a new connection can resume the TLS session of an earlier one.
   const connectService = buildConnector({ ...connectOptions, ...tls });
   const connectDirectly: typeof connectService = (target, callback) => {
     try {
       connectService(target, callback);
     } catch (error) {
-      // The connector throws for invalid TLS settings. Passes the error to the callback, because in a tunnel, no caller
-      // would catch it.
+      // The connector throws if the TLS settings are invalid. Passes the error to the callback, because in a tunnel, no
+      // caller would catch it.
       target.httpSocket?.destroy();
       callback(new TlsFailure(error), null);
     }

@@ -128,7 +128,10 @@ interface Exchange {
   dispatch: (body: AsyncIterable<Buffer>) => void;
 }
 
-/** Makes one request and reads its answer. undici reads the request body just before the first byte is sent. */
+/**
+ * Makes one request and reads its answer. undici reads the request body just before it sends the first byte, so the
+ * class knows whether anything was sent.
+ */
 class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
   readonly #resolve: (answer: Answer) => void;
@@ -226,8 +229,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Waits one more turn of the event loop before the timeout applies. After a pause of the process, timers run before
-   * the arrived data is read. The answer might therefore be complete in the next turn.
+   * Applies the timeout one turn of the event loop later. After a pause of the process, timers run before the arrived
+   * data is read, so the answer might be complete in the next turn.
    */
   #onTimeout(): void {
     const { call, clock } = this.#exchange;
@@ -265,7 +268,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return createUnread('larger than 8 MiB', facts);
   }
 
-  /** Settles the exchange once. Resolves with a 204 or a refusal even if its body could not be read. */
+  /**
+   * Settles the exchange, unless it is already settled. A 204 or a refusal counts as an answer even if its body could
+   * not be read.
+   */
   #end(error?: SmsError): void {
     if (this.#isSettled) return;
     this.#isSettled = true;

@@ -5,9 +5,7 @@ const mark = '•••';
 const minLength = 3;
 /** Minimum length of a secret that is redacted inside a word. Shorter secrets are redacted only as whole words. */
 const minPartLength = 6;
-/**
- * Start of a word. A word can also start after a percent or JSON escape, although the escape ends in a letter or digit.
- */
+/** Start of a word. A percent or JSON escape before the word ends in a letter or digit, but is not part of the word. */
 const wordStart = String.raw`(?:(?<![\p{L}\p{N}])|(?<=%[\da-f]{2})|(?<=\\[bfnrt]))`;
 
 /** Removes secrets from a text. */

@@ -15,7 +15,7 @@ export interface ConnectOptions {
   lookup?: LookupFunction;
 }
 
-/** Makes a proxy forward plain http requests. A proxy that answers 407 has forwarded nothing. */
+/** Sends plain http requests through a proxy. If the proxy answers 407, it has forwarded nothing to the service. */
 export function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) => {
     const origin = String(options.origin);

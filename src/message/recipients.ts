@@ -7,7 +7,7 @@ const maxRecipients = 5_000;
 const maxItems = 100_000;
 
 const separators = /[\s,;]+/;
-/** Separators between items, without the white space that can also occur inside a number. */
+/** Separators between items. Spaces are not among them, because a number can also contain spaces. */
 const segmentSeparators = /[,;\r\n]+/;
 const invisibleMarks = /\p{Cf}/gu;
 /** Digits with optional formatting characters, or formatting characters alone. */
@@ -140,7 +140,7 @@ function refuseNumber(item: string, to: unknown): SmsError {
 
 /** Converts digits of all scripts, full-width characters and dashes to ASCII. */
 function toAscii(text: string): string {
-  // Returns most texts here, because they need no change.
+  // Most texts are ASCII and need no change.
   if (/^[\0-\x7f]*$/.test(text)) return text;
   return text
     .replace(/[\uff01-\uff5e]/g, (character) => String.fromCharCode(character.charCodeAt(0) - 0xfee0))

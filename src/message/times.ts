@@ -18,7 +18,7 @@ const dayMs = 24 * hourMs;
 /** Maximum time from now until the time at which a message can be sent (`at`), in ms. */
 const maxAheadMs = 366 * dayMs;
 
-/** Numbers below this are seconds since 1970, not milliseconds: as milliseconds they would be before March 1973. */
+/** Smaller numbers are seconds since 1970. As milliseconds, they would be dates before March 1973. */
 const minMilliseconds = 100_000_000_000;
 
 /** Maximum offset of a time zone from UTC, in ms. */

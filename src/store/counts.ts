@@ -18,16 +18,16 @@ export interface Count {
 }
 
 /**
- * Maximum number of different times under a key. If there are more, the times within each 1/360 of the window are
- * merged.
+ * Maximum number of different times under a key. If there are more, the window is divided into 360 parts, and the times
+ * within each part are merged.
  */
 export const maxTimes = 400;
 /** Number of parts of a window, see {@link maxTimes}. */
 export const partsOfWindow = 360;
 
 /**
- * Extra storage time of a count beyond its window, in ms, so that the sweep does not drop the count if the clock is set
- * forward.
+ * Time for which a count is stored after the end of its window, in ms. Otherwise, the sweep could drop the count when
+ * the clock is set forward.
  */
 const spareMs = 24 * 3_600_000;
 
@@ -63,9 +63,11 @@ export function isWithinLimits(value: string | undefined, { limits }: Count): bo
 }
 
 /**
- * Adds messages to a stored count, or removes messages from it. Removing a message lowers the number at its time or, if
- * that time was merged with other times, at the merged time. Returns the new value, or `undefined` if no message is
+ * Adds messages to a stored count, or removes messages from it. Returns the new value, or `undefined` if no message is
  * left in the window.
+ *
+ * Removing a message lowers the number at its time. If that time was merged with other times, the number at the merged
+ * time is lowered.
  *
  * The Lua functions in `redis-scripts.ts` must follow the same rules.
  */
@@ -77,8 +79,8 @@ export function addCount(
   for (const [at, number] of changes) {
     const lastTime = times.at(-1);
     if (number < 0) remove(times, at, -number, windowMs / partsOfWindow);
-    // If the last time is later than `at`, because the clock of another machine is ahead, the messages are added to the
-    // later time.
+    // If the clock of another machine is ahead, the last time can be later than `at`. Adds the messages to the last
+    // time, so that the times stay in order.
     else if (lastTime && lastTime[0] >= at) lastTime[1] += number;
     else times.push([at, number]);
   }
@@ -89,8 +91,8 @@ export function addCount(
 }
 
 /**
- * Joins the counts that two steps of one commit add to the same key. Lowers the limits of the later step by the
- * messages that the earlier step adds.
+ * Joins the counts that two steps of one commit add to the same key. The store does not contain the messages of the
+ * earlier step yet, so they are subtracted from the limits of the later step.
  */
 export function joinCounts(earlierCount: Count | undefined, laterCount: Count): Count {
   if (!earlierCount) return laterCount;
@@ -105,7 +107,7 @@ export function joinCounts(earlierCount: Count | undefined, laterCount: Count): 
     now: Math.max(earlierCount.now, laterCount.now),
     windowMs,
     clock: laterCount.clock,
-    // Merges times, because a long outage of the store could otherwise collect any number of changes.
+    // Limits the number of changes, which would otherwise grow without bound during a long outage of the store.
     changes: changes.length > maxTimes ? mergeParts(changes, windowMs) : changes,
     limits: [...limits].map(([since, max]) => ({ since, max })),
   };
@@ -119,7 +121,7 @@ export function sumAfter(times: readonly Counted[], since: number): number {
 function remove(times: Counted[], removedAt: number, number: number, partMs: number): void {
   let remainingCount = number;
   for (const time of times) {
-    // A merged time is stored under the latest of its times, so it can be later than `removedAt`.
+    // Merged times are stored under the latest of them, so the removed message can be at a time after `removedAt`.
     if (time[0] < removedAt || time[0] - removedAt >= partMs) continue;
     const difference = Math.min(remainingCount, time[1]);
     time[1] -= difference;
@@ -127,7 +129,7 @@ function remove(times: Counted[], removedAt: number, number: number, partMs: num
   }
 }
 
-/** Merges successive times in the same part of the window. Does not merge removals. */
+/** Merges consecutive times in the same part of the window. Keeps removals separate. */
 function mergeParts(times: readonly Counted[], windowMs: number): Counted[] {
   const partOf = (at: number) => Math.floor((at * partsOfWindow) / windowMs);
   const mergedTimes: Counted[] = [];

@@ -85,7 +85,7 @@ function describeMissing(missingEngines: readonly Engine[]): string {
 
 /** Prefixes of the keys of items, remembered values and unreadable items. */
 const [itemPrefix, rememberedPrefix, unreadablePrefix] = ['!items!', '!remembered!', '!unreadable!'];
-/** Returns the end of the keys with a prefix. Every UTF-8 text sorts before U+10FFFF. */
+/** Returns a text that sorts after all keys with a prefix, because U+10FFFF is the last character in UTF-8 order. */
 const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 
 /** Maximum number of items or values that are read from the database at once. */
@@ -93,8 +93,8 @@ const pageSize = 1_000;
 /** Length of the text with which {@link probe} checks the disk. */
 const probeLength = 256 * 1024;
 /**
- * Key that exists while {@link DiskStore.clear} drops the data. Its value is the key of the only remembered value that
- * stays.
+ * Key that exists while {@link DiskStore.clear} drops the data. Its value is the key of the remembered value that
+ * `clear` keeps.
  */
 const clearingKey = '!clearing!';
 
@@ -184,8 +184,8 @@ export class DiskStore implements Store {
       [rememberedPrefix + key, formatRemembered(mark)],
       [clearingKey, key],
     ];
-    // After this write, all items, and all remembered values except `mark`, count as dropped. If the process ends
-    // before they are removed, the next opening removes the rest.
+    // After this write, everything except `mark` counts as dropped. If the process ends before all data is removed, the
+    // next opening removes the rest.
     await this.#requireDatabase().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }
@@ -294,15 +294,15 @@ async function* listPages(database: Database, kind: string): AsyncGenerator<[str
   }
 }
 
-/** Returns the first possible key after a page, or `undefined` after an empty page, which is the last. */
+/** Returns the key at which the next page starts, or `undefined` after an empty page, because no keys are left. */
 function keyAfter(page: readonly [string, string][]): string | undefined {
   const [key] = page.at(-1) ?? [];
   return key && `${key}\0`;
 }
 
 /**
- * Checks after a failure that the disk has room for more than a few messages. Otherwise, the store would open, and then
- * fail again with almost every step.
+ * Called when the store is opened after a failure. Checks that the disk has room for more than a few messages. Without
+ * this check, the store would open, and then fail again with almost every step.
  */
 async function probe(database: Database): Promise<void> {
   const key = `${unreadablePrefix}probe`;
@@ -311,8 +311,9 @@ async function probe(database: Database): Promise<void> {
 }
 
 /**
- * File with the values from before a failed commit, to undo it. This is necessary if only the flush failed: the commit
- * is reported as failed, but the database would find it in its log at the next opening.
+ * File that undoes a failed commit: it contains the values from before the commit. It is needed if the data was written
+ * and only the flush failed. The commit is then reported as failed, but the database would find the data in its log at
+ * the next opening.
  */
 class UndoFile {
   readonly #path: string;
@@ -321,7 +322,10 @@ class UndoFile {
     this.#path = join(folder, 'undo');
   }
 
-  /** Writes the file. It needs no flush, because a power cut that loses the file also loses the unflushed commit. */
+  /**
+   * Writes the file without a flush. A power cut can lose the file, but it then also loses the commit, which was not
+   * flushed.
+   */
   async note(database: Database, operations: readonly Operation[]): Promise<void> {
     try {
       const texts = await database.read(operations.map(([key]) => key));
@@ -340,7 +344,10 @@ class UndoFile {
   }
 }
 
-/** Parses the undo file. Ignores a truncated file: its process was killed before it reported the commit as failed. */
+/**
+ * Parses the undo file. Returns nothing for a truncated file: the process was killed before it could report the commit
+ * as failed, so the commit need not be undone.
+ */
 function parseUndo(text: string): Operation[] {
   try {
     return (JSON.parse(text) as [string, string | null][]).map(([key, formerText]) => [key, formerText ?? undefined]);
@@ -356,9 +363,9 @@ const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
 /**
- * Files in the folder of the store, one for each text of {@link Store.saveAhead}. They are written synchronously
- * without a flush, so that they survive the end of the process. Their names ascend in the order of the texts. Each text
- * ends with a line break, so that a truncated text can be recognised.
+ * Files in the folder of the store, one for each text of {@link Store.saveAhead}. They are written synchronously, so
+ * that they survive the end of the process. They are not flushed. Their names ascend in the order of the texts. Each
+ * text ends with a line break, so that a truncated text can be recognised.
  */
 class SavedFiles {
   readonly #folder: string;
@@ -375,7 +382,7 @@ class SavedFiles {
   saveAhead(text: string): PendingWrite | undefined {
     let remove = () => {};
     try {
-      // Lists the files of earlier processes first, so that the number of the new file is higher.
+      // Before the first save, lists the files of earlier processes, so that the new file gets a higher number.
       if (this.#lastNumber === 0) {
         mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
         this.#list();
@@ -408,7 +415,10 @@ class SavedFiles {
     return pendingWrites;
   }
 
-  /** Returns the names of the files of earlier processes in order. The next file gets a higher number. */
+  /**
+   * Returns the names of the files of earlier processes, in order. Also ensures that the next file gets a higher
+   * number.
+   */
   #list(): string[] {
     const names = readdirSync(this.#folder).filter(
       (name) => name.startsWith(pendingPrefix) && !this.#ownNames.has(name),
@@ -419,7 +429,10 @@ class SavedFiles {
     return names.sort();
   }
 
-  /** Reads a file. If the file is unreadable, returns a text that no participant can parse. */
+  /**
+   * Returns the text of a file. For an unreadable file, returns a text that no participant can parse, so that the file
+   * is quarantined.
+   */
   #textIn(name: string): string {
     try {
       return readFileSync(join(this.#folder, name), 'utf8');

@@ -68,8 +68,8 @@ function countDamaged(log: Buffer): number {
         at = next;
         continue;
       }
-      // Does not count the zeros at the end of a full block. Does not count an incomplete last record either, because
-      // the process ended while it wrote that record.
+      // Does not count two harmless cases: zeros at the end of a full block, and an incomplete last record. The process
+      // was writing that record when it ended.
       const isFilling = log.readUInt32LE(at) === 0 && next === at + headerSize;
       const isCutOff = end === log.length && next > end && !hasRecord(log, at + 1, end);
       if (!isFilling && !isCutOff) damagedBytes += end - at;

@@ -3,29 +3,29 @@ import { maxTimes, partsOfWindow } from './counts';
 
 /** Heartbeat value of a closed instance, whose items other instances can claim immediately. */
 export const closedHeartbeat = 'left';
-/** Hash field of the heartbeat value. The hash also has the items of the instance by id, and no item has this id. */
+/**
+ * Field with the heartbeat value, in the hash that contains the items of an instance. The other fields are item ids.
+ */
 export const heartbeatField = '-';
 
 /**
- * Start of a script. Sets `isAlive` to false if other instances might have claimed items of this instance, or the
- * server has lost its items.
+ * Start of a script. Sets `isAlive` to false in two cases: other instances might have claimed items of this instance,
+ * or the server has lost the items.
  */
 const checkHeartbeat = `
 local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.heartbeat and redis.call('HGET', KEYS[1], '${heartbeatField}') == step.heartbeat
 `;
 
-/**
- * Suffix of a heartbeat value. It means that other instances have claimed items of this instance since it was last
- * open.
- */
+/** Suffix of a heartbeat value: other instances have claimed items of this instance since it was last open. */
 const claimedSuffix = 'taken';
 
 /**
- * Writes the first heartbeat of a new connection (session), and returns it. The heartbeat gets the suffix {@link
- * claimedSuffix} in two cases: other instances have claimed items of this instance since it was last open, or an
- * earlier opening that failed found such claims. If the suffix is absent but items are missing, the server has lost
- * them.
+ * Writes the first heartbeat of a new connection (session), and returns the heartbeat value:
+ *
+ * - With the suffix {@link claimedSuffix}: other instances have claimed items of this instance since it was last open.
+ *   If the opening then fails, the next opening returns the suffix again.
+ * - Without the suffix: no items were claimed. If items are missing, the server has lost them.
  *
  * Before the script changes lasting data, it runs every command that the store needs. A Redis user without the
  * necessary rights is therefore refused before any change.
@@ -56,8 +56,11 @@ return heartbeat
 `;
 
 /**
- * Lua functions that count messages, by the rules of `counts.ts`. `readCounts` returns nothing if a limit is reached.
- * `addCounts` returns the new value, or nothing if no message is left in the window.
+ * Lua functions that count messages, by the rules of `counts.ts`:
+ *
+ * - `readCounts` parses a stored count. It returns nothing if a limit is reached.
+ * - `removeCounted` removes messages from a parsed count.
+ * - `addCounts` returns the new value, or nothing if no message is left in the window.
  */
 const countFunctions = `
 local function readCounts(text, limits)
@@ -104,15 +107,24 @@ end
 /**
  * Commits one step and renews the heartbeat. Returns:
  *
- * - 1 after the commit.
- * - 0 without a commit, if a value that the step depends on has changed, or a limit of a count is reached.
- * - -1 without a commit, if the server has lost items, or if the heartbeat has expired. Other instances might then have
- *   claimed items.
+ * - 1: committed.
+ * - 0: not committed, because a value that the step depends on has changed, or a limit of a count is reached.
+ * - -1: not committed, because the server has lost items, or the heartbeat has expired. Other instances might have
+ *   claimed items after the heartbeat expired.
  *
- * Keys: items and heartbeat of this instance, values to remember, values that are only compared, then counts.
+ * Keys, in this order:
  *
- * If the server refuses writes, the first command fails, and nothing has changed. If a later command fails, no message
- * is lost, because the script stores a message before its identifier, and drops the message after storing its outcome.
+ * - items of this instance
+ * - heartbeat of this instance
+ * - values to remember
+ * - values that are only compared
+ * - counts
+ *
+ * No failed command loses a message:
+ *
+ * - If the server refuses writes, the first command fails, and nothing has changed.
+ * - If a later command fails, the earlier commands have taken effect. The script stores a message before its
+ *   identifier, and drops the message after storing its outcome.
  */
 const commitScript = `
 ${countFunctions}
@@ -145,10 +157,15 @@ return 1
 `;
 
 /**
- * Claims items of another instance that has closed or has no heartbeat: items with a wanted name, and outgoing messages
- * that no instance has wanted for `reservedMs`. If no item is left, removes the other instance. Returns the id and text
- * of each item. Returns nothing if the heartbeat of this instance has expired, because other instances then treat this
- * instance as dead.
+ * Claims items of another instance that has closed or has no heartbeat:
+ *
+ * - items with a wanted name
+ * - outgoing messages that no instance has wanted for `reservedMs`
+ *
+ * Returns the id and text of each claimed item. If the other instance has no items left, removes that instance.
+ *
+ * Returns nothing if the heartbeat of this instance has expired, because other instances then treat this instance as
+ * dead.
  *
  * Keys: items and heartbeat of this instance, names of all instances, then the four of `allOf` for the other instance
  * (see {@link createKeys}).
@@ -197,8 +214,8 @@ return claimed
 export type ListedItem = [id: string, text: string];
 
 /**
- * The Lua scripts as commands of the client. Each command takes keys and, as JSON, the data of a step. A command
- * without a fixed `numberOfKeys` also takes the number of keys, as the first argument.
+ * The Lua scripts as commands of the client. The arguments are the keys, then the data of a step as JSON. If a command
+ * has no fixed `numberOfKeys`, its first argument is the number of keys.
  */
 export const scripts = {
   startSession: { lua: startSessionScript, numberOfKeys: 5 },
@@ -225,9 +242,12 @@ export function createKeys(login: string) {
     items: (instance: string) => name(`inbox:${instance}`),
     alive: (instance: string) => name(`alive:${instance}`),
     /**
-     * Returns the keys of an instance, in the order that the scripts expect: its items, its heartbeat, `gone` and
-     * `reserved`. `gone` exists after another instance has claimed items, and contains the last heartbeat if no items
-     * are left. While `reserved` exists, the remaining outgoing messages wait for an instance with their nodes.
+     * Returns the keys of an instance, in the order that the scripts expect:
+     *
+     * - its items
+     * - its heartbeat
+     * - `gone`: exists after another instance has claimed items; contains the last heartbeat if no item is left
+     * - `reserved`: while it exists, the remaining outgoing messages wait for an instance with their nodes
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

@@ -33,8 +33,8 @@ export interface RedisTiming {
   /** Time between two heartbeats. */
   heartbeatMs: number;
   /**
-   * Time after connecting in which an instance treats no other instance as dead, because the others might return from
-   * the same outage.
+   * Time after connecting for which an instance treats no other instance as dead. The other instances might still be
+   * returning from the same outage.
    */
   graceMs: number;
   /**
@@ -50,7 +50,7 @@ export interface RedisTiming {
 export interface RedisStoreOptions {
   /** `redis://` or `rediss://`, with user and password if the server asks for them. */
   url: string;
-  /** Identifies the login without revealing it. Every key contains it. */
+  /** Identifies the login without revealing it, and is part of every key on the server. */
   key: string;
   /** Changed only by tests. All instances must use the same values. */
   timing?: Partial<RedisTiming>;
@@ -70,7 +70,10 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
-/** A heartbeat was renewed if its expiry moved by more than this, in ms. Smaller differences are network delay. */
+/**
+ * If the expiry of a heartbeat has moved by more than this, in ms, the heartbeat was renewed. Smaller differences are
+ * network delay.
+ */
 const minRenewalMs = 1_000;
 
 /**
@@ -82,18 +85,25 @@ const pageSize = 250;
 const scanSize = 1_000;
 
 /**
- * Error message for two cases: other instances might have claimed items of this instance, or the server has lost them.
+ * Error message if the heartbeat of this instance is missing. Other instances might have claimed its items, or the
+ * server has lost them.
  */
 const missingHeartbeat =
   'Redis: the server has no heartbeat of this instance. The instance was cut off or paused for too long, or its keys (sms:…) were deleted or evicted. It reconnects by itself. If this error returns, check the network, the load of this machine, and which program deletes keys';
 
-/** Instances that might be dead, with the expiry time of their heartbeat by {@link Clock.elapsed}. */
+/**
+ * Other instances that might be dead. The value is the expiry time of their heartbeat, by {@link Clock.elapsed};
+ * `undefined`: not read yet.
+ */
 type UncertainInstances = Map<string, number | undefined>;
 
 /** One connection, from its opening until it fails or is closed. */
 interface Session {
   redis: ScriptedRedis;
-  /** Heartbeat value of this session. A late commit of an earlier session fails, because it has a different value. */
+  /**
+   * Heartbeat value of this session. Each session has a different value, so that a late commit of an earlier session
+   * fails.
+   */
   heartbeat: string;
   beganAtMs: number;
   events?: StoreEvents;
@@ -128,7 +138,7 @@ export class RedisStore implements Store {
   readonly #keys: ReturnType<typeof createKeys>;
   /** Name of this instance. */
   readonly #consumer = randomUUID();
-  /** How far the server's clock is ahead of {@link Clock.elapsed}, in ms. */
+  /** Difference between the clock of the server and {@link Clock.elapsed}, in ms. */
   #serverLeadMs: number | undefined;
   /** The current session. */
   #session: Session | undefined;
@@ -149,14 +159,14 @@ export class RedisStore implements Store {
     this.#abandon(this.#session);
     const redis = await this.#createClient();
     const session: Session = { redis, heartbeat: randomUUID(), beganAtMs: this.#clock.elapsed() };
-    // The last error is the one to report. If the password is wrong, the first error only says that the server refuses
-    // to select the database.
+    // Reports the last error. If the password is wrong, the first error says only that the server refuses to select the
+    // database.
     let failure: Error | undefined;
     redis.on('error', (error: Error) => (failure = error));
     redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
     try {
       await redis.connect();
-      // Checks for an earlier error, because the client connects even if the database in the URL does not exist.
+      // If the database in the URL does not exist, the client connects anyway, and reports the error only by an event.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
       const step = {
@@ -193,8 +203,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Returns true while it is unknown whether some other instances are alive or dead. An instance is alive if it has
-   * renewed its heartbeat since the first call.
+   * Returns true while it is unknown whether some other instances are alive or dead. An instance counts as alive when
+   * it has renewed its heartbeat after the first call.
    */
   async awaitsClaims(): Promise<boolean> {
     const session = this.#requireSession();
@@ -267,17 +277,17 @@ export class RedisStore implements Store {
     session?.redis.disconnect();
   }
 
-  /** Ends a session. Other instances cannot claim the items yet, because this instance continues to run. */
+  /**
+   * Ends a session without releasing the items, because this instance continues to run. Other instances cannot claim
+   * the items yet.
+   */
   #abandon(session: Session | undefined): void {
     this.#session = undefined;
     session?.nextBeat?.cancel();
     session?.redis.disconnect();
   }
 
-  /**
-   * Reports a failure. Does nothing while the store is being opened, because the rejection of `open` reports the
-   * failure.
-   */
+  /** Reports a failure of the current session. Does nothing during `open`, because `open` rejects with the failure. */
   #fail(session: Session, events: StoreEvents, error: unknown): void {
     if (this.#session === session) events.onFailure(describeFailure(error, this.#redact));
   }
@@ -383,12 +393,13 @@ export class RedisStore implements Store {
   #beatLater(session: Session, events: StoreEvents): void {
     session.nextBeat = this.#clock.after(this.#timing.heartbeatMs, async () => {
       try {
-        // Does not renew an expired heartbeat, because other instances might have claimed the items.
+        // Renews the heartbeat by an empty commit. The commit fails if the heartbeat has expired, because other
+        // instances might then have claimed the items.
         await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [], count: [] });
         await this.#readTime(session.redis);
         const { claimedItems } = await this.#claim(session, events);
         const items = await this.#readItems(session, claimedItems, events);
-        // Ignores the claimed items if the session has ended, because the next session lists them.
+        // If the session has ended, ignores the claimed items: the next session reads them from the store.
         if (this.#session !== session) return;
         if (items.length > 0) events.onTakenOver(items);
         this.#beatLater(session, events);
@@ -431,9 +442,9 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** Matches the text that a server puts before the error of a script command. */
+/** Matches the text before the actual error of a script, which some servers add. */
 const beforeRefusal = /^ERR Error running script .*@user_script: ?\d+: -?/s;
-/** Matches the text after the error, which quotes the sent data. */
+/** Matches the text after the actual error, which quotes the sent data. */
 const afterRefusal = /,? (?:script:|with args ).*/s;
 
 /**

@@ -23,8 +23,8 @@ export const sqlite: Engine = {
  */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // `execArgv` replaces the Node.js options of the process, because a thread refuses some of them. It hides the warning
-  // that `node:sqlite` is experimental.
+  // `execArgv` replaces the Node.js options of this process, because a thread does not accept all of them. The option
+  // here hides the warning that `node:sqlite` is experimental.
   const worker = new Worker(__filename, {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     workerData: threadName,

@@ -6,16 +6,17 @@ import { addCount, type Count, isWithinLimits, joinCounts } from './counts';
 export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
 
 /**
- * A received record, unhandled record or outgoing message, which the store keeps until the part of the library that
- * owns it drops it. Can be stored as JSON. Each part adds its own properties.
+ * A record or message in the store: a received record, an unhandled record or an outgoing message. The store keeps it
+ * until the part of the library that owns it drops it. Each part adds its own properties. Can be stored as JSON.
  */
 export interface Item {
   /** Ids ascend in the order of arrival within the store. */
   id: string;
   part: ItemKind;
   /**
-   * Nodes that a process needs to claim the item from a dead process: nodes that receive a kind (`incoming`, `status`
-   * or `outbox`), the node with an id (`node ID`), or a node with a path (`path PATH`). One of them is enough.
+   * Names of nodes. If this process dies, another process can claim the item if it has one of these nodes. A name
+   * stands for nodes that receive a kind (`incoming`, `status` or `outbox`), for the node with an id (`node ID`), or
+   * for nodes with a path (`path PATH`).
    */
   subscribers: readonly string[];
   /** Number of times that the item might have been delivered. */
@@ -24,7 +25,7 @@ export interface Item {
 
 /** Start and duration of a remembered value. */
 export interface Duration {
-  /** Start of the time for which the value is remembered, in ms since 1970. */
+  /** Time from which the value is remembered, in ms since 1970. */
   at: number;
   /** Duration, in ms. Afterwards, {@link Store.sweep} drops the value. */
   forMs: number;
@@ -79,7 +80,9 @@ export interface RecoveredWrite extends PendingWrite {
 export interface RecoveredState {
   /** Items in the order of their ids. */
   items: Item[];
-  /** Texts that earlier processes saved. Their content might already be committed, and even be dropped again. */
+  /**
+   * Texts that earlier processes saved. Their records might already be committed, and even be delivered and dropped.
+   */
   pendingWrites: RecoveredWrite[];
   /**
    * True if the store has lost data since it was last open. If so, the process must store its items again from memory.
@@ -93,18 +96,18 @@ export interface StorePage {
   remembered: [key: string, remembered: Remembered][];
 }
 
-/** Events that a store reports, and questions that it asks. */
+/** Functions that a store calls to report an event, or to ask the journal. */
 export interface StoreEvents {
   /** Set if the store is opened for an import. `open` then returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * Called when this process has claimed items of a dead process. Only a shared store calls it. If outgoing messages
-   * have waited too long for a process with their nodes, any process claims them.
+   * Called when this process has claimed items of a dead process. Only shared stores call it. If outgoing messages have
+   * waited too long for a process with their nodes, any process claims them.
    */
   onTakenOver(items: readonly Item[]): void;
   /**
-   * Returns the names (see {@link Item.subscribers}) for which this process has nodes, so that it can claim such items
-   * now.
+   * Returns the names of this process's nodes, see {@link Item.subscribers}. The process can claim items with these
+   * names.
    */
   wantedNames(): readonly string[];
   /** Called when the store has failed, so that the next call would fail too. */
@@ -118,8 +121,8 @@ export interface StoreEvents {
 }
 
 /**
- * Thrown by `commit` if another process has changed a value that the step has read, or has reached a limit. Nothing was
- * committed, so the step must decide again.
+ * Thrown by `commit` if nothing was committed: another process has changed a value that the step has read, or a limit
+ * is reached. The step must decide again.
  */
 export class StoreConflict extends Error {
   constructor() {
@@ -127,10 +130,7 @@ export class StoreConflict extends Error {
   }
 }
 
-/**
- * Error of a store that works, but must be opened again, because other processes might have claimed items of this
- * process.
- */
+/** Reports that the store works, but must be opened again. Other processes might have claimed items of this process. */
 export class StoreLapse extends Error {}
 
 /**
@@ -140,22 +140,22 @@ export class StoreLapse extends Error {}
 export interface Changes {
   /** New or changed items, by id. */
   keep: Map<string, Item>;
-  /** Ids of items in `keep` that need no flush: they must survive a crash of the process, but not a power cut. */
+  /** Ids of items in `keep` that need no flush. They survive a crash of the process, but not always a power cut. */
   loose: Set<string>;
   /** Ids of items to drop, with the part of the library that each item belongs to. */
   drop: Map<string, ItemKind>;
   /** Values to remember, by key. `undefined` forgets the key. */
   remember: Map<string, Remembered | undefined>;
   /**
-   * Messages to add to the counts in the store, by key. Other processes can add to the same count at the same time. The
-   * commit fails only if the messages that are already counted exceed a limit of the {@link Count}.
+   * Messages to add to stored counts, by key. Other processes can add to the same count without a conflict. The commit
+   * fails only if the messages counted before already exceed a limit of the {@link Count}.
    */
   count: Map<string, Count>;
-  /** Keys that the step read. A shared store commits the step only if their values are unchanged. */
+  /** Keys on whose values the step depends. A shared store commits the step only if these values are unchanged. */
   compare: Set<string>;
   /**
-   * True if the commit must be flushed, so that a power cut cannot undo it, even if it only drops items and forgets
-   * values.
+   * True if a power cut must not undo the commit, even if it only drops items and forgets values. The store then
+   * flushes it.
    */
   firm: boolean;
 }
@@ -167,10 +167,10 @@ export interface Changes {
  * opens it again later.
  */
 export interface Store {
-  /** True if stored data survives the process, so that the memory can drop it on close. */
+  /** True if stored data survives the end of the process. The process can then remove it from memory on close. */
   readonly durable: boolean;
   /**
-   * True if several processes use the store at the same time. Such a store drops remembered values automatically. If
+   * True if several processes use the store at the same time. Such a store drops expired values automatically. If
    * `open` does not return an item that this process has stored, another process has claimed the item.
    */
   readonly shared?: true;
@@ -180,21 +180,21 @@ export interface Store {
    */
   readonly mayHold?: boolean | undefined;
   /**
-   * Returns the server's time in ms since 1970, or `undefined` if it is not known yet. Only shared stores have it. All
-   * times in such a store are by this clock.
+   * Returns the time of the server, in ms since 1970, or `undefined` if it is not known yet. Only shared stores have
+   * this method. All times in a shared store are by the clock of the server.
    */
   now?(): number | undefined;
   /** Opens or reopens the store, and returns the data of earlier processes. */
   open(events: StoreEvents): Promise<RecoveredState>;
   /**
-   * Saves an answer of the service synchronously, so that a crash during the commit cannot lose it: the service does
-   * not return the answer again. Also works while the store is closed. Never throws, and returns `undefined` on
+   * Saves an answer of the service synchronously. A crash during the commit then cannot lose the answer, which the
+   * service does not return again. Also works while the store is closed. Never throws, and returns `undefined` on
    * failure. Absent: the store cannot do this.
    */
   saveAhead?(text: string): PendingWrite | undefined;
   /**
-   * Returns whether this process might still claim items of another process, because it is not known yet whether that
-   * process is alive. Only shared stores have it.
+   * Returns true while this process might still claim items of another process, because it is unknown whether that
+   * process is alive. Only shared stores have this method.
    */
   awaitsClaims?(): Promise<boolean>;
   /** Returns the value of each key, or `undefined`. */
@@ -219,7 +219,7 @@ export interface Store {
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
-   * Drops expired values. A call can stop after some of the values. The next call then continues.
+   * Drops expired values. One call might check only some of the values. The next call then continues.
    *
    * @param renew returns the value to keep, or `undefined` if the value has expired
    */
@@ -255,13 +255,15 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = false): void {
   const { id } = item;
   drop.delete(id);
-  // If an earlier change of this item must be flushed, the item is still flushed.
+  // If an earlier change of the item in this commit needs a flush, the item is flushed, even if this change is loose.
   if (isLoose && (loose.has(id) || !keep.has(id))) loose.add(id);
   else loose.delete(id);
   keep.set(id, item);
 }
 
-/** Returns the version of an item that an earlier step of the same commit stores, or else the item itself. */
+/**
+ * Returns the newest version of an item: the version that an earlier step of the same commit stores, or else `item`.
+ */
 export function latest<SomeItem extends Item>(item: SomeItem, { keep }: Pick<Changes, 'keep'>): SomeItem {
   return (keep.get(item.id) as SomeItem | undefined) ?? item;
 }
@@ -272,7 +274,7 @@ export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): v
   drop.set(id, part);
 }
 
-/** Remembers a value, or forgets the key. Replaces the messages that earlier changes count under the key. */
+/** Remembers a value, or forgets the key. Discards messages that earlier changes have counted under the key. */
 export function rememberValue({ remember, count }: Changes, key: string, value: Remembered | undefined): void {
   count.delete(key);
   remember.set(key, value);
@@ -285,7 +287,7 @@ export function countMessages({ remember, count }: Changes, key: string, additio
 }
 
 /**
- * Returns the new value of each key under which a commit counts messages.
+ * Applies the counts of a commit. Returns the new value of each key.
  *
  * @param storedUnder returns the value that the store has under a key
  * @throws StoreConflict if a limit is reached
@@ -301,7 +303,7 @@ export function applyCounts(
   });
 }
 
-/** Adds later changes, which take precedence. */
+/** Adds further changes to `changes`. They take precedence over the changes that are already there. */
 export function addChanges(changes: Changes, { keep, loose, drop, remember, count, compare, firm }: Changes): void {
   for (const [id, item] of keep) keepItem(changes, item, loose.has(id));
   for (const [id, part] of drop) dropItem(changes, id, part);
@@ -311,7 +313,10 @@ export function addChanges(changes: Changes, { keep, loose, drop, remember, coun
   changes.firm ||= firm;
 }
 
-/** Returns whether a step must be flushed. Lost drops only cause a redelivery, so they need no flush. */
+/**
+ * Returns whether the commit must be flushed. If it only drops items, it need not: a lost drop only causes a
+ * redelivery.
+ */
 export function isFlushed({ keep, loose, firm }: Changes): boolean {
   if (firm) return true;
   for (const id of keep.keys()) if (!loose.has(id)) return true;

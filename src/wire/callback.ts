@@ -58,7 +58,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   return readForm(fields);
 }
 
-/** Trims names and values, but not the body. Decodes values that another body parser has left escaped. */
+/** Trims names and values, but not the body. If another body parser has left a value escaped, decodes the value. */
 function readParsed([name, value]: Field): Field {
   return [name.trim(), name.trim() === 'body' ? decodeMarked(value) : decodeMarked(value).trim()];
 }
@@ -78,7 +78,7 @@ function readXml(bytes: Uint8Array, contentType: string | undefined): CallbackEv
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');
 }
 
-/** Turns the error of an unreadable answer into the error of an unreadable callback. */
+/** Runs a parser for answers on a callback. An error of the parser then names the callback, not an answer. */
 function asCallback<Parsed>(parse: () => Parsed): Parsed {
   try {
     return parse();
@@ -99,7 +99,7 @@ function readReplies(root: XmlElement): IncomingRecord[] {
   for (const recipient of recipients) {
     const body = recipient.children.find(({ name }) => name === 'body');
     const ownFields = [...rename(Object.entries(recipient.attributes), { msisdn: 'from' }), ...childrenOf(recipient)];
-    // Leaves out the messageId, because all replies to one message have the same messageId in this format.
+    // Leaves out the messageId, because in this format, it is the same for all replies to one message.
     const fields = [...ownFields, ...sharedFields].filter(([name]) => name !== 'messageId' && name !== 'body');
     const text = body === undefined ? '' : contentOf(body);
     const record = createIncoming([['body', text], ...fields], 'callback');

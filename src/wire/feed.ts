@@ -82,7 +82,7 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   };
 }
 
-/** Child elements of an entry or a feed. Notes which elements have been used, so that the others become `fields`. */
+/** Child elements of an entry or a feed. Notes which elements were used. The others become `fields`. */
 class Parts {
   readonly #elements: readonly XmlElement[];
   readonly #prefix: string;
@@ -210,9 +210,11 @@ function detailOf(name: string): AccountDetail | undefined {
 }
 
 /**
- * Finds the account details. The first value counts, in this order: elements with a name like `account`, other
- * elements, attributes of the feed itself. In the first two groups, the content of elements comes before their
- * attributes.
+ * Finds the account details. If a detail occurs several times, the first one in this order counts:
+ *
+ * - elements with a name like `account`: their content, then their attributes
+ * - other elements: their content, then their attributes
+ * - attributes of the feed itself
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
   const accountElements = feedLevel.filter(({ name }) => /account/i.test(name));

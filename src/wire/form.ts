@@ -34,7 +34,7 @@ function decodePart(part: string, charset: string | undefined): string {
   const unescaped = part
     .replaceAll('+', ' ')
     .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
-  // Printable ASCII needs no decoding: it is valid UTF-8, which takes precedence over the declared charset.
+  // Printable ASCII needs no decoding, because it is valid UTF-8, which takes precedence over the declared charset.
   return /^[ -~]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 

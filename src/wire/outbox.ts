@@ -65,7 +65,7 @@ function createRecipient(entry: JsonObject): OutboxRecipient {
   return addAdditional(textFieldsOf({ from, to, name, statusCode, channel }), entry, recipientNames);
 }
 
-/** Adds the additional fields (§1) to a record. */
+/** Copies the additional fields (§1) of an entry to its record. */
 function addAdditional<T extends object>(record: T, entry: JsonObject, knownNames: ReadonlySet<string>): T {
   const fields: JsonObject = record as JsonObject;
   for (const name in entry) {

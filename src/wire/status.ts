@@ -44,8 +44,8 @@ export function parseStatuses(...encoded: Encoded): StatusRecord[] {
 }
 
 /**
- * Whether the answer is in blocks, as in `a a b b`, instead of row by row. The first field decides. If its name occurs
- * only once, the field `messageId` decides.
+ * Whether the answer is in blocks, as in `a a b b`, instead of row by row, as in `a b a b`. The first field decides or,
+ * if its name occurs only once, the field `messageId`.
  */
 function isInBlocks(fields: readonly Field[]): boolean {
   const gap = gapOf(fields, fields[0]?.[0]) ?? gapOf(fields, 'messageId');

@@ -18,8 +18,8 @@ const parser = new XMLParser({
   cdataPropName: '#cdata',
   jPath: false,
   maxNestedTags: 99,
-  // A prefix before each name makes names such as `__proto__` harmless. The parser transforms names of empty elements
-  // twice, so the function adds the prefix only if it is missing.
+  // With a prefix, names such as `__proto__` are harmless. The parser transforms the names of empty elements twice, so
+  // the function adds the prefix only if it is missing.
   attributeNamePrefix: '<',
   transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
 });
