@@ -43,8 +43,8 @@ export interface Row {
 export type Results = ReadonlyMap<Contestant['name'], readonly Cost[]>;
 
 /**
- * Runs the contestants in turn, so that other load on the machine affects all of them. Each round starts with a
- * different contestant. The first rounds are for warm-up and do not count.
+ * Measures each contestant in every round, in turn, so that other load on the machine affects all of them. Each round
+ * starts with a different contestant. The first rounds only warm up the programs and do not count.
  */
 export async function compare(
   contestants: readonly Contestant[],
@@ -101,7 +101,7 @@ export function formatTable(lines: readonly Line[]): string {
   ].join('\n');
 }
 
-/** Returns the median of the ratios, followed in brackets by the range of their middle half. */
+/** Formats ratios as their median and, in brackets, the range from the 25th to the 75th percentile. */
 function formatRatios(ratios: readonly number[] | undefined): string {
   if (!ratios) return '';
   const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => formatNumber(percentile(ratios, share)));

@@ -19,8 +19,8 @@ export async function withBench<T>(work: (bench: Bench) => Promise<T>): Promise<
   try {
     const nodeRed = await startNodeRed({
       userDir: createBenchUserDir(),
-      // Gives the editor a separate root. If both shared one, Node-RED would parse requests before the HTTP nodes get
-      // them.
+      // The editor gets a separate root. If both had the same root, Node-RED would parse requests before the HTTP nodes
+      // get them.
       settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
     });
     try {

@@ -92,8 +92,8 @@ const templates = new Map(
 );
 
 /**
- * Returns the regular expression for a parameter of a badge: any text for `error`, `former` and `detail`, otherwise a
- * number, time or date.
+ * Returns the regular expression for the value of a badge parameter. The values of `error`, `former` and `detail` can
+ * be any text. Other values are numbers, times or dates.
  */
 const values = (name: string) => (['error', 'former', 'detail'].includes(name) ? '.+' : '[\\d.:-]+');
 

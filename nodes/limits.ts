@@ -22,7 +22,7 @@ export interface Limit extends Range {
 /** Upper bound of ranges without a useful maximum. */
 const maxNumber = 1_000_000_000;
 
-/** Minimum for properties for which 0 is invalid or has a special meaning. */
+/** Minimum of properties that must be greater than 0, because 0 is invalid or has a special meaning. */
 const minAboveZero = 0.000_001;
 
 const maxReportHours = 168;
@@ -98,8 +98,8 @@ function isDecimal(text: string): boolean {
 }
 
 /**
- * Says whether Node-RED replaces a value by an environment variable, so that the value is known only at run time. The
- * variable must be the whole value.
+ * Says whether a value is `${NAME}`, which Node-RED replaces by an environment variable at run time. Text around
+ * `${NAME}` prevents the replacement.
  */
 export function isEnv(value: unknown): boolean {
   return /^\$\{[^\s}]+\}$/.test(String(value));

@@ -107,7 +107,7 @@ function field(property: string): JQuery {
   return $(`#node-config-input-${property}`);
 }
 
-/** Creates a `validate` for a credential that only some sign-in methods need. */
+/** Creates a `validate` for a credential that is required only for some sign-in methods. */
 function neededFor(authTypes: string[], key: string) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     return !authTypes.includes(String(valueIn(this, 'authType'))) || !isBlank(value) ? true : text(key);

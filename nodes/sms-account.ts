@@ -28,8 +28,8 @@ interface Accounts {
 }
 
 /**
- * Accounts by admin server. If the package is removed and installed again, Node-RED runs this module again but keeps
- * the old routes. Old routes and new nodes must use the same accounts.
+ * Accounts by admin server. After the package is removed and installed again, Node-RED runs this module again but keeps
+ * the old routes. This map lets old routes and new nodes use the same accounts.
  */
 const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
 

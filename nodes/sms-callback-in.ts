@@ -82,7 +82,8 @@ export = (RED: NodeAPI) => {
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
-        // The answer hides the error, because the error can name a local folder or a host, and anyone can call.
+        // The answer does not contain the error. It can name a local folder or a host, and anyone can call this
+        // address.
         return createTryLater('The message cannot be stored now.');
       }
     };
@@ -153,7 +154,8 @@ function createTryLater(text: string): CallbackAnswer {
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
   const { token } = node.credentials ?? {};
   if (!isBlank(token)) return token;
-  // Node-RED stores the credentials of a node in a subflow under the id that the node has in the subflow's template.
+  // For a node in a subflow, Node-RED stores the credentials under the id of the original node in the subflow's
+  // template.
   const saved: { token?: unknown } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
   return saved.token;
 }

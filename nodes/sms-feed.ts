@@ -87,7 +87,8 @@ export = (RED: NodeAPI) => {
           this.send([await read({})]);
           return 'empty' as const;
         } catch (error) {
-          // Shows the error after each failed try, because each try starts with the badge *reading*.
+          // Shows the error after each failed try, because the try has replaced the previous error by the badge
+          // *reading*.
           this.status(badges.error(error));
           throw error;
         }

@@ -23,7 +23,7 @@ export = (RED: NodeAPI) => {
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
-    /** Resolves when all requested polls have ended. The next poll waits for it. */
+    /** Settles when the latest requested poll has ended. The next poll waits for it. */
     let lastPoll: Promise<unknown> = Promise.resolve();
     /** The next poll, before it starts, and the inputs that share it. */
     let nextPoll: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
@@ -140,7 +140,7 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return { ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) };
 }
 
-/** @param firstParts values for `msg.parts` of the first record */
+/** @param firstParts `msg.parts` of the first record; the next records continue its index */
 function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],

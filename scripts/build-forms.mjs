@@ -15,8 +15,8 @@ const styles = ['forms/forms.css', 'sidebar/sidebar.css'];
 const target = 'es2022';
 
 /**
- * Leaves out the English texts of errors, because the editor has them in its catalogs. Reads dist/src/reasons.js, so
- * tsc must run before.
+ * Leaves the English texts of errors out of the bundle, because the editor has them in its catalogs. Needs
+ * dist/src/reasons.js, so tsc must run first.
  */
 const withoutErrorTexts = {
   name: 'without-error-texts',
@@ -64,8 +64,8 @@ async function compileForm(type) {
 }
 
 /**
- * Starts a form as soon as the plugin is loaded. If the package is installed while the editor is open, the editor can
- * load the form before the plugin.
+ * Delays a form until the plugin is loaded. If the package is installed while the editor is open, the editor can load
+ * the form first.
  */
 function startAfterPlugin(script) {
   return `(() => {
@@ -85,9 +85,9 @@ start();
 }
 
 /**
- * Replaces each line such as `<!-- row acknowledge texts="sms-account" -->` with the file of this name in
- * nodes/forms/rows/, filled with the attributes of the line. Adds the catalog to each text key:
- * `sms-account.label.advanced` is in the catalog of `sms-account`.
+ * Replaces each line such as `<!-- row acknowledge texts="sms-account" -->` by a row of the form: the file
+ * nodes/forms/rows/acknowledge.html, filled with the attributes of the line. Adds the name of the catalog to each text
+ * key, e.g. `sms-account.label.advanced`.
  */
 export function fillTemplate(template) {
   return template

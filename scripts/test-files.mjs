@@ -5,8 +5,8 @@ import { join } from 'node:path';
 const parts = ['reliability', 'chaos', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
 
 /**
- * Files and folders that can run on both generations. The first is Node-RED 4 on the Node.js that runs this script, the
- * second is Node-RED 5 on Node.js 24. All other files run only on the first.
+ * Files and folders that can run on both generations. The first generation is Node-RED 4 on the Node.js that runs this
+ * script. The second is Node-RED 5 on Node.js 24. All other files run only on the first.
  */
 const everyGeneration = [
   'reliability',

@@ -39,8 +39,8 @@ interface PendingCallback extends CallbackPayload {
 }
 
 /**
- * Calls the client's URLs (§6): the callback URL of the sent message, or else the URL of the organisation. Retries for
- * 48 hours of the simulator's clock.
+ * Calls the client's URLs (§6). The callback URL of the sent message takes precedence over the URL of the organisation.
+ * Failed callbacks are retried for 48 hours of the simulator's clock.
  */
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];

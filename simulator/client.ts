@@ -110,8 +110,8 @@ export class SimulatorClient {
   }
 
   /**
-   * Starts or ends an outage, during which the service refuses every connection. The control interface then has another
-   * port, and this client uses it.
+   * Starts or ends an outage. During an outage, the service refuses every connection. The control interface then has
+   * another port, which this client uses automatically.
    */
   async setOutage(on: boolean): Promise<void> {
     const { pageUrl } = await this.#do<{ pageUrl: string }>('outage', { on });
@@ -165,8 +165,8 @@ export class SimulatorClient {
   /**
    * Calls `look` repeatedly until it returns a value, and returns the value.
    *
-   * @param look reads the simulator; returns undefined, null or false until the value is available
-   * @param timeoutMs after this time, in ms, the method rejects with an error that contains the source of `look`
+   * @param look reads the simulator; returns undefined, null or false until there is a value
+   * @param timeoutMs maximum wait in ms; after it, the method rejects with an error that contains the source of `look`
    */
   async until<T>(look: (simulator: this) => Promise<T | undefined | null | false>, timeoutMs = 10_000): Promise<T> {
     const end = Date.now() + timeoutMs;

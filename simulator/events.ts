@@ -16,9 +16,11 @@ const settingsGatherMs = 250;
 const maxChanges = 500;
 
 /**
- * Sends the whole state and then every change to a page, as server-sent events. The events are `state` with the newest
- * entries of each list, `texts` and `log` with new or changed entries, `settings`, and `addressBook`. Secrets of
- * clients are masked.
+ * Sends the whole state and then every change to a page, as server-sent events. Secrets of clients are masked. The
+ * events are:
+ * - `state`: the whole state, with the newest entries of each list
+ * - `texts` and `log`: new or changed entries
+ * - `settings` and `addressBook`: their new content
  */
 export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   const texts = new Map<string, () => ShownMessage>();

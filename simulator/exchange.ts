@@ -163,7 +163,7 @@ export class Exchange {
   }
 }
 
-/** Returns the answer of a fault that has a fixed answer. Returns undefined for other faults. */
+/** Returns the answer of a fault that always answers in the same way. Returns undefined for other faults. */
 function createFaultAnswer(fault: Fault | undefined, { endpoint, params }: LoggedRequest): Answer | undefined {
   if (fault === undefined) return undefined;
   if ('garbage' in fault)

@@ -2,7 +2,10 @@ import { isMsisdn } from './account';
 import { countBefore, keyOf } from './keys';
 import type { IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 
-/** Share of the maximum number of messages that one clean-up removes. Removing many at a time keeps clean-ups rare. */
+/**
+ * Part of the maximum number of messages that one clean-up removes. It removes many at a time, so that clean-ups are
+ * rare.
+ */
 const forgottenShare = 0.01;
 
 type Message = OutboundMessage | IncomingMessage;
@@ -96,7 +99,7 @@ export class History {
     return oldest !== undefined && keyOf(record) >= keyOf(oldest);
   }
 
-  /** The handsets that were removed from the view, in a form that can be saved. */
+  /** The list of removed handsets, to save it. */
   get removed(): [msisdn: string, upTo: number][] {
     return [...this.#removed];
   }

@@ -138,7 +138,7 @@ export class Messaging {
     return newMessages;
   }
 
-  /** Schedules the next statuses of recipients whose status was not final when the previous process ended. */
+  /** Continues after a restart: schedules the next status of each recipient whose status is not final. */
   resume(): void {
     const { account, history } = this.#surroundings;
     for (const message of history.messages) {
@@ -289,8 +289,8 @@ export class Messaging {
 }
 
 /**
- * If several items of `to` mean the same handset, keeps one recipient, so that the handset receives the message only
- * once.
+ * Keeps one recipient for each handset, so that a handset receives the message only once even if several items of `to`
+ * mean it.
  */
 function onePerHandset(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
   const byHandset = new Map<string, OutboundRecipient>();

@@ -118,7 +118,7 @@ export interface RecipientStatus {
 export interface OutboundRecipient {
   /** Item of `to` as submitted: a number, a contact or a group. */
   item: string;
-  /** Further items of `to` that mean the same handset. The handset receives the message once. */
+  /** Other items of `to` that mean the same handset. They cause no further message to it. */
   otherItems?: string[];
   /** Number of the handset. If `item` means no handset, `item` itself. */
   msisdn: string;
@@ -245,7 +245,10 @@ export interface Mail {
   body: string;
 }
 
-/** A fault of an endpoint. "Work" means to send a message, to mark records as read, or to advance the poll date. */
+/**
+ * A fault of an endpoint. Some faults do the work of the request and some do not. The "work" is to send a message, to
+ * mark records as read, or to advance the poll date.
+ */
 export type Fault =
   /**
    * Gives this answer instead of doing the work. If `body` is absent, the answer contains an error page or, for a 401

@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 
-/** Thrown if the content type declares a form, but the body is not a form. The error message is for the client. */
+/** Thrown if a body is not a form although its content type says so. The error message is for the client. */
 export class UnreadableBodyError extends Error {}
 
 /** Parameters by name, and the body as text, for the log. */

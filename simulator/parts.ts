@@ -17,8 +17,11 @@ export function toGsm(text: string): string {
 }
 
 /**
- * Counts the SMS parts of a body. A single part has 160 septets (UTF-16: 70 code units). Several parts have 153 (67)
- * each. An escape sequence or a surrogate pair is never split. A character outside the alphabet counts as one septet.
+ * Counts the SMS parts of a body:
+ * - A single part has 160 septets, or 70 code units in UTF-16.
+ * - Each of several parts has 153 septets, or 67 code units.
+ * - An escape sequence or a surrogate pair is never split.
+ * - A character outside the alphabet counts as one septet.
  */
 export function countParts(text: string, isUtf16: boolean): number {
   const [single, perPart] = isUtf16 ? [70, 67] : [160, 153];

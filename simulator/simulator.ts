@@ -338,7 +338,7 @@ export class Simulator {
     changes.emit('reset');
   }
 
-  /** Describes money, limits and faults, without the address book. */
+  /** Describes the account without its address book, and the faults and other settings. */
   describeSettings(): { account: Record<string, unknown> } & Record<string, unknown> {
     const { contacts: _, groups: __, ...account } = this.#parts.account.describe();
     return {

@@ -8,7 +8,7 @@ export interface Poller {
 
 /** How a queue of unread records works. */
 export interface UnreadOptions<T> {
-  /** How long a poller waits, in ms of real time. */
+  /** Maximum wait of a poller, in ms of real time. */
   waitMs: number;
   /** Called for each record that a poll returns. */
   onRead: (record: T) => void;

@@ -21,7 +21,7 @@ export function labelAnswers(node: EditorNode): string {
   return listNames(answers.map(({ value }: AnswerChoice) => String(value)));
 }
 
-/** Prepares the list of answers. Call it in `oneditprepare`, before `prepare`. */
+/** Prepares the editable list of expected answers. Call it in `oneditprepare`, before `prepare`. */
 export function prepareAnswers(node: EditorNode): void {
   const list = $('#sms-answers');
   const update = () => {

@@ -31,7 +31,7 @@ export function prepareBody(node: EditorNode): void {
   });
   body.on('typedinputtypechange', (_event, type: string) => {
     if (type === 'msg' && body.typedInput('value') === '') body.typedInput('value', 'payload');
-    // Sets the focus later, because the menu first returns the focus to its button.
+    // Sets the focus later, because the menu of types first moves the focus back to its button.
     if (type === 'str' || type === 'template') setTimeout(() => area.trigger('focus'));
   });
   area.on('input change', () => body.typedInput('value', oneLine(bodyText())));

@@ -34,7 +34,8 @@ function checkCallbackNode(node: EditorNode, field: CallbackProperty, id: unknow
 }
 
 /**
- * Whether a node can use a callback node at run time. A callback node in a subflow is usable only in the same subflow.
+ * Whether a node can use a callback node at run time. A callback node inside a subflow is only usable by nodes of the
+ * same subflow.
  */
 function canReach(node: EditorNode, target: EditorNode): boolean {
   return runsBeside(node, target) && (target.z === node.z || !RED.nodes.subflow(target.z));

@@ -75,7 +75,7 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
   const address = hasScheme ? typedUrl : `https://${typedUrl}`;
   if (isEnv(typedUrl) || !URL.canParse(address)) return undefined;
   const { protocol, host, hostname, pathname } = new URL(address);
-  // A single word could be a host name, so it is accepted only with a scheme.
+  // Suggests nothing for a single word without a scheme, because it might not be a host name.
   if (!hasScheme && !isLoopback(hostname) && !hostname.includes('.')) return undefined;
   const end = pathname.search(call);
   if (hasScheme && end < 0) return undefined;

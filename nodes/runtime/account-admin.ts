@@ -61,7 +61,7 @@ export const json: RequestHandler = (request, response, next) => {
 /** Serves the state of the accounts and lists of their messages (entries), and lets users act on these messages. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
-  // Reading entries needs this permission too, because entries show private bodies.
+  // This permission is also needed to read entries, because entries show private bodies.
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 
@@ -206,7 +206,10 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
       });
   }
 
-  /** Answers 503 if `write` fails. Express does not catch rejections, and an unhandled rejection would end Node-RED. */
+  /**
+   * Answers 503 if `write` fails. Without this, the rejection would end Node-RED, because Express does not catch
+   * rejections.
+   */
   async function orFail(response: Response, write: () => Promise<void>): Promise<void> {
     try {
       await write();
@@ -243,7 +246,7 @@ interface FoundAccount {
 function findAccounts(nodes: RunningNodes): FoundAccount[] {
   const accountsByMembership = new Map<string, FoundAccount>();
   for (const node of nodes.values()) {
-    // A node with an invalid configuration counts as a separate account.
+    // Nodes of the same login form one account. A node with an invalid configuration counts as a separate account.
     const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
     const account = accountsByMembership.get(key) ?? { node, ids: [], names: [], optOut: false };
     account.ids.push(node.id);
@@ -328,8 +331,8 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
-  // Reports at most one node whose proxy or TLS settings are ignored, because the sidebar shows one card for all nodes
-  // of the account.
+  // Several nodes can have ignored proxy or TLS settings. The first one is reported, because the sidebar shows one card
+  // for all nodes of the account.
   const [connection] = ids.flatMap((id) => {
     const node = nodes.get(id);
     return (node && isUsable(node) && formatConnection(nodes, node)) || [];

@@ -13,7 +13,7 @@ export interface AccountNode extends Node<AccountCredentials> {
   membership: Membership | SmsError;
   /** Absent if the configuration is invalid. */
   connection?: AccountConnection;
-  /** Whether the flows have started with this node, so that all nodes that use it are attached. */
+  /** Whether the flows have started with this node. All nodes that use it have then joined its account. */
   hasStarted: boolean;
   /** Whether *Opt-out* is set. It then applies to all nodes of the account. */
   optOut: boolean;
@@ -44,7 +44,10 @@ export function getAccount(RED: NodeAPI, id: string | undefined): UsableAccount 
 /** The deployed account nodes, in the order of the flows. */
 export class AccountNodes {
   readonly #flows: Flows;
-  /** Nodes by id. The value is undefined while a node is closed and might be deployed again. */
+  /**
+   * Nodes by id. The value of a closed node is undefined, because the node might be deployed again with the same
+   * position.
+   */
   readonly #nodesById = new Map<string, AccountNode | undefined>();
   readonly #forgetClosed = () => {
     for (const [id, node] of this.#nodesById) if (!node) this.#nodesById.delete(id);

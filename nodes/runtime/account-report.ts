@@ -117,7 +117,7 @@ export interface WaitingReport {
 
 /** A received record that waits for a flow, or an open reply request. Times are ISO 8601. */
 export interface WaitingEntryReport extends Pick<EntryReport, 'id' | 'node' | 'to' | 'from' | 'body'> {
-  /** Time of arrival, or start of the wait for a reply. Absent if the wait has not begun. */
+  /** Time at which the record arrived or the wait for a reply began. Absent if the wait has not begun. */
   at?: string | undefined;
   /** End of the wait of a reply request. */
   endsAt?: string | undefined;

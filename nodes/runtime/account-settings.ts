@@ -30,7 +30,7 @@ type Consent = 'optOut' | 'optOutWords' | 'optInWords' | 'prefixes';
 type Times = 'quietFrom' | 'quietTo' | 'timeZone';
 type Field = ConnectionField | Consent | Times | 'store' | 'dedupe' | keyof (typeof limits)['sms-account'];
 
-/** Connection settings in the form of `sms-account`, saved or not. */
+/** Connection settings from the form of `sms-account`, either saved or still being edited. */
 export type ConnectionConfig = { [Name in ConnectionField]?: unknown };
 
 /** The configuration of `sms-account`. */
@@ -43,9 +43,9 @@ export interface NodeStores {
    * and password, because these can change.
    */
   place: string;
-  /** Returns the store with a name, or `undefined` if its Redis URL is no longer known. */
+  /** Returns the store with this name. Returns `undefined` if the URL of this Redis server is no longer known. */
   storeAt(place: string): StoreChoice | undefined;
-  /** File in which account nodes record their places. Absent if Node-RED has no user directory. */
+  /** File in which account nodes record their current and former places. Absent if Node-RED has no user directory. */
   placesFile?: string;
 }
 
@@ -231,7 +231,7 @@ function parseRedis(redisUrl: unknown): { url: string; place: string } {
   return { url, place: `redis ${digest(JSON.stringify([host, port, db]))}` };
 }
 
-/** Reads the URL of a Redis server that is not the current store. Returns `undefined` if the URL is invalid. */
+/** Reads a Redis URL that might not be in use. Returns `undefined` instead of an error if it is invalid. */
 function findRedis(redisUrl: unknown): ReturnType<typeof parseRedis> | undefined {
   try {
     return parseRedis(redisUrl);

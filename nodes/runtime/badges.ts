@@ -87,7 +87,7 @@ export function showPollState(node: Node, state: PollState): void {
   else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(state.seconds));
   else if (state.name === 'paused') node.status(badges.paused(state.unacknowledged));
   else if (state.name === 'connecting') node.status(badges.connecting());
-  // A wait of 0 s also shows *listening*, because the badge *waiting 0 s* would disappear before a user can read it.
+  // A wait of 0 s is shown as *listening*, because *waiting 0 s* would disappear before a user can read it.
   else node.status(badges.listening());
 }
 

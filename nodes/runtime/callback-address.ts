@@ -26,7 +26,7 @@ export function isCallbackNode(node: Node | null): node is CallbackNode {
  */
 export function parseCallbackPath(value: unknown): string | undefined {
   const path = parsePath(parseText('path', value));
-  // Also refuses `/${NAME}`, because Node-RED replaces a variable only if it is the whole value.
+  // Also refuses `/${NAME}`. Because of the slash, Node-RED does not replace this variable.
   parseText('path', path?.slice(1));
   return path;
 }
@@ -69,8 +69,8 @@ interface Claim {
 }
 
 /**
- * The callback nodes of each path. The node that was deployed first serves the path. If it is removed, the next node
- * serves the path.
+ * The callback nodes of each path. Only the node that was deployed first serves the path. If this node is removed, the
+ * next one serves the path.
  */
 export class CallbackPaths {
   readonly #RED: NodeAPI;

@@ -40,7 +40,10 @@ export function joinCallbackUrl(publicUrl: string, root: string, path: string): 
   return `${trimEnd(publicUrl.trim())}${rootPath && `/${rootPath}`}${encodePath(path)}`;
 }
 
-/** Adds the token to an address. A lone surrogate becomes U+FFFD, as in the comparison of tokens. */
+/**
+ * Adds the token to an address. A lone surrogate cannot be encoded, so it becomes U+FFFD. The comparison of tokens does
+ * the same.
+ */
 export function addToken(url: string, token: string): string {
   return `${url}?token=${encodeURIComponent(token.replace(/\p{Cs}/gu, '\ufffd'))}`;
 }
@@ -59,7 +62,7 @@ function decodeSegment(segment: string): string {
   }
 }
 
-/** Removes trailing slashes. A regular expression would take quadratic time, and requests can have many slashes. */
+/** Removes trailing slashes. Does not use a regular expression, which would take quadratic time for many slashes. */
 function trimEnd(text: string): string {
   let end = text.length;
   while (text[end - 1] === '/') end--;

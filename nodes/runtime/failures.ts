@@ -6,8 +6,8 @@ import { type Input, type SmsMessage, withAckId } from './messages';
 import { translate, translateError } from './texts';
 
 /**
- * Starts a node when all nodes of the flows, including Catch nodes, are ready to receive its messages. Reports an error
- * that `start` throws. Returns a function that cancels the start.
+ * Starts a node when the flows have started, so that all other nodes, e.g. Catch nodes, can receive its flow messages.
+ * Reports an error that `start` throws. Returns a function that cancels the start.
  */
 export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
   const run = () => {

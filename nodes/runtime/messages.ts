@@ -28,8 +28,8 @@ export function ackIdOf({ sms }: SmsMessage): string | undefined {
 }
 
 /**
- * Adds the `ackId` of a flow message to the record that replaces its `msg.sms`, so that the flow can still acknowledge
- * the received record.
+ * Adds the `ackId` of the input to the record that replaces `msg.sms`. The flow can then still acknowledge the received
+ * record.
  */
 export function withAckId<Sms extends object>(message: SmsMessage, record: Sms): Sms & { ackId?: string } {
   const ackId = ackIdOf(message);
@@ -72,7 +72,7 @@ export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
   });
 }
 
-/** Copies a record, because the flow can change it and the inbox might redeliver it. */
+/** Copies a record. The flow can change the copy, and the inbox can still redeliver the original. */
 export function copyRecord(record: InboxRecord): Parameters {
   return structuredClone<Parameters>({ ...record });
 }

@@ -2,8 +2,8 @@ import type { Node } from 'node-red';
 import type { SmsMessage } from './messages';
 
 /**
- * Starts to measure a send or a read. The returned function writes the duration and the number of received messages to
- * the log of Node-RED. Like core nodes, it does so only if `logging` in `settings.js` asks for metrics.
+ * Starts to measure a send or a read. The returned function logs the duration and the number of received messages as
+ * metrics of Node-RED. As with core nodes, metrics must be switched on in `logging` of `settings.js`.
  */
 export function startMeasuring(node: Node, message: SmsMessage): (messageCount?: number) => void {
   const startedAt = performance.now();

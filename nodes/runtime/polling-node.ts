@@ -23,7 +23,7 @@ export interface PollingConfig extends ReceivingConfig {
   filter?: string;
 }
 
-/** The kind of records that a node polls, and its filters. */
+/** The kind of records that a node polls for, and the choices of its filter. */
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
   /**
@@ -34,8 +34,8 @@ export interface Polled<K extends 'incoming' | 'status'> {
 }
 
 /**
- * Creates the options that all receiving nodes have: how the flow acknowledges records, and the error for records that
- * it did not acknowledge.
+ * Creates the options that all receiving nodes share: how the flow acknowledges records, and which error is raised for
+ * a record without acknowledgement.
  */
 export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig) {
   const { ackTimeout, maxAttempts } = limits['sms-in'];

@@ -76,7 +76,7 @@ export class SendBadge {
     this.#timer = undefined;
   }
 
-  /** Returns a function that creates the badge of the current activity, if any. */
+  /** Returns a function that creates the badge of the current activity. Returns `undefined` if the node is idle. */
   get #createCurrentBadge(): (() => NodeStatus) | undefined {
     const { outage, sending, waiting, nextAt, awaitingReply } = this.#state;
     if (outage) return () => badges.outage(outage, waiting);

@@ -56,7 +56,10 @@ function withMarks(record: object, { redelivered, duplicate }: { redelivered: bo
   return Object.fromEntries(Object.entries(markedRecord).filter(([, value]) => value !== undefined));
 }
 
-/** Prepares a copy of the current input for each failed recipient. A `join` node can combine the copies. */
+/**
+ * Prepares a copy of the current input for each failed recipient. The copies have `msg.parts`, so that a `join` node
+ * can combine them.
+ */
 function prepareFailures(
   RED: NodeAPI,
   message: SmsMessage,
@@ -65,7 +68,7 @@ function prepareFailures(
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
   const { sms: inputSms } = message;
-  // Copies the input first, because a node after output 1 can change it before the last copy is created.
+  // Copies the input now. Until the last copy is created, a node after output 1 can change the original.
   const { parts, ...inputCopy } = copyMessage(RED, message, perCopy);
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, inputCopy);
@@ -76,7 +79,7 @@ function prepareFailures(
   });
 }
 
-/** Translates the reasons why rules of the account refused recipients into the language of the server. */
+/** If rules of the account refused recipients, translates the reasons into the language of the server. */
 function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.withheld?.length) return sent;
   const messageByMsisdn = new Map(

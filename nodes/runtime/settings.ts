@@ -13,8 +13,8 @@ export function parseNumber(setting: string, value: unknown, range: Setting): nu
 }
 
 /**
- * Reads a limit of a node's configuration. Blank: no limit (`undefined`). If the property is absent, as in a flow that
- * was written manually, the default applies.
+ * Reads a limit of a node's configuration. A blank value means no limit (`undefined`). An absent value, as in a flow
+ * that was written manually, means the default.
  *
  * @throws SmsError `SMS_CONFIG` if the value is not a number within the range
  */
@@ -104,7 +104,7 @@ function reasonOf(error: unknown, type: string): 'expression' | 'contextStore' {
   return isStored && (Object(error) as { code?: unknown }).code !== 'INVALID_EXPR' ? 'contextStore' : 'expression';
 }
 
-/** Properties of a JSONata error that hold values of the flow message. The error text quotes these values. */
+/** Properties of a JSONata error whose values come from the flow message. The text of the error quotes these values. */
 const quotedProperties = ['value', 'value2', 'exp'];
 
 /** Returns the reason in one line. Omits quoted values, because the reason is logged. */

@@ -15,8 +15,8 @@ const typeProperty = '$sms';
 const unstoredProperties = new Set(['req', 'res']);
 
 /**
- * Formats a flow message as JSON that a later process can read. Includes each property that JSON can represent, and
- * Buffers and Dates. Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic`
+ * Formats a flow message as JSON, so that a later process can read it. Includes Buffers, Dates and all properties that
+ * JSON can represent. Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic`
  * and the `ackId`.
  */
 export function formatFlowMessage(message: NodeMessage): string {
@@ -106,7 +106,10 @@ interface TypedValue {
   value: string | null;
 }
 
-/** A Buffer in JSON. Node.js would first convert it to a list of numbers, which takes eight times its memory. */
+/**
+ * A Buffer that becomes base64 in JSON. Without this class, Node.js would first convert it to a list of numbers, which
+ * takes eight times its memory.
+ */
 class StoredBuffer {
   constructor(readonly buffer: Buffer) {}
 

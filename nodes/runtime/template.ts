@@ -8,8 +8,11 @@ import { evaluate } from './settings';
 const contextName = /^(?:(flow|global)(?:\[(\w+)\])?|(env))\.(.+)$/;
 
 /**
- * Fills in a Mustache template from a flow message, as the core node *template* does: `flow.`, `global.` and `env.`
- * read context and environment variables. Values are not HTML-escaped, and a missing variable is empty.
+ * Fills in a Mustache template from a flow message, with the rules of the core node *template*:
+ * - The prefixes `flow.`, `global.` and `env.` read context and environment variables.
+ * - A missing variable is empty.
+ *
+ * Values are not HTML-escaped.
  *
  * @param field property that holds the template, for errors
  * @throws SmsError `SMS_INPUT` with the field, if the template cannot be read or a context store fails

@@ -21,7 +21,7 @@ export function translate(RED: NodeAPI, key: string, params: Params = {}): strin
 export function translateError(RED: NodeAPI, error: unknown): SmsError {
   const smsError = asSmsError(error);
   const text = translate(RED, `errors.${smsError.reason}`, formatParams(RED, smsError.params));
-  // If the catalog has no text for this error, `text` is only the key. Uses the English message instead.
+  // If the catalog has no text for this error, `text` is only the key, so the error keeps its English message.
   if (text.endsWith(`errors.${smsError.reason}`)) return smsError.with({}, smsError.message);
   const { waiting } = smsError;
   return smsError.with({}, waiting ? `${text} ${translate(RED, 'errors.storedWaiting', { waiting })}` : text);

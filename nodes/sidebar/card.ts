@@ -132,7 +132,8 @@ export class Card {
     this.tick();
     for (const [name, shelf] of Object.entries(this.#shelves)) {
       if (!running?.state || shelf.heading.hidden) close(shelf);
-      // Reading the opted-out numbers triggers a change event, so this list is reloaded only if its count changed.
+      // Each read of the opted-out numbers causes a change event. To avoid a loop, this list is reloaded only if its
+      // count has changed.
       else if (name !== 'optOuts' || shelf.total !== earlierTotal) void shelf.list?.refresh();
     }
   }
@@ -278,7 +279,7 @@ export class Card {
       setText(label, say(`shelf.${name}`));
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
-      // An open list stays visible even if it is empty, and says so.
+      // An open list stays visible when its last entry is removed. It then says that it is empty.
       show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && usesOptOut));
       const oldestAt = oldestTimes.get(name);
       if (name === 'optOuts' && !usesOptOut) setText(age, say('optOuts.off'));

@@ -9,7 +9,7 @@ import { type Choice, Choices } from './choices';
 import { element, helpLink, setText } from './element';
 import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
 
-/** The lists of entries. The entries of some lists need a decision of a user. */
+/** Names of the lists of entries. In some lists, a user has to decide about each entry. */
 export type ListName = EntryStateName | WaitingName;
 
 /** An entry of any list. */
@@ -102,8 +102,7 @@ export class EntryRow {
     if (unclear !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('unclear', { body: unclear })));
     if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message, ' ', helpLink(error.code)));
-    // Explains that this message has no node, and that the account will deliver it to the next node that can receive
-    // it.
+    // If this message has no node, explains that the account will deliver it to the next node that can receive it.
     if (node === '' && this.#list === 'unhandled') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
     this.choices.describe(describeParties(entry));
     this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));

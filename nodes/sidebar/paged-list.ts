@@ -128,7 +128,7 @@ export class PagedList<Part extends Page = Page> {
     show(this.#pages, this.#pageStarts.length > 1 || part.next !== undefined);
     this.#backButton.disabled = this.#pageStarts.length === 1;
     this.#forwardButton.disabled = part.next === undefined;
-    // If the focused row is gone, its neighbour gets the focus, so that keyboard users can continue.
+    // If the row with the focus is gone, the focus moves to the next row, so that keyboard users can continue.
     if (focusedIndex >= 0 && !this.#list.contains(document.activeElement)) {
       const neighbour =
         rows[Math.min(focusedIndex, rows.length - 1)]?.querySelector<HTMLElement>('.sms-actions button');

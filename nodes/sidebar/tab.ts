@@ -156,7 +156,8 @@ class Tab {
 }
 
 /**
- * Lists the accounts of the editor, then running accounts that the editor does not know, such as copies in subflows.
+ * Lists the accounts in the editor, and then the running accounts that are not in the editor, e.g. in instances of
+ * subflows.
  */
 function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): ShownAccount[] {
   if (!runningAccounts) return [];
@@ -183,7 +184,7 @@ function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): S
   const editorIds = new Set<string>();
   RED.nodes.eachConfig((node) => {
     if (node.type !== 'sms-account') return;
-    // Skips a node in a subflow template, because only its copies run.
+    // Skips the template of a subflow, because only its instances run.
     if (RED.nodes.subflow(node.z)) return;
     editorIds.add(node.id);
     list(node, byId.get(node.id));

@@ -42,8 +42,8 @@ export class AccountPanel {
     const balance = this.#balance.value === '' ? Number.NaN : Number(this.#balance.value);
     if (!(balance >= 0)) throw new Error('Enter the balance as a number of 0 or more.');
     const dailyLimit = this.#limit.value === '' ? null : Number(this.#limit.value);
-    // Marks the fields as unedited before the simulator answers. Otherwise, the form would not show a new balance if a
-    // message changes it during the request.
+    // Marks the fields as unedited now. Otherwise, if a message changes the balance during the request, the form would
+    // not show the new balance.
     this.#balance.defaultValue = this.#balance.value;
     this.#limit.defaultValue = this.#limit.value;
     await control('balance', { balance });

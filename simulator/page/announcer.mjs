@@ -10,8 +10,7 @@ const pauseMs = 1000;
 let sentences = [];
 let isPaused = false;
 /**
- * Last announced status of each message. Changes without a new status, such as a fetch of the message, are not
- * announced.
+ * Last announced status of each message. A change without a new status is not announced, e.g. a fetch of the message.
  */
 const announcedStatuses = new Map();
 const maxAnnouncedStatuses = 1000;

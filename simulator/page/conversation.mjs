@@ -86,7 +86,7 @@ export class ConversationView {
     }
   }
 
-  /** Reads the open conversation again after a reset or a new connection. */
+  /** Loads the open conversation again, after a reset or after the page was disconnected. */
   async reload() {
     if (this.msisdn !== undefined) await this.open(this.msisdn);
   }
@@ -137,7 +137,7 @@ export class ConversationView {
 
   /** @param {string} msisdn */
   #focus(msisdn) {
-    // Focuses no field on a phone, because that opens a keyboard that hides half of the messages.
+    // On a phone, focuses no field. The focus would open a keyboard that hides half of the messages.
     if (isNarrow()) this.#pane.focus({ preventScroll: true });
     else this.#composers.get(msisdn)?.focus();
   }

@@ -58,7 +58,7 @@ class FaultRow {
   #fault;
   #times;
   #remainingCount = createElement('small', { class: 'left' });
-  /** The faults that a user can choose: the predefined faults, and any other fault that the control API has set. */
+  /** The faults that a user can choose. Also contains faults from the control API that are not predefined. */
   #choices = faults.map(([, fault]) => fault);
 
   /** @param {Endpoint} endpoint @param {string} title @param {string} path */

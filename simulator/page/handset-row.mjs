@@ -38,7 +38,7 @@ export class HandsetRow {
 
   /**
    * @param {import('./state.mjs').HandsetSummary} summary
-   * @param {string} searchText search text; if the last message contains it, the conversation opens at that message
+   * @param {string} searchText if the last message contains this text, the link opens the conversation at this message
    */
   update({ name, last }, searchText) {
     const isHit = searchText !== '' && last?.body.toLowerCase().includes(searchText.toLowerCase());

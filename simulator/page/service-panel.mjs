@@ -45,7 +45,7 @@ export class ServicePanel {
 }
 
 /**
- * Starts or ends an outage. While the service refuses connections, the page is at another port.
+ * Starts or ends an outage. During an outage, the page uses another port.
  * @param {boolean} on
  */
 async function setOutage(on) {

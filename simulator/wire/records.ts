@@ -16,8 +16,8 @@ export function formatIncoming(message: IncomingMessage): string {
 }
 
 /**
- * Formats status updates (§2.5), each with all names. If there are several updates, even an empty `error` is included,
- * so that the n-th value of each name belongs to the n-th update.
+ * Formats status updates (§2.5). Several updates repeat the names, so the n-th value of a name belongs to the n-th
+ * update. Therefore, even an empty `error` is included if there are several updates.
  */
 export function formatStatuses(updates: readonly StatusUpdate[]): string {
   const several = updates.length > 1;

@@ -4,7 +4,7 @@ import { formatAttributes, xmlDeclaration } from './xml';
 /** Media type of a send answer. */
 export const xmlType = 'text/xml; charset=UTF-8';
 
-/** Formats the answer to an accepted send (§2.2), with one element per submitted item. */
+/** Formats the answer to an accepted send (§2.2), with one element for each item of `to`. */
 export function formatDelivery(message: OutboundMessage): string {
   const recipients = firstPerItem(message).map(
     ({ item, isError, errorCode, errorMessage }) =>
