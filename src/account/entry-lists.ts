@@ -45,7 +45,7 @@ export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<U
 /**
  * Returns a page of the entries that wait.
  *
- * @throws SmsError `SMS_STORE` if the store fails: the bodies of messages that wait for a reply are only in the store
+ * @throws SmsError `SMS_STORE` if the store fails. Only the store has the bodies of messages that wait for a reply
  */
 export async function listWaiting(
   data: AccountData,

@@ -313,8 +313,8 @@ export class Imports {
   }
 
   /**
-   * Runs all imports. Called before the store is opened. While no account node uses the data, runs no imports: the
-   * store is opened without them, and they wait.
+   * Runs all imports. Called before the store is opened. While no account node uses the data, the imports wait, and the
+   * store is opened without them.
    *
    * @throws SmsError `SMS_STORE` while the next import is not done
    */

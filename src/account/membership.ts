@@ -134,7 +134,7 @@ export interface Membership {
    * Lists received records that wait for a flow, or open reply requests. Both lists contain the bodies of messages,
    * which only some users may see.
    *
-   * @throws SmsError `SMS_STORE` if the store fails: the bodies of messages that wait for a reply are only in the store
+   * @throws SmsError `SMS_STORE` if the store fails. Only the store has the bodies of messages that wait for a reply
    */
   waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>>;
   /**

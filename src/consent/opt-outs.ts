@@ -41,8 +41,8 @@ export interface OptOutPage {
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
 /**
- * How many last digits of a number decide under which key it is stored. A change of a number writes only the numbers
- * with the same last digits. All keys are known in advance.
+ * Number of digits at the end of a phone number that decide under which key the number is stored. A change writes only
+ * the numbers with the same last digits. All keys are known in advance.
  */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));

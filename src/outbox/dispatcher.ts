@@ -161,7 +161,7 @@ export class Dispatcher implements TurnSource {
     const { isClosed, messages } = this.#options.repository;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
-    // Messages of a closed outbox are no longer in the queue, so there is nothing to remove.
+    // A message of a closed outbox is no longer in the queue, so it counts as removed.
     if (message?.place === undefined) return isClosed && message !== undefined;
     this.release(id);
     return true;

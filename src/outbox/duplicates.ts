@@ -4,13 +4,12 @@ import { keysOfOnce } from './once';
 import type { Acceptance } from './transitions';
 
 /**
- * Interval at which a waiting duplicate reads the store again, in ms. Used if another instance has the first message
- * with the same key. Also used for the next read after that message has ended.
+ * Interval at which a waiting duplicate reads the store again if this process does not have the first message, in ms.
  */
 const otherInstanceMs = 1_000;
 /**
- * The same interval if this process has the first message, in ms. This interval can be longer, because the end of the
- * first message wakes the duplicate.
+ * Interval at which a waiting duplicate reads the store again if this process has the first message, in ms. It is
+ * longer, because the end of the first message wakes the duplicate.
  */
 const maxSilenceMs = 60_000;
 
@@ -38,8 +37,8 @@ interface Line {
 }
 
 /**
- * Inputs that wait because an earlier message without an outcome has their deduplication key. They wait only in memory:
- * after a restart, they are lost, and get no outcome.
+ * Inputs that wait for an earlier message, which has their deduplication key, but no outcome yet. They wait only in
+ * memory: after a restart, they are lost, and get no outcome.
  */
 export class Duplicates {
   readonly #clock: Clock;

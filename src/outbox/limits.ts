@@ -66,7 +66,7 @@ const maxAheadMs = 60_000;
  * recipient longest.
  *
  * @param isLeaving true if the step stores the state `leaving`. Then counts one message for each recipient within the
- * limits. For recipients to which the message is not sent after all, call {@link releaseCounts}
+ * limits. If the message is then not sent to some of them, the caller must call {@link releaseCounts} for these
  */
 export function applyLimits(counting: Counting, readKey: ReadKey, changes: Changes, isLeaving: boolean): Limited[] {
   const { recipients, item } = counting;
@@ -102,8 +102,8 @@ export function releaseCounts(counting: Counting, countedAt: CountTime, readKey:
 }
 
 /**
- * Merges the counts of two logins or stores. Counts with the same time belong to the same messages, so the higher count
- * applies.
+ * Merges the counts of two logins or stores. Counts with the same time belong to the same messages, so they are not
+ * added: the higher count applies.
  */
 export function mergeLimits(current: Remembered, imported: Remembered): Remembered {
   const counts = countByTime(current.value);
@@ -160,11 +160,11 @@ function openWindows({ rules, time }: Counting, readKey: ReadKey) {
 
 /**
  * The counts that the store has under one key, over the longest period of the limits that use the key. If a clock was
- * set, their times can be wrong:
+ * set, the times of the counts can be wrong:
  *
- * - Times of counts by this process are corrected, if the clock is set while the process runs.
- * - Times of counts by other processes cannot be corrected. A time in the future becomes the time at which this process
- *   first reads it.
+ * - If this process has counted, and the clock is set while it runs, the times are corrected.
+ * - If another process has counted, the times cannot be corrected. A time in the future becomes the time at which this
+ *   process first reads it.
  */
 class CountWindow {
   /** Number of messages that this step adds. If negative, the number that this step removes. */
@@ -231,8 +231,8 @@ class CountWindow {
   }
 
   /**
-   * Removes messages that were counted at `countedAt`. Does nothing if that time is before the window, because such
-   * messages are no longer counted.
+   * Removes messages that were counted at `countedAt`. Does nothing if that time is too long ago for all limits,
+   * because such messages are no longer counted.
    */
   writeRemoved(changes: Changes, countedAt: CountTime): void {
     const at = countedAt.now + changeBetween(countedAt.clock, this.#time.clock);

@@ -103,7 +103,10 @@ export class MessageRepository {
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
-  /** Whether the store might contain messages whose commit failed. They are removed when the store is opened next. */
+  /**
+   * Whether the store might contain messages whose commit failed. These messages are removed when the store is opened
+   * next.
+   */
   get hasRefused(): boolean {
     return this.#refused.size > 0;
   }
@@ -148,8 +151,8 @@ export class MessageRepository {
    * must not send the message then, because the repository does not have it
    */
   async accept(item: MessageItem, arrival: Arrival): Promise<Acceptance> {
-    // Becomes `true` when the journal calls `decide`. While the store fails, the journal refuses the step without this
-    // call, and writes nothing.
+    // Whether the store might contain the message even if the commit fails. Stays `false` if the journal refuses the
+    // step without a call of `decide`, because the store already fails.
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;

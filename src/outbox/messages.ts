@@ -81,8 +81,8 @@ export interface MessageEntryPlace {
 /** The counts and lists that include a message. */
 interface Listing {
   /**
-   * The phase in which the message is counted, if it is counted at all. Only messages that are stored until they are
-   * sent, and messages during a search for evidence, are counted.
+   * The phase under which the message is counted. Absent if the message is not counted. Only messages that are stored
+   * until they are sent, and messages during a search for evidence, are counted.
    */
   counted?: Phase | undefined;
   /** The list on which users see the message. */

@@ -46,10 +46,10 @@ export interface KeyMemory {
 }
 
 /**
- * Time in ms with two uses:
+ * Time in ms, used for two purposes:
  *
- * - A key stays reserved for this time after its message has stopped waiting. If the outcome is lost, the key becomes
- *   free then.
+ * - A key stays reserved for this time after its message has stopped waiting. If the outcome is lost, the key then
+ *   becomes free.
  * - A free key is remembered for this time if a former store might still have a reservation of it. If a user changes
  *   the login back within this time, the import overwrites the outdated reservation.
  */

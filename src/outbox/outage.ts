@@ -20,13 +20,13 @@ export interface SendFailure {
 const relapseMs = 60_000;
 
 /**
- * Tracks an outage. It begins when a stored message cannot reach the service. It ends when the service answers a
- * message, or when no message waits. This object also keeps:
+ * Tracks an outage, which begins when a stored message cannot reach the service. The outage ends when the service
+ * answers a message, or when no message waits. This object also keeps:
  *
  * - the time until which the service wants no requests (`Retry-After`)
  * - the nodes that were notified of the outage
  *
- * It outlives the account, because a redeploy does not end an outage.
+ * This object outlives the account, because a redeploy does not end an outage.
  */
 export class Outage {
   /** Ids of nodes that were notified of the outage. */

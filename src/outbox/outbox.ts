@@ -200,7 +200,7 @@ export class Outbox implements Participant {
     if (isOpening) void this.registrations.onStore();
     if (isOpening) void this.#repository.findRemembered();
     const { messages, followUps } = this.#repository.addFound(items, isOpening);
-    // Resumes all messages first, because the outbox must have them before the first step.
+    // The outbox must have all messages before the first step. It therefore resumes the messages before the follow-ups.
     this.#resume(messages, []);
     for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(this.#options.clock);
@@ -243,7 +243,7 @@ export class Outbox implements Participant {
     repository.isClosed = false;
     repository.closing = new AbortController();
     this.#dispatcher.open();
-    // Includes messages that are not stored, because they are still in memory.
+    // Memory still has the messages that are not stored, so these are resumed, too.
     const items = [...repository.messages.values()].map(({ item }) => item);
     this.#resume(items, [...repository.followUps.values()]);
   }

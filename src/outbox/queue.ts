@@ -27,7 +27,7 @@ export interface SendQueueOptions {
   onChanged?(): void;
 }
 
-/** The order of a task among the waiting tasks, and the signal that ends its wait. */
+/** The place of a task among the waiting tasks, and the signal that ends its wait. */
 export interface TaskOptions {
   /** Ends the wait for a turn. Does not stop a running task. */
   signal: AbortSignal;

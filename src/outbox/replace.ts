@@ -23,8 +23,8 @@ interface Holder {
 export type Superseding = 'replaced' | 'withdrawn';
 
 /**
- * Time for which the key of an ended message is remembered, in ms. Used if an older message might still wait again. All
- * tries of the older message end within this time.
+ * Time for which the key of an ended message is remembered if an older message might still wait again, in ms. All tries
+ * of the older message end within this time.
  */
 const overtakenMs = 7 * 24 * 3_600_000;
 

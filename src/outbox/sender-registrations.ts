@@ -235,7 +235,7 @@ export class SenderRegistrations {
   /** Reports to the nodes that the store fails or works again. */
   async onStore(): Promise<void> {
     const { clock, journal, storeNotices } = this.#options;
-    // Waits one turn, so that a message that was about to be sent already counts as waiting.
+    // Waits one turn of the event loop. A message that was about to be sent then already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
     // A closed store has no failure, but might still not work. The recovery is reported only when the store is open.

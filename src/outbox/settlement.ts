@@ -291,8 +291,8 @@ export class Settlement {
   }
 
   /**
-   * Reports an outcome that is not stored to its node. Never rejects, because an error in the node does not change the
-   * outcome.
+   * Reports to a node an outcome that the store does not have. Never rejects, because an error in the node does not
+   * change the outcome.
    */
   async report({ from, origin }: MessageSource, item: MessageItem, outcome: Outcome, duplicate = false): Promise<void> {
     if (item.again) return;

@@ -422,8 +422,8 @@ export function undecided(item: MessageItem, { now }: Pick<Memory, 'now'>): Mess
 export function delivered(item: MessageItem, uncertain: MessageItem | undefined, followUps: FollowUpBook): Step<void> {
   // Changes only the store, because memory already has the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  // If the message has follow-ups now, keeps its flow message. A later commit might remove these follow-ups, but the
-  // process might be killed before that commit.
+  // If the message has follow-ups now, keeps its flow message, even if a later commit removes these follow-ups. If the
+  // process is killed before that commit, the next process needs the flow message.
   const wasAsking = asks(item) && followUps.hasOf(item.id);
   const isAsking = () => wasAsking || followUps.hasOf(item.id);
   return createChange((changes) => dropMessage(item, isAsking, changes));
@@ -446,7 +446,8 @@ export function discard(
     decide(readKey, changes) {
       // Also discards a message that only the store has. The store can write a message and still report a failure.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
-      // Discards nothing if the message has left the state of `item`, for example because it waits again.
+      // Discards nothing if the state of the message is no longer that of `item`, for example because the message waits
+      // again.
       const current = startFromOwn('discard', item, context, changes);
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {

@@ -235,7 +235,7 @@ export class Endpoint {
   /** Makes one poll, and stores its records. */
   #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Verdict[]> {
     const host = this.#host;
-    // Runs only one poll of the outbox at a time, because each poll advances the last poll date.
+    // Runs only one poll of the outbox at a time, because each poll returns the records since the poll before it.
     const isSequential = this.#kind === 'outbox';
     const fetch = async (onAnswer: () => void) => {
       const poller = await host.ready(member);
@@ -311,7 +311,7 @@ export class Polls {
     await Promise.all(this.#pollsInFlight);
   }
 
-  /** Resolves when all polls whose answers have begun to arrive have ended, or after `graceMs`. */
+  /** Resolves when all polls with a partly received answer have ended, or after `graceMs`. */
   async whenArrived(clock: Clock, graceMs: number): Promise<void> {
     if (this.#arrivingPolls.size === 0) return;
     const grace = new AbortController();

@@ -80,8 +80,8 @@ export class PollLoop {
   /** Polls whose answers are saved, but whose records are not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll whose saved answer turned out to have no new records, after the loop had already continued. The
-   * loop pauses because of this outcome later, unless a newer poll ends first.
+   * Outcome of a poll without new records, if the loop has already continued because the answer was saved. The loop
+   * then pauses before a later poll, unless a newer poll ends first.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */

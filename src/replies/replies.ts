@@ -161,7 +161,7 @@ export class Replies {
     this.#collect();
   }
 
-  /** Prepares the match of a record with the sent messages that it might answer. */
+  /** Prepares to match a record with a sent message. The match itself is a part of the step that accepts the record. */
   correlationOf(event: RecordOfKind) {
     const { clock, reconciliations, repository } = this.#options;
     const { kind, record } = event;

@@ -72,7 +72,7 @@ function hasAnswers({ options }: MessageItem): boolean {
   return options.answers !== undefined && options.answers.length > 0;
 }
 
-/** Stores the answer rules of a message once, because a message can have 5,000 reply requests. */
+/** Stores the answer rules only once per message, because a message can have 5,000 reply requests. */
 function keepAnswerRules(item: MessageItem, { at, forMs }: Duration, changes: Changes): void {
   const { answers = [], again, remember, retries, priority, unlimited, essential } = item.options;
   const rules: AnswerRules = { answers };
@@ -106,7 +106,8 @@ export function readAgainTemplate(message: string, readKey: ReadKey): AgainTempl
 }
 
 /**
- * Adds an unclear reply to a request. Handsets that did not get the second message (option `again`) yet will get it.
+ * Adds an unclear reply to a request. The second message (option `again`) then goes to each handset that did not get it
+ * yet.
  */
 export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
   const { againTo = [], againDue = [] } = request;
@@ -147,7 +148,10 @@ interface ForwardedReply {
   unclear?: { body: string; handsets: readonly string[] };
 }
 
-/** Returns the store key for replies to a request of another instance. That instance reads them under this key. */
+/**
+ * Returns a store key. An instance that receives a reply to another instance's reply request stores the reply under
+ * this key. The other instance reads it there.
+ */
 const replyKey = (request: string) => `reply:${request}`;
 
 export function readForwarded(request: string, readKey: ReadKey): ForwardedReply {
@@ -330,7 +334,7 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
 
 /** The changes of a message's follow-ups when the message ends. */
 interface EndedFollowUps {
-  /** All recipients so far that have replied although the message was not known to be accepted. */
+  /** Recipients that have replied, to this try or an earlier one, although the message was not known to be accepted. */
   repliedRecipients: string[];
   newFollowUps: FollowUp[];
   closedRequests: string[];

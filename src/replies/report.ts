@@ -22,8 +22,8 @@ const maxHandsets = 10_000;
 export const statusesPrefix = 'statuses:';
 
 /**
- * Returns the key of the final statuses of messages with this reference. The key exists as soon as a report waits for
- * statuses.
+ * Returns the key of the final statuses of messages with this reference. The store has this key as soon as a report
+ * waits for statuses.
  */
 function statusesKey(reference: string): string {
   return statusesPrefix + reference;

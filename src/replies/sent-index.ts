@@ -393,7 +393,7 @@ function requestKey(reference: string, recipient: string): string {
 /**
  * Opens reply requests in the store. A request that is already open keeps `isReceived`.
  *
- * @param opening duration, and whether the outcome of the message is not known yet
+ * @param opening how long the requests are stored, and flags for an outcome that is not known yet
  */
 export function openRequests(
   requests: readonly ReplyRequest[],
@@ -413,7 +413,7 @@ export function openRequests(
 /**
  * Closes a reply request in the store.
  *
- * @param mayBeDecided keeps the request, because a user can still choose `markSent`
+ * @param mayBeDecided true if a user can still choose `markSent`; the request then stays in the store
  */
 export function closeRequest(
   { id, reference, recipient }: ReplyRequest,
