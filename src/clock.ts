@@ -27,7 +27,7 @@ export interface Clock {
 /** Maximum delay of Node.js timers: 24.8 days. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Interval in ms at which the clock checks, during a longer delay, whether the computer has slept. */
+/** Interval at which the clock checks whether the computer has slept, in ms. Applies only to longer delays. */
 const sleepCheckMs = 5_000;
 /** Minimum duration of a sleep, in ms. Smaller differences between the clocks are ignored. */
 const minSleepMs = 500;

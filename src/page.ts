@@ -60,7 +60,7 @@ export function createSearch(search: string): ((texts: readonly unknown[]) => bo
     });
 }
 
-/** Turns a search for entries into a query. `textsOf` returns the texts of an item that the search compares. */
+/** Turns an {@link EntryQuery} into a {@link PageQuery}. `textsOf` returns the texts of an item that are searched. */
 export function searchIn<Item>(
   { search = '', ...page }: EntryQuery,
   textsOf: (item: Item) => readonly unknown[],

@@ -36,7 +36,10 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
 interface Unacknowledged extends EntryDelivery {
   /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
-  /** Timer of the acknowledgement or, while the record is not in the flow, of its next delivery. */
+  /**
+   * While the record is in the flow: timer of the maximum time to acknowledge it. Otherwise: timer of its next
+   * delivery.
+   */
   timer: Timer | undefined;
 }
 
@@ -116,7 +119,7 @@ export class PollSubscription implements InboxSubscriber {
   /**
    * Handles a record that the flow returned.
    *
-   * @param hasFailed whether the flow could not handle the record; ignored if the id belongs to an earlier delivery
+   * @param hasFailed true if the flow could not handle the record; a failure of an earlier delivery is ignored
    * @returns whether the id belongs to an unacknowledged record of this node
    */
   acknowledge(ackId: string, hasFailed: boolean): boolean {
@@ -173,7 +176,8 @@ export class PollSubscription implements InboxSubscriber {
         unacknowledged.attempt !== attempt
       )
         return;
-      // Starts the time to acknowledge only now, when the record has entered the flow.
+      // The flow must acknowledge the record within a time limit. The time starts now, when the record has entered the
+      // flow.
       unacknowledged.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () =>
         this.#sendAgain(unacknowledged),
       );

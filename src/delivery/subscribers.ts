@@ -72,13 +72,13 @@ export interface SubscribersEvents {
   /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */
   onAcknowledged(pending: Pending): void;
   /**
-   * Called when a channel has nodes, but no node can receive an entry: no node wants it, or the only node that had to
-   * receive it again was removed.
+   * Called when no node can receive an entry although its channel has nodes. Either no node wants the entry, or the
+   * only node that had to receive it again was removed.
    */
   onUnwanted(pending: Pending): void;
   /** Returns whether the account polls a kind, even if no node receives it. */
   isPolled(kind: Kind): boolean;
-  /** Called when no node receives an entry, and no suitable node is being redeployed. */
+  /** Called when a channel has no node for an entry, and no suitable node is being redeployed. */
   onUnreceived(pending: Pending): void;
   /** Called when a node throws while it receives entries. */
   onFault(error: unknown): void;
@@ -117,7 +117,7 @@ export class Subscribers {
   /** Deployed nodes on each channel, by id. */
   readonly attachedNodes = byChannel<InboxSubscriber>();
   readonly #detachedNodes = byChannel<DetachedNode>();
-  /** Number of nodes that were added, plus the number of deployments that have ended. */
+  /** Number of added nodes, plus the number of deployments that have ended. */
   #attachCount = 0;
   /** Runs while more nodes might be added: after a start, and after a node was removed. */
   #deploymentTimer: Timer | undefined;

@@ -185,8 +185,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     } catch (error) {
       this.#end(asSmsError(error));
     }
-    // Sends nothing if the request has ended in the meantime, for example by a timeout, or if another try has replaced
-    // this one because its connection broke.
+    // Sends nothing if the request has ended, for example by a timeout. Also sends nothing if the connection of this
+    // try broke, and another try has replaced it.
     if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
     this.#isSent = true;
     if (content.length > 0) yield content;

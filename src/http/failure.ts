@@ -46,7 +46,7 @@ export function createUnreachable(
   if (cause instanceof ProxyFailure && cause.detail === 407) return new SmsError('proxyLogin', details);
   if (cause instanceof ProxyFailure && cause.detail === 403) return new SmsError('proxyRefused', details);
   if (cause instanceof TlsFailure) return new SmsError('tlsInvalid', details);
-  // Ignores the certificate error of a proxy, because the TLS settings of the account do not apply to a proxy.
+  // Ignores certificate errors of a proxy here, because the TLS settings of the account do not apply to a proxy.
   const code = (cause instanceof ProxyFailure ? undefined : codeOf(cause)) ?? '';
   const [, reason] = tlsFailures.find(([pattern]) => pattern.test(code)) ?? [];
   return new SmsError(reason ?? (effect === 'send' ? 'unreachable' : 'unreachableRead'), details);
@@ -62,8 +62,10 @@ export function createUnread(detail: string, facts: SmsErrorFacts): SmsError {
 }
 
 /**
- * Whether an HTTP status leaves the outcome of a send unknown. True for 500 and above except 503, which means that the
- * message was not accepted. Also true for a 2xx other than 200 and 204.
+ * Whether an HTTP status leaves the outcome of a send unknown:
+ *
+ * - 500 and above, except 503, which means that the message was not accepted
+ * - 2xx, except 200 and 204
  */
 export function leavesOutcomeUnknown(statusCode: number): boolean {
   if (statusCode >= 500) return statusCode !== 503;

@@ -47,7 +47,10 @@ export function findProxy(
   return isExcepted(new URL(baseUrl), (options.noProxy ?? []).join(',')) ? undefined : proxy;
 }
 
-/** Finds the proxy in the environment as the nodes of Node-RED do. A proxy without a scheme speaks http. */
+/**
+ * Finds the proxy in the environment, by the same rules as the nodes of Node-RED. An address without a scheme counts as
+ * http.
+ */
 function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | undefined {
   const { env } = process;
   const mode = /^(?:legacy|strict)$/.exec(env.NR_PROXY_MODE ?? '')?.[0] ?? rules.mode;
@@ -89,8 +92,8 @@ function parseProxy(options: ProxyOptions): ProxyAddress {
 }
 
 /**
- * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in the list matches only this
- * host. With a leading dot or asterisk, it matches all hosts with this ending.
+ * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in the list excludes only this
+ * host. A name with a leading dot or asterisk excludes all hosts with this ending.
  */
 function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const usedPort = port || (protocol === 'https:' ? '443' : '80');

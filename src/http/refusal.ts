@@ -29,7 +29,7 @@ export function createStatusError(
     return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? reason, params: { detail } });
   }
   if (statusCode === 401) return new SmsError('unauthorized', facts);
-  // Uses a separate reason for a read, because the reason for sends mentions recipients and limits.
+  // A refused read has a separate reason, because the reason for sends mentions recipients and limits.
   if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', facts);
   if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
   if (statusCode === 429) return new SmsError('tooManyRequests', facts);

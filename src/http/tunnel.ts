@@ -92,8 +92,8 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, opt
     headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
     agent: false,
     ...socketOptions,
-    // Expects the name of the proxy in its certificate. By default, Node.js would expect the name in the `Host` header,
-    // which is that of the service.
+    // The certificate must contain the name of the proxy. By default, Node.js would check the name in the `Host`
+    // header, which is the name of the service.
     servername: isIP(host) ? '' : host,
   });
 }

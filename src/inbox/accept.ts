@@ -23,14 +23,14 @@ import {
 export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 
 /**
- * Maximum time for which records wait for a failed store, in ms. Afterwards, the records are delivered without being
- * matched with sent messages.
+ * Maximum time for which records wait for a failed store, in ms. Afterwards, the records are delivered, although the
+ * messages that they answer are not known.
  */
 const maxMatchWaitMs = 60_000;
 
 const digits = /^\d{1,20}$/;
 
-/** The records of one answer to a poll, or of one callback, and how they are received. */
+/** The records of one poll or callback, with details about their reception. */
 export type Arrival = Destination &
   RecordsOfKind & {
     via: Via;
@@ -55,8 +55,8 @@ interface UnmatchedRecord {
 /** A received record that is not stored yet. */
 interface Candidate extends UnmatchedRecord {
   /**
-   * Id of the entry. If the step runs again, it uses the same id, because the first commit might have been written
-   * although it was reported as failed.
+   * Id of the entry. If the step runs again, it uses the same id, so that the entry is not stored twice: a commit that
+   * was reported as failed might have been written.
    */
   id?: string;
   /** Absent: the record is neither an opt-out nor an opt-in. */

@@ -20,7 +20,7 @@ export interface CorrelatedRecord {
 
 /** The search for the sent messages that one record answers. */
 export interface Correlation {
-  /** Whether the record might answer a message. If so, it waits while the store fails. */
+  /** Whether the record might answer a message. If so, the record waits while the store fails. */
   readonly mayAnswer: boolean;
   /** Keys in the store that `correlate` always reads. */
   readonly keys: readonly string[];
@@ -38,7 +38,7 @@ export interface Correlation {
   correlate(readKey: ReadKey, changes: Changes): CorrelatedRecord;
 }
 
-/** Prepares the search for the sent messages that a record answers. */
+/** Creates the search for the sent messages that a record answers. */
 export type Correlator = (event: RecordOfKind) => Correlation;
 
 /** The parts of an inbox, except its unhandled records. */

@@ -14,7 +14,7 @@ const retentionMs = 7 * 24 * 3_600_000;
 const maxRecords = 10_000;
 const sweepMs = 3_600_000;
 
-/** A time before this means that the clock was not set yet. Without a battery, a clock starts in 1970. */
+/** If a record has a time before this, the clock was not set yet. Without a battery, a clock starts in 1970. */
 const minTime = Date.UTC(2020, 0, 1);
 
 interface DatedRecord {
@@ -24,8 +24,8 @@ interface DatedRecord {
 }
 
 /**
- * Keeps unhandled records for 7 days, and at most 10,000 of them. Drops the oldest first. If a record became unhandled
- * before the clock was set, the 7 days start when the next process finds it.
+ * Keeps unhandled records for 7 days, and at most 10,000 of them. Drops the oldest first. The 7 days of a record start
+ * later if the clock was not set when the record became unhandled: they start when the next process finds the record.
  */
 export class DeadLetters {
   readonly #context: InboxParts;
@@ -57,8 +57,8 @@ export class DeadLetters {
   }
 
   /**
-   * Adds a record that became unhandled. If the caller drops its entry in the same turn of the event loop, both changes
-   * share a commit.
+   * Adds a record that became unhandled. The caller should drop the entry in the same turn of the event loop, so that
+   * both changes share a commit.
    *
    * @param node the node whose flow did not acknowledge the entry; blank: no node receives it
    */
@@ -198,7 +198,7 @@ export class DeadLetters {
     return {
       whileFailing: 'apply',
       decide: (_, changes) => {
-        // Skips records that a callback has replaced, or that a user has removed.
+        // Skips records that a callback has replaced or a user has removed in the meantime.
         const currentDeliveries = deliveries.filter(({ id }) => this.#records.has(id) && !changes.drop.has(id));
         for (const { id, entry } of currentDeliveries) {
           dropItem(changes, id, 'deadLetter');

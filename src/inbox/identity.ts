@@ -29,7 +29,7 @@ const changePrefix = 'change:';
  */
 type Instant = { ms: number; exact: boolean };
 
-/** A callback that was answered as a duplicate of a polled record. */
+/** A callback that brought a polled record again, and was answered as a duplicate. */
 export interface DuplicateCallback {
   /** Id and path of the called node. */
   node: string;
@@ -87,9 +87,13 @@ export interface Memory {
 }
 
 /**
- * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5). An incoming message with a date is also identified
- * by sender, body and date. A status without an identifier is identified by its fields, if it has a date or the
- * messageId of a sent message. A record without keys is always new.
+ * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5):
+ *
+ * - its identifier
+ * - for an incoming message with a date: also sender, body and date
+ * - for a status without an identifier: its fields, if it has a date or the messageId of a sent message
+ *
+ * A record without keys is always new.
  */
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
@@ -118,9 +122,9 @@ export function identify({ kind, record }: RecordOfKind): Identity {
 }
 
 /**
- * Judges whether a record was seen before, and remembers it. If the record and an earlier record both have identifiers,
- * only the identifiers are compared. A message without an identifier (XMLv3, §6.4) is recognised by sender, body and
- * date.
+ * Returns whether a record was seen before, and remembers the record. If the record and an earlier record both have
+ * identifiers, only the identifiers are compared. A message without an identifier (XMLv3, §6.4) is recognised by
+ * sender, body and date.
  */
 export function judge(
   { clock, journal, dedupeMs }: Memory,
@@ -250,8 +254,8 @@ function recall(identity: Identity, readKey: ReadKey) {
 }
 
 /**
- * Merges what two processes with a shared store remembered under the same key (see {@link Participant.merge}). Keeps
- * the messages of both processes.
+ * Merges the values that two processes of a shared store have remembered under the same key (see {@link
+ * Participant.merge}). Keeps the messages of both values.
  */
 export function mergeSeen(key: string, { storeVersion, ownVersion }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return ownVersion;

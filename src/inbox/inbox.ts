@@ -122,7 +122,10 @@ export class Inbox {
     this.deadLetters.deliverUnreceived();
   }
 
-  /** Removes a node from a channel. Entries that it has not acknowledged wait for it, or for other nodes. */
+  /**
+   * Removes a node from a channel. Entries that the node has not acknowledged wait for the same node, or for other
+   * nodes.
+   */
   detach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.subscribers.detach(channel, subscriber);
   }
@@ -266,8 +269,8 @@ export class Inbox {
 }
 
 /**
- * Drops an entry that every node has acknowledged. The change can wait for the next flush, because losing it only
- * delivers the entry again.
+ * Drops an entry that every node has acknowledged. The change needs no flush: if it is lost, the entry is only
+ * delivered again.
  */
 function dropEntry({ entries, run }: InboxParts, id: string): void {
   entries.delete(id);

@@ -98,7 +98,10 @@ export class ClockSkew {
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);
   }
 
-  /** Notes a clock change, if there was one, and returns the current time. Call it before a step stores a time. */
+  /**
+   * Checks whether the clock was set, and notes the change. Returns the current time. Call it before a step stores a
+   * time.
+   */
   noteChange(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();

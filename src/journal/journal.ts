@@ -94,7 +94,8 @@ export class Journal {
   /** Whether the participants have received all items in the store. */
   #isRead = false;
   /**
-   * Whether the participants have removed their items from memory. They receive the items again when the store opens.
+   * True after the participants have removed their items from memory. They receive the items again when the store
+   * opens.
    */
   #isReleased = false;
 
@@ -150,7 +151,7 @@ export class Journal {
   }
 
   /**
-   * Resolves when the store is open, so that it can save an answer of the service.
+   * Resolves when the store is open. Called before an answer of the service has to be saved.
    *
    * @throws SmsError `SMS_STORE` if the store cannot be used
    */
@@ -170,8 +171,8 @@ export class Journal {
   }
 
   /**
-   * Opens the store again, even if it is open. If it is being opened, opens it again afterwards, unless the journal is
-   * closed in the meantime.
+   * Opens the store again, even if it is open. If an opening is under way, opens the store again afterwards, unless the
+   * journal is closed by then.
    */
   reopen(): void {
     this.begin();
@@ -353,7 +354,7 @@ export class Journal {
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
-        // Leaves items without a participant in the store, because another version of the package might have written
+        // Items without a participant stay in the store, because another version of the package might have written
         // them.
         isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),

@@ -8,7 +8,7 @@ export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
 /** A unit of work for the journal. Its changes depend on values in the store. Its effects run after the commit. */
 export interface Step<Result> {
-  /** The keys that `decide` always reads, so that the journal can read them from the store first. Absent: none. */
+  /** Keys that `decide` always reads. The journal reads them from the store in advance. Absent: none. */
   readonly keys?: readonly string[];
   /**
    * Adds the changes of the step to `changes`, without any other effect. Both `readKey` and `changes` include the

@@ -27,7 +27,9 @@ export interface Task {
  */
 const rememberedPerSweep = 500;
 
-/** Values by key. `undefined`: the store has no value. A missing key was not read. */
+/**
+ * Values by key, as the store returned them. `undefined`: the store has no value. If a key is missing, it was not read.
+ */
 type RecalledValues = ReadonlyMap<string, Remembered | undefined>;
 
 const noValues: RecalledValues = new Map();
@@ -58,8 +60,8 @@ export class StepWriter {
   /** Steps that wait until the store works. */
   readonly postponed: Task[] = [];
   /**
-   * Whether {@link Store.sweep} must be called: at the start, after {@link rememberedPerSweep} values, and after a
-   * clock change.
+   * Whether {@link Store.sweep} must be called. It is called at the start, after a clock change, and after every {@link
+   * rememberedPerSweep} remembered values.
    */
   isSweepDue = true;
   #rememberedSinceSweep = 0;
@@ -82,7 +84,10 @@ export class StepWriter {
     return isOpening ? [...formerIds].filter((id) => !this.storedIds.has(id)) : [];
   }
 
-  /** Runs a group of steps in order, and writes their changes together with unsaved changes. Never rejects. */
+  /**
+   * Runs a group of steps in order, and writes their changes together with changes that are still unsaved. Never
+   * rejects.
+   */
   async commit(tasks: readonly Task[]): Promise<Commit> {
     for (;;) {
       let recalled: RecalledValues | undefined;

@@ -38,7 +38,7 @@ const replacements: ReadonlyMap<string, string> = new Map(
       ['ffi', 'ﬃ'],
       ['ffl', 'ﬄ'],
       ['st', 'ﬅ ﬆ'],
-      // Spaces, line breaks and invisible marks, which look the same to a reader.
+      // Characters that a reader sees as a space, as a line break or not at all.
       [' ', [...'\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000']],
       ['\n', [...'\v\u0085\u2028\u2029']],
       ['', [...'\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff']],

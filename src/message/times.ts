@@ -4,7 +4,10 @@ import { isBlank } from '../wire/fields';
 
 /** Daily quiet hours of a time zone, in which no message is sent. */
 export interface QuietSettings {
-  /** Minutes since midnight. If later than {@link to}, the quiet hours span midnight. Never equal to {@link to}. */
+  /**
+   * Start, in minutes since midnight. If it is later than {@link to}, the quiet hours span midnight. Never equal to
+   * {@link to}.
+   */
   from: number;
   to: number;
   /** IANA name. */
@@ -132,8 +135,8 @@ export function nextAllowed(instant: number, quietHours: readonly QuietHours[]):
 export class QuietHours {
   readonly settings: QuietSettings;
   /**
-   * Last result, valid from `from` until `until`. It is kept because most callers ask for the current time again and
-   * again.
+   * The last result, which is valid from `from` until `until`. It is kept because most callers ask for the current time
+   * repeatedly.
    */
   #lastSpan = { from: 0, until: 0, isQuiet: false };
 
@@ -151,7 +154,7 @@ export class QuietHours {
     const { from, to, timeZone } = this.settings;
     const today = Math.floor((instant + offsetAt(instant, timeZone)) / dayMs) * dayMs;
     const days = [today - dayMs, today, today + dayMs];
-    // Limits the result to about two days. A later call computes the next one.
+    // Looks ahead at most about two days. A later call computes the next span.
     let until = instantOf(today + 2 * dayMs, timeZone);
     for (const day of days) {
       const begin = instantOf(day + from * minuteMs, timeZone);

@@ -55,7 +55,7 @@ const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
 ];
 
-/** Wraps a database. Its errors then name the folder, and tell the user how to solve the problem. */
+/** Returns the same database with better errors: they name the folder, and tell the user how to solve the problem. */
 function explainErrorsOf(database: Database, folder: string): Database {
   return {
     file: database.file,

@@ -38,8 +38,8 @@ export interface RedisTiming {
    */
   graceMs: number;
   /**
-   * Time for which outgoing messages of a dead instance wait for an instance with their nodes. Then any instance claims
-   * them.
+   * Time for which outgoing messages of a dead instance wait for an instance with their nodes. Afterwards, any instance
+   * can claim them.
    */
   reservedMs: number;
   /** Maximum duration of a command. */
@@ -77,7 +77,8 @@ const redisTiming: RedisTiming = {
 const minRenewalMs = 1_000;
 
 /**
- * Maximum number of items that one command lists or claims, because the server serves no other client during a command.
+ * Maximum number of items that one command lists or claims. It is small, because the server serves no other client
+ * during a command.
  */
 const pageSize = 250;
 
@@ -223,7 +224,7 @@ export class RedisStore implements Store {
     return uncertainInstances.size > 0;
   }
 
-  /** Scans the names of all keys on the server, because the server has no list of the keys of a login. */
+  /** Reads the names of all keys on the server, because the server has no list of the keys of one login. */
   async *pages(): AsyncGenerator<StorePage> {
     const session = this.#requireSession();
     const { redis, events } = session;
@@ -370,10 +371,10 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Commits a step, and renews the heartbeat.
+   * Commits a step, and renews the heartbeat. Returns false if nothing was committed, because a compared value has
+   * changed or a limit is reached.
    *
    * @param names keys in this order: remembered values, values that are only compared, counts
-   * @returns false, without a commit, if any of the compared values has changed or a limit is reached
    */
   async #commit({ redis, heartbeat }: Session, names: readonly string[], step: object): Promise<boolean> {
     const allKeys = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
@@ -462,11 +463,13 @@ function describeFailure(error: unknown, redact: Redact): Error {
     return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
   }
   if (code !== undefined) {
-    // Adds a hint about TLS. A Redis server without TLS waits for a line end, so the connection times out.
+    // Adds a hint about TLS. The connection to a Redis server without TLS times out, because such a server waits for
+    // the end of a line.
     const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
     return new Error(`Redis: ${code}${hint}`);
   }
-  // For an unreadable answer, the client asks the user to report a bug. The usual cause is a server of another kind.
+  // For an unreadable answer, the client asks the user to report a bug. This text replaces that request, because the
+  // usual cause is a server that is not a Redis server.
   return new Error(
     `Redis: ${/please report/i.test(message) ? 'the server does not speak Redis' : message.replace(/\.$/, '')}`,
   );

@@ -73,7 +73,7 @@ async function countDroppedBytes(file: string): Promise<number> {
   let sum: Checksum = [log.readUInt32BE(24), log.readUInt32BE(28)];
   let [damagedAt, end] = [0, 0];
   for (let at = walHeaderSize; at + frameSize <= log.length; at += frameSize) {
-    // Stops here, because the remaining frames belong to an earlier log.
+    // The remaining frames belong to an earlier log, because their salts differ.
     if (!log.subarray(at + 8, at + 16).equals(salts)) break;
     const isCommit = log.readUInt32BE(at + 4) > 0;
     if (damagedAt === 0) {
@@ -132,8 +132,8 @@ type TextFile = ReturnType<typeof openDatabase>;
 function openDatabase(file: string) {
   const { DatabaseSync } = require('node:sqlite') as Sqlite;
   const database = new DatabaseSync(file);
-  // Small pages halve the written data, because a commit writes whole pages. With 4,000 pages, the log can grow to 4
-  // MiB, as with the default page size.
+  // Small pages halve the amount of written data, because a commit writes whole pages. The log can grow to 4,000 pages
+  // (4 MiB), the same size as with the default pages.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
   // The exclusive lock keeps other processes out. It also avoids shared memory, which some file systems do not support.
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
@@ -169,7 +169,7 @@ function openDatabase(file: string) {
         try {
           database.exec('ROLLBACK');
         } catch {
-          // Ignores the error, because SQLite has already rolled back after some failures.
+          // After some failures, SQLite has already rolled back, so that this command fails. Ignores its error.
         }
         throw error;
       }

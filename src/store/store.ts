@@ -110,7 +110,7 @@ export interface StoreEvents {
    * names.
    */
   wantedNames(): readonly string[];
-  /** Called when the store has failed, so that the next call would fail too. */
+  /** Called when the store has failed, even if no call is running. The next call would fail too. */
   onFailure(error: unknown): void;
   /** Returns whether the part of the library that owns an item can read it. If not, the store quarantines the item. */
   isReadable(item: Item): boolean;
@@ -175,8 +175,8 @@ export interface Store {
    */
   readonly shared?: true;
   /**
-   * Whether the store might contain data of an earlier process. The store need not be open. Absent: unknown. The store
-   * is then opened only when a node needs it.
+   * Whether the store might contain data of an earlier process. Can be read while the store is closed. Absent: unknown.
+   * The store is then opened only when a node needs it.
    */
   readonly mayHold?: boolean | undefined;
   /**
@@ -204,8 +204,8 @@ export interface Store {
   /**
    * Drops everything that {@link pages} reads, in one atomic step. A shared store drops only the items of this process.
    *
-   * @param key the key under which the store then remembers `mark`
-   * @param mark the value to remember
+   * @param key key under which `mark` is remembered
+   * @param mark value that the store then contains
    */
   clear(key: string, mark: Remembered): Promise<void>;
   /**
@@ -387,8 +387,8 @@ export function asStoreError(cause: unknown): SmsError {
 export const idTimeLength = 11;
 
 /**
- * Returns the time at which an item was created, in ms since 1970. If many items arrived together, the time is slightly
- * late.
+ * Returns the time at which an item was created, in ms since 1970. If many items were created at the same time, the
+ * result is slightly late.
  */
 export function timeOf({ id }: Pick<Item, 'id'>): number {
   return Number.parseInt(id.slice(0, idTimeLength), 36) / 1_000;

@@ -27,7 +27,8 @@ export function decodeBytes(bytes: Uint8Array, declared = 'utf-8'): string {
   const [first, second] = bytes;
   if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(bytes);
   if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
-  // Bytes of 0 are valid in UTF-8, but show that the text is in UTF-16, where Latin characters contain them.
+  // Bytes of 0 are valid in UTF-8, but here they show that the text is in UTF-16, which contains them in each Latin
+  // character.
   if (isUtf8(bytes) && !bytes.includes(0)) return Buffer.from(bytes).toString('utf8');
   const decoder = createDecoder(declared);
   // Decodes as a stream, because without `stream`, Node.js 20 decodes windows-1252 as ISO-8859-1.

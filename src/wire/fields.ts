@@ -88,8 +88,8 @@ export function readWholeNumber(text: string): number | undefined {
 }
 
 /**
- * Returns the parameters that the service has added (§1): all except known and reserved names. An `errorCode` that
- * reads as a whole number becomes a number.
+ * Returns the parameters that the service has added (§1): those whose names are neither known nor reserved. An
+ * `errorCode` that reads as a whole number becomes a number.
  */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,

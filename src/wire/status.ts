@@ -53,8 +53,8 @@ function isInBlocks(fields: readonly Field[]): boolean {
 }
 
 /**
- * Returns the distance between the first two fields with a name, counted in fields. `undefined`: the name does not
- * repeat.
+ * Returns how many fields after its first occurrence a name occurs again: 1 if the second occurrence directly follows
+ * the first. `undefined`: the name does not repeat.
  */
 function gapOf(fields: readonly Field[], wantedName: string | undefined): number | undefined {
   const first = fields.findIndex(([name]) => name === wantedName);

@@ -54,7 +54,7 @@ export function parseXml(...encoded: Encoded): XmlElement {
     if (tag.replace(quoted, '').split('=', maxAttributes + 2).length > maxAttributes + 1)
       throw unreadable('answer', `XML with more than ${maxAttributes.toLocaleString('en')} attributes in one tag`);
   }
-  // Replaces each `&`, because entities make the validator slow, and it does not check them.
+  // Replaces each `&`, because the validator is slow with entities and does not check them.
   if (XMLValidator.validate(tags.replaceAll('&', '_')) !== true) throw broken();
   const [root, ...otherRoots] = parse(text.replace(section, '$1')).filter((node) => !('#text' in node));
   if (root === undefined || '#cdata' in root || otherRoots.length > 0) throw broken();
