@@ -7,9 +7,9 @@ const first = 12_000;
 const last = 32_000;
 
 /**
- * Finds a TCP port of loopback without a listener. Reserves it for this process, so that a test can kill and restart a
- * server on it. To reserve the port, the process opens the UDP port with the same number, which other test processes
- * check.
+ * Finds a TCP port of loopback without a listener, and reserves it for this process, so that a test can kill and
+ * restart a server on it. As a reservation, the process opens the UDP port with the same number, which other test
+ * processes check.
  */
 export async function findFreePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -24,7 +24,7 @@ export interface ChaosOptions {
  * two polls.
  */
 const restLimitMs = 180_000;
-/** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
+/** After the faults, a run ends at the latest after this time, in ms, even if observations continue to arrive. */
 const maxRestMs = 900_000;
 /** Upper bound of the time until an instance claims the items of a dead instance in Redis, in ms. */
 const maxClaimMs = 75_000;

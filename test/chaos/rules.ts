@@ -121,7 +121,7 @@ const rules: readonly Rule[] = [
       const { at } = answer;
       if (world.ends(at - 5_000, at + 5_000).length > 0) return;
       if (world.findDisturbances(/suspend/, at - 60_000, at).length > 0) return;
-      // The service itself ended the connection: when it begins to refuse new connections, it ends all others.
+      // The service ended this connection itself, because it ends all connections when it begins to refuse new ones.
       if (world.findDisturbances(/refused/, at - 500, at + 500).length > 0) return;
       yield [at, 'the connection was ended while the service answered'];
     },

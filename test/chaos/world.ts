@@ -18,7 +18,7 @@ export type Finding = readonly [at: number, description: string];
 
 /** Nodes that receive an event by polling. A callback reaches the node `callback` instead. */
 export const polledAt = { message: ['in', 'asked'], status: ['status'] } as const;
-/** If a process ends within this time of receiving a message, its node might not have stored the message. */
+/** Time after the arrival of a message in which its node might not have stored it yet, in ms. */
 export const freshMs = 1_500;
 
 /**
@@ -30,13 +30,16 @@ export const claimMs = 120_000;
 /** Time that a new process can need to find the items of the process before it. */
 const findingMs = 2_000;
 
-/** A reply without a message ID waits this long for the outcome of a message that left for its handset. */
+/**
+ * Maximum time for which the account delays a reply without a message ID, in ms. It waits for the outcome of a message
+ * to the same handset.
+ */
 const maxHoldMs = 61_000;
 
 /** Time until an account uses a repaired store again: it retries a failed store every 5 s. */
 const reopenMs = 7_000;
 
-/** Time between two tries of an import, if the former store fails. */
+/** Time between two tries of an import whose former store fails, in ms. */
 const importRetryMs = 12_000;
 
 /** All observations of a run, with functions that find those of an event, an input or a node. */
@@ -218,8 +221,8 @@ export class World {
   }
 
   /**
-   * Returns the time at which the service accepted a message, or 0. The account does not begin to wait for replies and
-   * statuses of the message before that time.
+   * Returns the time at which the service accepted a message, or 0 if it did not. Only then does the account begin to
+   * wait for replies and statuses of the message.
    */
   acceptedAt({ body }: Input): number {
     return this.sentMessages.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;

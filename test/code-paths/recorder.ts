@@ -8,7 +8,7 @@ const source = join(__dirname, '..', '..', 'src');
 export interface CodePath {
   /** Files with an entered function, in the order of their first entry. */
   files: string[];
-  /** Number of times that the run entered a function in a file other than the previous one. */
+  /** Number of times that the run entered a function of another file than before. */
   moves: number;
 }
 
@@ -19,7 +19,7 @@ let entered: number[] | undefined;
 const reporter = 'reportEnteredFunction';
 Object.assign(globalThis, { [reporter]: (id: number) => entered?.push(id) });
 
-/** Makes each function of `src/` that is loaded later report when it is entered. */
+/** Makes the functions of `src/` report each call, if their files are loaded after this. */
 export function reportFunctions(): void {
   const prototype = Module.prototype as unknown as { _compile(code: string, file: string): unknown };
   const compile = prototype._compile;

@@ -70,7 +70,8 @@ export async function runScenarios(): Promise<Map<string, CodePath>> {
     );
     const runToItsEnd = async (count: number) => {
       await run(flow, sim, count);
-      // The path includes the steps after the outcome: the store writes it, and the next poll leaves.
+      // Waits, so that the path includes the steps after the outcome: the store writes the outcome, and the next poll
+      // leaves.
       await new Promise((resolve) => setTimeout(resolve, 200));
     };
     await runToItsEnd(1);

@@ -72,7 +72,7 @@ export class Editor {
   private constructor(readonly page: Page) {
     page.on('pageerror', (error) => this.#problems.push(error.stack ?? String(error)));
     page.on('console', (message) => {
-      // Also records some warnings and log lines, because the editor reports exceptions of forms in this way.
+      // Also records the warnings and log lines with which the editor reports exceptions of forms.
       if (
         message.type() === 'error' ||
         /oneditprepare|oneditsave|Validation error|Definition error/.test(message.text())

@@ -36,7 +36,7 @@ describe('npm start', function () {
     for (const program of started) await program.end('SIGTERM');
   });
 
-  /** Runs the program with the user directory of the test, on its ports unless `ports` has others. */
+  /** Runs the program with the user directory and the ports of the test. `ports` can replace these ports. */
   function start(ports: { port?: number; simulatorPort?: number } = {}): Program {
     const all = { port, simulatorPort, ...ports };
     const options = ['--port', all.port, '--simulator-port', all.simulatorPort, '--user-dir', userDir];

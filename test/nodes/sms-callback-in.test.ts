@@ -45,7 +45,7 @@ async function post(
 ) {
   const response = await fetch(url, {
     method,
-    // An empty type keeps fetch from choosing one.
+    // Sets an empty type, because fetch would otherwise choose one.
     headers: { 'content-type': '', ...headers },
     ...(body === undefined ? {} : { body: body as never, duplex: 'half' }),
   } as RequestInit);

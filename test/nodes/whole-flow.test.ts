@@ -109,7 +109,7 @@ describe('a flow with all six nodes', () => {
       const origin = way === 'poll' ? { via: 'poll' } : { via: 'callback', query: {} };
       const [reply, status] = (await receive(way)).map(({ _msgid, ...message }) => message);
       const { messageId, messageDate } = sim.incoming[index] ?? assert.fail();
-      // The three ways do not have the same optional fields.
+      // Expects different optional fields, because the three ways do not have the same ones.
       const fields = {
         poll: { messageId, messageDate, contentType: 'text/plain' },
         XMLv3: { messageDate, displayName: 'Anna' },

@@ -85,8 +85,8 @@ describe('Node-RED during deploys', function () {
 });
 
 /**
- * Writes a module that Node-RED loads. It records each input that reaches a deployed sending node, because the
- * package is not responsible for other inputs.
+ * Writes a module for Node-RED that records each input that reaches a deployed sending node. The package is not
+ * responsible for other inputs.
  */
 function createInputRecorder(folder: string, file: string): string {
   const path = join(folder, 'record-inputs.js');

@@ -30,8 +30,7 @@ const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
     if (!key.startsWith('!items!') || text === undefined) continue;
     const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
     if (part === 'inbox' && record) write({ what, part, body: record.body });
-    // Accepts `leaving` as well, because the store writes a message with this state from the start if it may leave
-    // immediately.
+    // Also accepts `leaving`, because the store writes this state first if the message may leave immediately.
     const isKept = ['waiting', 'leaving'].includes(String(state));
     if (part === 'outgoing' && message && isKept) write({ what, part, body: message.body });
   }

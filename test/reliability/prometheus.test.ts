@@ -75,7 +75,7 @@ describe('Prometheus with Node-RED metrics', function () {
     return (await response.json()) as QueryAnswer;
   }
 
-  /** Waits until a query has a result. */
+  /** Repeats a query until it has a result. */
   async function untilKnown(query: string): Promise<void> {
     let problem: string | undefined;
     await until(

@@ -18,8 +18,10 @@ const waitMs = isLong ? 20_000 : 4_000;
 /** Time in which all messages are sent, in ms. */
 const askingMs = isLong ? kills * 10_000 : 6_000;
 /**
- * Maximum time until all reply requests end, in ms: 60 s until an instance claims the items of a dead one, 60 s in which
- * an overdue request can still get a reply, and the wait of the request.
+ * Maximum time until all reply requests end, in ms:
+ * - 60 s until an instance claims the items of a dead instance
+ * - 60 s in which an overdue request can still get a reply
+ * - the wait of the request
  */
 const endLimitMs = 60_000 + 60_000 + waitMs;
 

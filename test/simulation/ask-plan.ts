@@ -8,8 +8,8 @@ export const answers = [
 ] as const;
 
 /**
- * Replies of handsets, each with the answer that it gives (absent: unclear). Listed here, so that the rules do not
- * depend on the library.
+ * Replies of handsets, each with its answer, or without an answer if the reply is unclear. The answers are listed here,
+ * so that the rules do not depend on the library.
  */
 export const repliesOfHandsets: readonly (readonly [body: string, answer: string | undefined])[] = [
   ['yes', 'YES'],

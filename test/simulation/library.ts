@@ -83,8 +83,8 @@ const refused = [
 const shadowed = [...refused, 'Date', 'Math', 'performance', 'queueMicrotask', 'AbortController'] as const;
 
 /**
- * Loads `src/` unchanged or with one mutation. The code throws if it reads the time or a random number in any other way
- * than from its clock.
+ * Loads `src/` unchanged or with one mutation. The loaded code must read the time and random numbers from its clock,
+ * and throws if it reads them in another way.
  */
 export function loadLibrary(mutant?: Mutant): Library {
   const surroundings: Surroundings = {

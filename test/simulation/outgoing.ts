@@ -694,7 +694,7 @@ export class OutgoingModel {
     return this.world.plan.plannedEvents.some((one) => one.type === 'kill' && one.durationMs > dedupeMs);
   }
 
-  /** Whether two logins may both receive a message, because one cannot read the failing store of the other. */
+  /** Whether two logins may receive the same message, because one cannot read the failing store of the other. */
   get #isReadByBoth(): boolean {
     const { plannedEvents } = this.world.plan;
     return this.world.hasEvent('store') && plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
@@ -714,7 +714,7 @@ function nameOf({ number, outgoing }: Input): string {
   return `${outgoing.name} (input ${number})`;
 }
 
-/** Returns the accepted recipients of an input. Leaves out duplicates, which have no reply request or report. */
+/** Returns the accepted recipients of an input. Skips outcomes of duplicates, which have no reply request or report. */
 function acceptedOf({ outcomes }: Input): string[] {
   return outcomes.flatMap(({ outcome, duplicate }) => ('code' in outcome || duplicate ? [] : outcome.accepted));
 }

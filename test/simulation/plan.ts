@@ -27,7 +27,7 @@ export const networkTroubles = [
   'status after the work',
   'garbage',
 ] as const;
-/** With `anything`, each request gets a random one of the other faults. */
+/** `anything`: each request gets one of the other faults at random. */
 export type NetworkTrouble = (typeof networkTroubles)[number] | 'anything';
 
 /** Behaviour of a store during a fault. */
@@ -79,8 +79,8 @@ export interface NodePlan {
 }
 
 /**
- * All parameters of a run as plain data, created from a seed. Not included is the order of events at the same moment,
- * which the seed also decides.
+ * All parameters of a run as plain data, created from a seed. The seed also decides the order of events at the same
+ * moment, which is not part of the plan.
  */
 export interface Plan {
   seed: number;

@@ -79,8 +79,8 @@ export class Process implements Owner {
   /** Messages that have reached this process and, as far as the model knows, are not delivered yet. */
   readonly #undelivered = new Set<Message>();
   /**
-   * Messages in callbacks to this process. They can enter the flow again even if they are not in `#undelivered`, such
-   * as unhandled messages.
+   * Messages that this process received by callback. Such a message can enter the flow again although it is not in
+   * `#undelivered`, for example after it became unhandled.
    */
   readonly #calledBack = new Set<Message>();
   /** Messages that the server lost and this process has. The process must store them again. */
@@ -214,7 +214,7 @@ export class Process implements Owner {
       if (this.#undelivered.has(message) && this.#isInMemory(message)) this.#lostByServer.add(message);
   }
 
-  /** Whether a dead process had the message and no store of this process holds it. */
+  /** Whether a process with the message has died, and no store of this process has the message in memory. */
   #isLeft(message: Message): boolean {
     return this.world.plan.store === 'shared' && message.deaths > 0 && !this.#isInMemory(message);
   }
@@ -531,7 +531,7 @@ export class Process implements Owner {
     }
   }
 
-  /** Reports too many polls, and more answers than a power failure may lose. */
+  /** Reports too many polls, and more uncommitted answers than a power failure may lose. */
   #examinePolls(login: number, path: string, kind: Kind): void {
     const { parallelPolls } = this.world.plan;
     const where = `of ${path} in ${this.name}`;

@@ -3,7 +3,7 @@ import type { Input } from './outgoing';
 import type { ResetPlan } from './outgoing-plan';
 import type { World } from './world';
 
-/** A flow message with `reset`. Positions number all orders, commits and resets of a run in order. */
+/** A flow message with `reset`. A position is a number that grows with each order, commit and reset of a run. */
 interface Reset {
   /** Position at which the node received it. */
   readonly receivedPosition: number;

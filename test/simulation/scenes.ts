@@ -23,7 +23,7 @@ class Stage {
     return this.random.chance(0.5) ? [create()] : [];
   }
 
-  /** Incoming messages that look like replies. Some come also, or only, by callback. */
+  /** Creates incoming messages that look like replies. Some come by callback, with or without a poll. */
   messages(atMs: number, count: number): PlannedEvent {
     const { random } = this;
     const callback = random.pick(['form', 'xml', 'none', 'none'] as const);
@@ -245,7 +245,7 @@ function replyInTime(stage: Stage): PlannedEvent[] {
  */
 function awayForLong(stage: Stage): PlannedEvent[] {
   const { plan, random } = stage;
-  // Removes the second node, because one node would miss the messages that the other has finished.
+  // Removes the second receiving node. With two nodes, each would miss the messages that the other has finished.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
   const durationMs = random.pick([25_000, 40_000]);
   const away = plan.nodes.flatMap(({ kind }, node) => (kind === 'incoming' ? [node] : []));
@@ -272,7 +272,7 @@ function reports(stage: Stage): PlannedEvent[] {
   ];
 }
 
-/** Keeps the process down for longer than anything is remembered, while reply requests and reports are open. */
+/** Keeps the process down for longer than the account remembers anything, while reply requests and reports are open. */
 function downForLong(stage: Stage): PlannedEvent[] {
   const { plan, random, process } = stage;
   if (plan.store !== 'disk') return reports(stage);

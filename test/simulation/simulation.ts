@@ -19,7 +19,7 @@ export interface Result {
   violations: readonly Violation[];
 }
 
-/** The simulation checks after each such number of events whether a phase of the run is complete. */
+/** Number of events between two checks whether a phase of the run is complete. */
 const checkEvery = 16;
 /** Maximum number of events at one moment. More means an endless loop. */
 const maxEventsAtOnce = 20_000;
@@ -129,7 +129,7 @@ class Run {
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('the work never ended', unsettled);
     if (this.world.violations.length > 0) return;
-    // A wait for the import from another login ends after at most 10 s.
+    // Waits until nothing listens to signals. A wait for the import from another login ends after at most 10 s.
     await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + maxImportWaitMs);
     this.#examineListeners();
     for (const process of this.#processes) void process?.stop();

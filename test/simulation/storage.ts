@@ -41,17 +41,17 @@ export abstract class MachineStorage {
     return this.loginsWith(message).length > 1;
   }
 
-  /** Whether a message is here in any form, except as an unhandled message. */
+  /** Whether this storage has a message in any form, except as an unhandled message. */
   has(message: Message): boolean {
     return this.copies.has(message);
   }
 
-  /** Whether a message is here as an unhandled message. */
+  /** Whether this storage has a message as an unhandled message. */
   isUnhandled(message: Message): boolean {
     return this.copies.isUnhandled(message);
   }
 
-  /** Whether a message was committed here, and therefore flushed. */
+  /** Whether this storage has committed a message, and therefore flushed it. */
   isCommitted(message: Message): boolean {
     return this.has(message);
   }
@@ -349,7 +349,10 @@ function stagedIn(key: string, text: string): string[] {
   return items.map((item) => JSON.stringify(item));
 }
 
-/** Finds an item that must not remain at the end: all except those that wait for a decision or for a missing node. */
+/**
+ * Finds an item that must not remain at the end. Only items that wait for a decision of a user or for a missing node
+ * may remain.
+ */
 export function findRemainingItem(texts: Iterable<string>, { plan }: World): string | undefined {
   for (const text of texts) {
     if (isUndecided(text)) continue;

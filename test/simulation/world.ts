@@ -9,8 +9,8 @@ export type Kind = 'incoming' | 'status' | 'outbox';
 export class Message {
   isRead: boolean;
   /**
-   * Position of the message among all messages that poll answers have brought. Undefined before its first complete
-   * answer.
+   * Position of the message among all polled messages, in the order of the answers. Undefined before the first complete
+   * answer with the message.
    */
   answerPosition: number | undefined;
   /** Number of processes that died while they had the message. Each may have lost the count of one attempt. */
@@ -166,8 +166,8 @@ export class World {
   }
 
   /**
-   * Whether a login knows which messages the former login has seen. False if the plan has store faults. Also false if
-   * it has several instances, because one of them can still use the former login.
+   * Whether each login knows which messages the former login has seen. False if the plan has store faults, or if it has
+   * several instances, because one of them can still use the former login.
    */
   get isKnownToAll(): boolean {
     return this.plan.instances === 1 && !this.hasEvent('store');
@@ -180,8 +180,8 @@ export class World {
   }
 
   /**
-   * Notes that the library could not check whether it had received the message before. This includes all messages with
-   * the same sender and body, because they are remembered together.
+   * Notes that the library could not check whether it had received the message before. The same applies to all messages
+   * with the same sender and body, because the library remembers them together.
    */
   allowRepetitions(message: Message): void {
     if (message.mayRepeat) return;

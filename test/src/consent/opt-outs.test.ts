@@ -33,8 +33,9 @@ function createList() {
 }
 
 /**
- * Opts numbers out or in, as messages from their handsets do, one change after another. All numbers have one key in the
- * store. Returns the value of this key after each change.
+ * Opts numbers out or in, as messages from their handsets do, one change after another. All numbers share one key in
+ * the store.
+ * @returns the value of this key after each change
  */
 function valuesAfter(changesOfNumbers: readonly Omit<OptOutChange, 'via'>[]): (Remembered | undefined)[] {
   let value: Remembered | undefined;

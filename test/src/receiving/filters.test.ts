@@ -35,7 +35,7 @@ describe('a message excluded by a filter', () => {
   const attachCallback = () => attach({ channel: 'callback', id: 'callback', path: '/sms', acknowledge: 'auto' });
   const poll = (messageId?: string) => bench.receive(createReply(messageId));
   const callBack = (messageId?: string) => bench.callBack(createReply(messageId));
-  /** Polls a message after the node that listened was removed. Returns that node. */
+  /** Removes the listening node, and then polls a message. Returns the removed node. */
   const pollAfterRemoval = async (wants: (record: InboxRecord) => boolean) => {
     const removedNode = listen(wants);
     await pass();

@@ -193,7 +193,7 @@ export interface SendingSideOptions {
   /** Quiet hours. A test that changes this array must then notify the outbox. */
   quietHours?: QuietHours[];
   perSecond?: number;
-  /** True if the account can query the service even without a sending node. */
+  /** True if the account can query the service although it has no sending node. */
   isAsker?: boolean;
 }
 

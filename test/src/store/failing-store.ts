@@ -74,7 +74,7 @@ export class FailingStore implements Store {
   failsAfterwards = false;
   /** Called before each commit, which waits for the returned promise. */
   beforeCommit: (changes: Changes) => unknown = () => {};
-  /** Number of the commit whose answer never arrives, as if the process died at this moment. */
+  /** Number of the commit that gets no answer, as if the process died at this moment. */
   unansweredCommit = 0;
   /** Called before each step of the store. */
   onCall: (step: Step) => void = () => {};
@@ -219,7 +219,7 @@ export class FailingStore implements Store {
 export class FailingServer extends FailingStore {
   readonly shared = true as const;
 
-  /** Undefined, because the server can have data of other processes. */
+  /** Always undefined: the server may have data of other processes. */
   override get mayHold(): undefined {
     return undefined;
   }
