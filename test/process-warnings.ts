@@ -24,7 +24,7 @@ function endWhatIsLeftOpen(): void {
   const failure = setTimeout(() => {
     const kinds = process.getActiveResourcesInfo().join(', ');
     console.error(`All tests have ended, and ${maxEndMs} ms later this still keeps the process alive: ${kinds}`);
-    // Mocha sets the exit code when the process exits. This listener runs later, so its exit code applies.
+    // Sets the exit code after Mocha, which sets its own when the process exits, so that this one applies.
     process.once('exit', () => {
       process.exitCode = 1;
     });
@@ -39,7 +39,7 @@ export const mochaHooks = {
     const [print = () => {}] = process.listeners('warning');
     process.removeAllListeners('warning');
     process.on('warning', (warning) => {
-      // Tests of code that does not accept a clock use the mock timers of Node.js.
+      // Ignores the warning about mock timers, which tests use for code that does not accept a clock.
       if (warning.message.startsWith('The MockTimers API')) return;
       print(warning);
       found.push(`${running}: ${warning.stack}`);

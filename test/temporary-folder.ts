@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-// Loaded first, so that all programs end before their folders are removed.
+// Imports this module first, so that all programs end before their folders are removed.
 import './program';
 
 const folders: string[] = [];

@@ -25,7 +25,7 @@ export class VirtualClock implements Clock {
   }
 
   elapsed(): number {
-    // Without this error, the test would hang without a message.
+    // Throws, because an endless loop would otherwise hang the test without a message.
     if (++this.reads > maxReads) throw new Error('spins');
     return this.#elapsed;
   }

@@ -170,7 +170,7 @@ export async function disturb(machine: Machine, ms: number): Promise<void> {
   while (now() < end) {
     const possible = faults.filter(({ isPossible }) => isPossible?.(machine) ?? true);
     const first = random.weigh(possible.map((one) => [one, one.weight]));
-    // Faults of Node-RED itself happen one at a time. Faults of its surroundings can happen at any time.
+    // Two faults of Node-RED itself never overlap. A fault of its surroundings can overlap any other fault.
     const second = outsideFaults.has(first.kind) ? random.weigh(possible.map((one) => [one, one.weight])) : undefined;
     const both = second && !outsideFaults.has(second.kind) && random.chance(0.5);
     await Promise.all([

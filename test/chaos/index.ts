@@ -41,7 +41,8 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
   const service = await Service.start(random.fork('service'));
   const redis = hasProgram('redis-server') ? await startRedis() : undefined;
   const startsOnRedis = redis !== undefined && random.chance(0.4);
-  // With opt-out, sending a message includes a step of the store, so these seeds test other code paths.
+  // A third of the seeds allow opt-outs. Sending a message then includes a step of the store, so these seeds test other
+  // code paths.
   const optOut = seed % 3 === 0;
   const nodeRed = new NodeRed(
     service,

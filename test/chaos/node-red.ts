@@ -105,7 +105,7 @@ export class NodeRed extends NodeRedProcess {
       try {
         for (;;) appendFileSync(file, Buffer.alloc(size, 0x66));
       } catch {
-        // The disk is full.
+        // Expected: the write fails when the disk is full.
       }
     }
   }

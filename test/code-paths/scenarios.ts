@@ -76,7 +76,7 @@ export async function runScenarios(): Promise<Map<string, CodePath>> {
     };
     await runToItsEnd(1);
     await runToItsEnd(2);
-    // The shortest of three paths counts, because an unrelated timer can fire during a run.
+    // Uses the shortest of three paths, because an unrelated timer can fire during a run.
     const recorded: CodePath[] = [];
     for (const count of [3, 4, 5]) recorded.push(await record(() => runToItsEnd(count)));
     paths.set(

@@ -46,7 +46,7 @@ async function unpackChromium(): Promise<Program> {
     try {
       renameSync(partial, folder);
     } catch {
-      // Another run has already unpacked the browser, so this copy is not needed.
+      // Removes this copy, because another run has already unpacked the browser.
       rmSync(partial, { recursive: true });
     }
   }

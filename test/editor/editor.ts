@@ -88,7 +88,7 @@ export class Editor {
     const context = await browser.newContext({ viewport, locale: 'en-US', ...options });
     context.setDefaultTimeout(30_000);
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-    // No test needs animations, and they take most of the time.
+    // Disables animations, which no test needs and which take most of the time.
     await context.addInitScript(() => {
       document.addEventListener('DOMContentLoaded', () => {
         const style = document.createElement('style');

@@ -49,7 +49,7 @@ describe('the editor with example flows', () => {
     const deployed = (await nodeRed.readFlows()).filter(({ id }) => id !== 'start');
     assert.deepEqual(identify(deployed), identify(example));
     for (const { id, type } of ours) assert.equal((await editor.node(id)).valid, true, `${type} is invalid`);
-    // The receiving node shows in its badge that it works.
+    // Waits for the badge with which the receiving node shows that it works.
     await editor.badge(ours.find(({ type }) => type === 'sms-in')?.id ?? '').waitFor();
     assert.doesNotMatch(await editor.textOnScreen(), unresolvedText);
   });

@@ -63,7 +63,7 @@ describe('the first flow of the README', () => {
       for (const notification of document.querySelectorAll('.red-ui-notification')) notification.remove();
       document.querySelector('#red-ui-workspace-chart')?.scrollTo(0, 0);
     });
-    // Selects no node.
+    // Clicks on an empty place, so that no node is selected.
     await page.mouse.click(600, 450);
     await editor.settle();
     await page.screenshot({ path: join(screenshots, 'first-flow.png') });

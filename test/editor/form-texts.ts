@@ -14,7 +14,7 @@ export async function unfold(form: Locator): Promise<void> {
 export function readTexts(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {
     const texts: (string | null)[] = [];
-    // The menus of TypedInputs are at the end of the page.
+    // Includes the menus of TypedInputs, which are at the end of the page.
     for (const part of [element, ...document.querySelectorAll('.red-ui-typedInput-options')]) {
       const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
       for (let node = walker.nextNode(); node; node = walker.nextNode()) texts.push(node.textContent);

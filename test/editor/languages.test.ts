@@ -26,7 +26,7 @@ const flows: FlowNode[] = [
     account: 'account',
     acknowledge: 'flow',
     inputs: 1,
-    // With these values, the form of sms-send shows the fields of an e-mail and of a stored message, and warnings.
+    // Uses values with which the form of sms-send shows the fields of an e-mail and of a stored message, and warnings.
     callbackUrl: '',
     callbackUrlType: 'mailto',
     keep: true,

@@ -16,7 +16,7 @@ export function useSidebar(): void {
 
   beforeEach(async () => {
     accountId = `account${++tests}`;
-    // A new address makes a new account, without data of the previous test.
+    // Uses a new address, which makes a new account without data of the previous test.
     simulator = await startSimulator({ waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY });
   });
 

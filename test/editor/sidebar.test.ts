@@ -245,7 +245,7 @@ describe('the SMS sidebar', () => {
       }
       if ('theme' in options) assert.deepEqual(await findBarriers(editor.page, '.sms-sidebar'), [], options.theme);
     }
-    // Installed themes of the editor set colours like these.
+    // Sets colours as an installed theme of the editor would.
     await editor.page.addStyleTag({
       content: `:root:root {
         --red-ui-primary-background: #1e1e1e;

@@ -134,7 +134,7 @@ describe('the simulator page', () => {
     await simulator.setOnline(true);
     await phone(first).locator('.bubble').getByText('missed meanwhile').waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
-    // The browser reports the refused connections.
+    // Ignores the refused connections, which the browser reports as problems.
     problems.length = 0;
   });
 

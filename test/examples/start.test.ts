@@ -65,7 +65,7 @@ describe('npm start', function () {
     const flows = await readFlows();
     const tab = flows.find(({ type, label }) => type === 'tab' && label === 'Try it');
     const button = flows.find((node) => node.type === 'inject' && node.name === name && node.z === tab?.id);
-    // The answer is 404 until the flows have started.
+    // Waits until the flows have started. Before that, the answer is 404.
     await until(async () => (await post(`/inject/${button?.id}`)).ok, `${name} can be pressed`);
   }
 

@@ -247,7 +247,7 @@ describe('FlowSender', () => {
       });
       mock.timers.tick(60_000);
       await nextTurn();
-      // The sender waits, because nodes can close slowly.
+      // The sender has not answered yet, because nodes can close slowly.
       assert.equal(told, undefined);
       stage.events.emit('flows:stopped');
       mock.timers.tick(9_999);

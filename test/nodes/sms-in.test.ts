@@ -171,7 +171,7 @@ describe('sms-in', () => {
       const [message] = await flow.messages('got', 1);
       assert.equal(typeof message?.sms?.ackId, 'string');
       assert.equal('redelivered' in (message?.sms ?? {}), false);
-      // A blank error is not an error.
+      // A blank `error` counts as no error.
       flow.send('in', { sms: { ackId: message?.sms?.ackId }, error: ' ' });
       const strange = [{}, { sms: null }, { sms: 'x' }, { sms: {} }, { sms: { ackId: 7 } }, { sms: { ackId: 'no.1' } }];
       for (const input of strange) flow.send('in', input);

@@ -52,7 +52,7 @@ describe('sms-send with 950 failed recipients', () => {
         return cloneMessage(message);
       };
       try {
-        // The next node can change a copy before the last copy is made.
+        // Changes each copy as soon as it arrives, which can be before the last copy is made.
         flow.node('sent').on('input', (message) => Object.assign(message, { recipients: 'changed', parts: 'changed' }));
         flow.send('send', { recipients, payload: 'hello', parts: { id: 'before' }, sms: { ackId: '1' } });
         await flow.done('send', 1);

@@ -40,7 +40,7 @@ describe('sms-send with a slow context store', () => {
   async function start(properties: Record<string, unknown> = {}): Promise<RunningFlow> {
     const settings = { contextStorage: { default: { module: store.module } } };
     const flow = await RunningFlow.start(nodes(properties), { settings });
-    // The test helper does not load the context stores.
+    // Loads the context stores, because the test helper does not.
     const context = requireFromNodeRed('@node-red/runtime/lib/nodes/context') as { load(): Promise<void> };
     await context.load();
     return flow;

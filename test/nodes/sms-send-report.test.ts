@@ -39,7 +39,7 @@ describe('sms-send with `report`', () => {
     });
     await until(() => sim.polling('status') === 0);
     assert.deepEqual([flow.received('failed'), flow.errors()], [[], []]);
-    // The log contains no warning about an unhandled status.
+    // Expects no warning about an unhandled status in the log.
     assert.deepEqual(
       flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
       [],

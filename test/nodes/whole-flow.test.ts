@@ -54,7 +54,7 @@ describe('a flow with all six nodes', () => {
         () => sim.statuses.every(({ read }) => read) && sim.incoming.every(({ read }) => read),
         'all is polled',
       );
-      // When these last messages have arrived, all earlier ones have arrived too.
+      // Sends the last messages. When they have arrived, all earlier ones have arrived too.
       sim.status({ messageId, msisdn: handset, statusCode: 'LAST' });
       sim.reply({ from: handset, body: 'last' });
       await until(() => flow.received('statuses').some(({ payload }) => payload === 'LAST'));
@@ -99,7 +99,7 @@ describe('a flow with all six nodes', () => {
       sim.status({ messageId: 'order-7', msisdn: handset, statusCode: 'EXP', error: 'Too late' });
       const received = [...(await flow.messages('replies', 1)), ...(await flow.messages('statuses', 1))];
       await flow.stop();
-      // A poll in flight would receive the next messages.
+      // Waits until no poll is in flight, because it would receive the next messages.
       await sim.until(() => sim.polling('incoming') + sim.polling('status') === 0);
       return received;
     }

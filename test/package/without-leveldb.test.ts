@@ -27,7 +27,7 @@ describe('the package without LevelDB', function () {
       cwd: userDir,
       shell: process.platform === 'win32',
       stdio: 'pipe',
-      // npm must not use the included binary, and cannot compile one.
+      // With these variables, npm does not use the included binary, and cannot compile one.
       env: {
         ...process.env,
         npm_config_build_from_source: 'true',

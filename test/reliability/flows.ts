@@ -92,7 +92,7 @@ export function readOutcomes(file: string): Map<string, { name: string; redelive
   for (const { payload, sms } of readObservations(file)) {
     const { body } = Object(payload) as { body?: string };
     const { error, redelivered } = sms ?? {};
-    // An error during an outage is not an outcome.
+    // Skips errors of an outage: the message still waits and has no outcome yet.
     if (body === undefined || (error && 'waiting' in error)) continue;
     const name = error ? error.code : 'sent';
     outcomes.set(body, [...(outcomes.get(body) ?? []), { name, redelivered: redelivered === true }]);

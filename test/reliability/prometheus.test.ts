@@ -103,7 +103,7 @@ describe('Prometheus with Node-RED metrics', function () {
         },
       ],
     };
-    // JSON is valid YAML.
+    // Writes JSON, because it is valid YAML.
     writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
     const address = `127.0.0.1:${await findFreePort()}`;
     url = `http://${address}`;

@@ -61,7 +61,7 @@ export function createObservers(file: string): FlowNode[] {
 export function readObservations(file: string): Observation[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n');
-  // A kill may have cut off the last line.
+  // Leaves out the last line, which a kill may have cut off.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Observation);
 }
 

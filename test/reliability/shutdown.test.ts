@@ -48,7 +48,7 @@ describe('Node-RED during a shutdown', function () {
     await waitForNextPoll(simulator);
     const message = receive(machine, 'half');
     await waitUntil(() => message.read, 'the message is read');
-    // Time for the head of the answer to arrive. The body takes many times as long.
+    // Waits until the head of the answer has arrived. The body takes many times as long.
     await sleep(200);
     const poll = simulator.requests.filter(({ status }) => status === 200).at(-1);
     assert.ok(poll && !poll.ended, 'the whole answer had already arrived');
@@ -101,7 +101,7 @@ function createSendingFlow({ simulator }: Machine): FlowNode[] {
     createAccount(simulator, { concurrency: 1 }),
     { id: 'tab', type: 'tab', label: 'flow' },
     createNode('press', 'inject', [['send']], { props: [], repeat: '', once: false }),
-    // Without a name, the log shows the id of the node.
+    // Has no name, so that the log shows the id of the node.
     createNode('send', 'sms-send', [[], []], { to: '64215550001', toType: 'str' }),
   ];
 }

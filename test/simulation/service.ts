@@ -169,7 +169,7 @@ export class Service {
         ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
         : `<recipient msisdn="${item}" isError="false"/>`,
     );
-    // The library gives each second message (option `again`) its own id.
+    // A second message (option `again`) has an id that the library chooses.
     const ownId = 'question' in outgoing ? (parameters.get('messageId') ?? undefined) : outgoing.messageId;
     const messageId =
       ownId ?? `made-${[outgoing.name, ...('question' in outgoing ? to : [])].join().replaceAll(/\W/g, '-')}`;

@@ -260,7 +260,8 @@ export class World {
     share.isFinished = true;
     if (!by) return;
     Object.assign(share, { finishedInLife: by.lifeId, finishedInDeployment: by.deploymentId });
-    // If one node has not finished a message, all nodes receive it again after a redeploy.
+    // A message is completed only when all its nodes have finished it. Until then, all of them receive it again after a
+    // redeploy.
     const isCompleted = this.nodesFor(message).every(
       ({ id }) => message.shares.get(id)?.finishedInDeployment === by.deploymentId,
     );

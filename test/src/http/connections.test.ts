@@ -112,7 +112,7 @@ describe('the connection pool', () => {
     for (let time = 0; time < 20; time++) {
       await call();
       await new Promise(setImmediate);
-      // The end of the connection reaches the client's socket immediately, but the client has not read it yet.
+      // Ends the connections. The end reaches the client's socket immediately, but the client has not read it yet.
       for (const socket of service.connections) socket.destroy();
       assert.equal((await call()).bytes.toString(), 'ok');
     }
@@ -165,7 +165,7 @@ describe('the connection pool', () => {
       await call('/x');
       await new Promise(setImmediate);
     }
-    // A connection is closed when it is idle for 1 s, so there can be more than one on a slow machine.
+    // Allows more than one connection: on a slow machine, a connection can be idle for 1 s, after which it is closed.
     assert.ok(service.connections.length < 5);
     clock.stall(239_999);
     await call('/x');

@@ -126,9 +126,9 @@ describe('parseAt', () => {
   it('reads a date without a time as the start of the day', () => {
     assert.equal(read('2026-12-24'), '2026-12-23T11:00:00.000Z');
     assert.equal(read('20261224'), '2026-12-23T11:00:00.000Z');
-    // The clock goes from 23:59 to 01:00.
+    // On this night, the clock in Beirut goes from 23:59 to 01:00.
     assert.equal(parseAt('2027-03-28', 'Asia/Beirut', now), Date.parse('2027-03-27T22:00:00Z'));
-    // The clock goes back from 01:00 to 00:00.
+    // On this night, the clock of the Azores goes back from 01:00 to 00:00.
     assert.equal(parseAt('2027-10-31', 'Atlantic/Azores', now), Date.parse('2027-10-31T00:00:00Z'));
   });
 

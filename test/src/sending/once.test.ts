@@ -170,7 +170,7 @@ describe('the `once` option', () => {
     await side.send(node, 'hello', once, 1_799_000);
     await side.send(other, 'hello', once);
     for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
-    // The next process has only the stored data.
+    // Starts the next process, which has only the stored data.
     const clock = new VirtualClock(side.clock.now());
     const next = new SendingSide({ ...side.options, clock, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();

@@ -13,7 +13,8 @@ describe('a store failure during sending', () => {
 
   beforeEach(() => {
     store = new FailingStore();
-    // The store seems to have data of an earlier process, so the account opens it before any message is sent.
+    // Makes the store look as if it had data of an earlier process, so that the account opens it before any message is
+    // sent.
     Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     side = new SendingSide({ store });
   });

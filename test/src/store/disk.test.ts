@@ -32,7 +32,7 @@ function testDiskStore(engine: Engine): void {
   const { NODE_OPTIONS } = process.env;
   before(async () => {
     assert.ok(await engine.load(), `${engine.name} cannot be loaded`);
-    // A thread can load TypeScript only with this option.
+    // Sets the option without which a thread cannot load TypeScript.
     process.env.NODE_OPTIONS = `${NODE_OPTIONS ?? ''} --require=${require.resolve('tsx/cjs')}`;
   });
   after(() => {
