@@ -221,7 +221,10 @@ function countTests(results) {
   };
 }
 
-/** Saves how many seconds each file took on the first generation. Keeps earlier values of files that did not run. */
+/**
+ * Saves how many seconds each test file took on the first generation of Node-RED (4 or 5). Files that did not run keep
+ * their earlier value.
+ */
 function recordSeconds(results) {
   const measured = results.filter(({ generation }) => generation === tests[0].generation.name);
   const entries = Object.entries(Object.assign({}, recordedSeconds, ...measured.map(({ secondsOf }) => secondsOf)))

@@ -66,12 +66,12 @@ export class SimulatorClient {
     return this.#read('handsets', query);
   }
 
-  /** Returns the last messages of a handset as the handset shows them, oldest first. Default: 100. */
+  /** Returns the last messages of a handset as the handset shows them, oldest first. Default limit: 100. */
   texts(msisdn: string, limit?: number): Promise<{ texts: ShownMessage[] }> {
     return this.#read('texts', { msisdn, limit });
   }
 
-  /** Returns the newest requests, callbacks and e-mails, newest first. Default: 100. */
+  /** Returns the newest requests, callbacks and e-mails, newest first. Default limit: 100 entries. */
   log(query: Partial<LogQuery> = {}): Promise<{ entries: LogEntry[] }> {
     return this.#read('log', query);
   }

@@ -14,7 +14,7 @@ const byPromise = JSON.parse(readFileSync(join(__dirname, 'promise-mutants.json'
  */
 export const promiseMutants: readonly Mutant[] = Object.entries(byPromise).map(([name, one]) => ({ name, ...one }));
 
-/** The mistakes of the promises, and those that the schedules find. */
+/** All planted mistakes: {@link promiseMutants}, and the ones that the simulation must find. */
 export const allMutants: readonly Mutant[] = [
   ...promiseMutants,
   ...scheduleMutants.map((mutant) => ({ ...mutant, file: `src/${mutant.file}` })),

@@ -95,8 +95,8 @@ export function valueIn(node: EditorNode, property: string): unknown {
 }
 
 /**
- * Returns the default of a property that a saved node lacks. This default is valid only for the default type, so the
- * result is blank if the node has another type.
+ * Returns the default of a property that a saved node lacks. Blank if the node has saved another type of the property
+ * than the default type, because the default is not a value of that type.
  */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;

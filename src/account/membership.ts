@@ -93,8 +93,8 @@ export interface Membership {
   /** Key of the login: 32 hexadecimal digits, from which the login cannot be derived. */
   readonly key: string;
   /**
-   * Imports the data of former places, in this order, before the account uses its store. Until then, the account treats
-   * the store as failing.
+   * Imports the data of earlier logins and stores of this node, in this order, before the account uses its store. Until
+   * then, the account treats the store as failing.
    *
    * @param whenStarted resolves when all nodes of the deployment have started. Before that, it is not known whether
    * other nodes use the places

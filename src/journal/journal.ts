@@ -141,8 +141,8 @@ export class Journal {
   }
 
   /**
-   * Returns true if the participants have all items in the store, or the store has none. Otherwise, opens the store and
-   * returns false.
+   * Returns true if the inbox and the outbox have read all items in the store, or the store has no items. Otherwise,
+   * opens the store and returns false.
    */
   ensureRead(): boolean {
     if (this.#isRead) return true;

@@ -74,8 +74,10 @@ export class StepWriter {
   }
 
   /**
-   * Updates the ids of the items in the store. If `isOpening`, `items` are all items of this process. Otherwise, they
-   * are newly claimed. Returns the ids of items that were in the store before the opening, and are missing now.
+   * Notes that the store has these items.
+   *
+   * @param isOpening true if `items` are all items of this process; false if the process has just claimed them
+   * @returns ids of the items that the store has lost since it was last open; none unless `isOpening`
    */
   noteItems(items: readonly Item[], isOpening: boolean): string[] {
     const formerIds = this.storedIds;

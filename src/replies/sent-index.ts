@@ -411,9 +411,10 @@ export function openRequests(
 }
 
 /**
- * Closes a reply request in the store.
+ * Notes that a reply request is closed: removes it from the store or, if `mayBeDecided`, marks it as
+ * undecided.
  *
- * @param mayBeDecided true if a user can still choose `markSent`; the request then stays in the store
+ * @param mayBeDecided true if a user can still choose `markSent`, which needs the request
  */
 export function closeRequest(
   { id, reference, recipient }: ReplyRequest,

@@ -136,9 +136,10 @@ export class Editor {
   }
 
   /**
-   * Deploys flows and shows them instead of the open ones. Discards forms, changes and undo steps. Reuses an editor
-   * page with the same Node-RED, English texts and light colours, or {@link open}s one, because loading the editor is
-   * slow.
+   * Deploys flows and shows them instead of the open ones. Discards forms, changes and undo steps.
+   *
+   * Loading the editor is slow. Therefore reuses the open page if it shows this Node-RED in English and in light
+   * colours. Otherwise, {@link open}s a new page.
    */
   async show(nodeRed: NodeRedProcess, flows: FlowNode[]): Promise<void> {
     if (this.#nodeRed !== nodeRed || !this.#isPlain) {

@@ -173,7 +173,7 @@ export async function untilListed(list: 'entries?state=kept' | 'optouts', count:
   }, `${list} tells ${count}`);
 }
 
-/** Sends a message from a handset, and waits until the flow has received all its messages. */
+/** Sends a message from a handset, and waits until the flow has received this message. */
 export async function write(from: string, body: string): Promise<void> {
   const message = simulator.receive({ from, to: '642100000001', body });
   await simulator.until(() => message.read);

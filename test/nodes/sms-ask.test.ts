@@ -210,7 +210,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('sends a large input with the answer after a redeploy', async () => {
+  it('keeps the properties of a large flow message across a redeploy', async () => {
     const userDir = createUserDir();
     const onDisk = (name: string) => nodes({}, { store: 'disk', name });
     const flow = await RunningFlow.start(onDisk('before'), { settings: { userDir } });

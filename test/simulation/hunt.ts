@@ -9,7 +9,7 @@ export interface Hunt {
   schedules: number;
   /** Duration on this machine, in seconds. */
   seconds: number;
-  /** The first broken rule, or a summary of the schedules if they did not catch the mutant. */
+  /** The first broken rule. If no schedule caught the mutant: the number of schedules and events. */
   by: string;
 }
 

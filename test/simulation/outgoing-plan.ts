@@ -34,7 +34,7 @@ export interface OrderPlan {
   unlimited: boolean;
   /** Consent and quiet hours do not apply. */
   essential?: true;
-  /** Time from the order until the message may leave, in ms. */
+  /** Time from the input of the flow message until the outgoing message may leave, in ms. */
   inMs?: number;
   /**
    * Delay between the acceptance and the single reply of each handset, in ms. Absent: each handset sends up to two

@@ -360,7 +360,7 @@ describe('an account with a new store', () => {
     ['matches a delivered reply if the user returns to the former store', 61_000, true, false],
     ['matches an undelivered reply after the import', 0, false, false],
     ['matches a delivered reply after the import', 61_000, false, false],
-    ['matches an undelivered reply if another process imports it', 0, false, true],
+    ['matches an undelivered reply that another process imports', 0, false, true],
   ] as const) {
     it(title, async () => {
       const { simulator } = joining;

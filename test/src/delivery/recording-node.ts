@@ -13,7 +13,7 @@ export type NodeOptions = Partial<PollSubscriptionOptions> & { channel?: Channel
 export class RecordingNode {
   readonly sent: FlowDelivery[] = [];
   readonly undelivered: { body: unknown; attempts: number }[] = [];
-  /** Whether the deliveries enter the flow. */
+  /** False: the flow is stopped, so that deliveries do not enter it. */
   isFlowRunning = true;
   readonly subscription: PollSubscription;
 

@@ -150,7 +150,7 @@ describe('Subscribers', () => {
     });
 
     for (const isList of [false, true]) {
-      it(`delivers ${isList ? 'a list' : 'single messages'} once if the node is redeployed halfway`, async () => {
+      it(`delivers each ${isList ? 'message of a list' : 'single message'} once despite a redeploy`, async () => {
         const before = attach(isList, () => before.sent.length < 3);
         await bench.inbox.journal.ready();
         const accepted = accept(2_000);
@@ -164,7 +164,7 @@ describe('Subscribers', () => {
     }
   });
 
-  it('delivers each entry once if a node is redeployed halfway', async () => {
+  it('delivers each entry once to a node that is redeployed', async () => {
     fill(2_000);
     const [stays, leaves] = [subscribe('stays'), subscribe('leaves')];
     let returned: RecordingSubscriber | undefined;

@@ -62,7 +62,7 @@ export class InboxBench {
     return verdicts;
   };
 
-  /** Attaches a node with a flow. */
+  /** Attaches a node to the inbox. The node passes its deliveries on to a flow. */
   readonly attach = (options: NodeOptions = {}): RecordingNode => new RecordingNode(this.inbox, options);
 
   /** Attaches a node that records its entries, without a flow. */

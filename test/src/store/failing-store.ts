@@ -224,7 +224,7 @@ export class FailingServer extends FailingStore {
     return undefined;
   }
 
-  /** Saves nothing, because a server cannot save uncommitted data. */
+  /** Does nothing: only a store on disk can save poll answers before they are committed. */
   override saveAhead(): undefined {}
 
   /**

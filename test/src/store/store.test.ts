@@ -14,7 +14,7 @@ describe('isFlushed', () => {
     assert.equal(isFlushed(changes), true);
   });
 
-  it('returns true if one write has to survive a power cut', () => {
+  it('returns true if any of the writes must survive a power cut', () => {
     const changes = createChanges();
     keepItem(changes, item);
     keepItem(changes, { ...item, attempts: 1 }, true);
