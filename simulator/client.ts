@@ -15,7 +15,7 @@ import type {
 
 const retryMs = 25;
 
-/** Answer of `state`: the last entries of each list. */
+/** The state of the simulator: its settings, and the last entries of its lists of messages and requests. */
 export interface SimulatorState {
   baseUrl: string;
   /** Whether the service accepts connections. */

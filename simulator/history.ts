@@ -3,8 +3,8 @@ import { countBefore, keyOf } from './keys';
 import type { IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 
 /**
- * Part of the maximum number of messages that one clean-up removes. It removes many at a time, so that clean-ups are
- * rare.
+ * One clean-up removes this fraction of the maximum number of messages. It removes many at a time, so that clean-ups
+ * are rare.
  */
 const forgottenShare = 0.01;
 

@@ -27,9 +27,9 @@ export interface Clock {
 /** Maximum delay of Node.js timers: 24.8 days. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Interval at which the clock checks whether the computer has slept, in ms. Applies only to longer delays. */
+/** Interval at which the clock checks whether the computer was suspended, in ms. Applies only to longer delays. */
 const sleepCheckMs = 5_000;
-/** Minimum duration of a sleep, in ms. Smaller differences between the clocks are ignored. */
+/** Minimum duration of a suspension, in ms. Smaller differences between the compared clocks are ignored. */
 const minSleepMs = 500;
 
 /** A delay that includes the time in which the computer sleeps. */

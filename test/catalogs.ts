@@ -8,7 +8,7 @@ const locales = join(__dirname, '..', 'nodes', 'locales');
 /** A catalog as Node-RED reads it: texts by nested keys. */
 export type Catalog = { [key: string]: string | Catalog };
 
-/** Reads the built catalog of a node type or plugin. The English one includes the errors and badges of the code. */
+/** Reads the built catalog of a node type or plugin. The English one includes the texts of errors and badges. */
 export function readCatalog(language: string, name: string): Catalog {
   const catalog = JSON.parse(readFileSync(join(locales, language, `${name}.json`), 'utf8')) as Catalog;
   if (language !== 'en-US' || name !== 'sms-account') return catalog;

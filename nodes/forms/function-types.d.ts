@@ -33,7 +33,7 @@ interface SmsRecord {
     sentAt: string;
     /** Id of the sending node. */
     node: string;
-    /** The value of *Remember*. */
+    /** Value of the field *Remember* of sms-send. */
     // biome-ignore lint/suspicious/noExplicitAny: the flow chooses the value.
     remembered?: any;
     matchedBy: 'messageId' | 'handset';

@@ -13,7 +13,7 @@ import { translate, translateError } from './texts';
  */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
-/** Last part of a place if its store is in memory. Such a place is not saved. */
+/** End of the text of a place whose store is in memory. Such a place is not saved. */
 const memorySuffix = ' memory';
 
 /** Separates a former place from the id of its import (see {@link AccountPlaces}). */

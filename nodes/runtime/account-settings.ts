@@ -43,7 +43,7 @@ export interface NodeStores {
    * and password, because these can change.
    */
   place: string;
-  /** Returns the store with this name. Returns `undefined` if the URL of this Redis server is no longer known. */
+  /** Returns the store with the name `place`. Returns `undefined` if it is on a Redis server with an unknown URL. */
   storeAt(place: string): StoreChoice | undefined;
   /** File in which account nodes record their current and former places. Absent if Node-RED has no user directory. */
   placesFile?: string;

@@ -190,8 +190,8 @@ function listAccounts(runningAccounts: readonly RunningAccount[] | undefined): S
     list(node, byId.get(node.id));
   });
   for (const account of runningAccounts) if (!account.ids.some((id) => editorIds.has(id))) list(undefined, account);
-  // If another account node has the same login, a node in an instance of a subflow is listed on the card of that node.
-  // Otherwise, it has its own card.
+  // Lists the account nodes in instances of subflows: on the card of an account node with the same login or, without
+  // such a node, on their own card.
   for (const { running: account, editable, otherLabels } of accountsById.values()) {
     account?.ids.forEach((id, index) => {
       if (!editorIds.has(id) && (editable !== undefined || index > 0))

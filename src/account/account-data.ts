@@ -146,8 +146,8 @@ export class AccountData {
 
   /** @param isNeeded returns true if an account node has begun to use this data again; the store then stays open */
   async close(isNeeded = () => false): Promise<void> {
-    // While no account node is deployed, no node receives records. The records must not become unhandled then: they
-    // wait until the store is opened again.
+    // Stops the time limit after which a record without a receiving node becomes unhandled. While no account node is
+    // deployed, the records stay in the store.
     this.inbox.subscribers.stopWaiting();
     // This wait can take seconds, because a call of the former store cannot be aborted.
     await this.imports.stop();

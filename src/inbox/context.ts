@@ -56,8 +56,8 @@ export interface InboxParts {
    */
   isIncomplete: boolean;
   /**
-   * Records that nodes received before an import while the store failed. After the import, the inbox finds the messages
-   * that these records answer.
+   * Records that nodes received although an import had not ended, because the store failed. After the import, the inbox
+   * finds the messages that these records answer.
    */
   readonly unmatchedRecords: RecordOfKind[];
   /** Returns the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */

@@ -36,7 +36,7 @@ export class ClockSkew {
   readonly #earlierPeriods: Period[] = [];
   /** Time of the last clock change, or else of the creation of this object, in ms since 1970. */
   setAt: number;
-  /** Start of the current period. If a value has a later time, this process has remembered or corrected the value. */
+  /** Start of the current period. This process has remembered or corrected the values with a later time. */
   #periodStart: number;
   #leadMs: number;
 

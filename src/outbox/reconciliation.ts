@@ -129,8 +129,8 @@ export class Reconciliation {
     if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // A sender that is not a recipient can belong to any address-book item. The record is then evidence for all
-      // items.
+      // A sender that is not among the recipients can belong to any name from the address book. The record is then
+      // evidence for all these names.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }

@@ -241,7 +241,8 @@ export class Settlement {
       try {
         outcome = await evidence.search(error, resolveMs, repository.closing.signal);
       } catch {
-        // The account is closing. Notes the outcome, so that the search is repeated when the account opens again.
+        // The account is closing. Notes the error, so that the search for evidence is repeated when the account opens
+        // again.
         evidence.interruptedWith = error;
         return undefined;
       } finally {

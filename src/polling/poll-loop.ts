@@ -22,7 +22,7 @@ export interface PollEvents {
   onSaved(): void;
 }
 
-/** The source of a poll loop. The poll loop calls the functions before each poll, so it notices changes. */
+/** Makes the polls of a poll loop. The loop calls these functions before each poll, so their results can change. */
 export interface PollSource {
   /**
    * Makes one poll and stores its records. The loop never aborts a poll: the service marks a message as read when it

@@ -447,7 +447,8 @@ export function changeRequest(
  * that are open in both. Otherwise, keeps the later value.
  */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
-  // Returns equal values unchanged. This includes the values of second messages (option `again`), which are not lists.
+  // Returns equal values unchanged. Values of second messages (option `again`) are always equal. They cannot be merged
+  // below, because they are not lists.
   if (ownValue.value === formerValue.value) return ownValue;
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const ownRequests = new Map(parseRequests(ownValue).map((request) => [request.id, request]));

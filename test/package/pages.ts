@@ -20,7 +20,7 @@ export function codeBlocks(page: string, language: string): string[] {
     .map(([, , code = '']) => code);
 }
 
-/** Starts Node-RED with flows of a page, whose account uses the simulator of the running test. */
+/** Starts Node-RED with flows from a page of `docs/`. Their account uses the simulator of the running test. */
 export function runFlows(flows: FlowNode[]): Promise<NodeRedProcess> {
   const apiKey = simulator.credentials.apiKey ?? '';
   const env = { SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: apiKey };

@@ -243,8 +243,8 @@ export class Process implements Owner {
       // If the former store fails or the flows are redeployed again, the account delivers messages of the new login
       // first. This message of the former login may then come after newer messages.
       message.isOutOfOrder ||= login !== this.machine.login && (this.#isDeploying || !this.world.isKnownToAll);
-      // While this instance is cut off from the server, another instance can claim the items of the former login. This
-      // instance still has them in memory, so two logins may have the message.
+      // While this instance is cut off from the server, another instance can claim the items of the earlier login. This
+      // instance still has them in memory, so both logins may deliver the message.
       if (login !== this.machine.login && this.world.plan.instances > 1)
         message.mayBeInTwoLogins ||= this.hasStoreFailed;
     }

@@ -486,12 +486,12 @@ describe('an account with a new store', () => {
   }
 
   for (const [how, ends] of [
-    ['refused', ['to ']],
-    ['refused twice', ['to ', 'to ']],
-    ['withdrawn', ['SMS_WITHDRAWN']],
-    ['sent long ago', ['to 6421555123']],
+    ['a refused message', ['to ']],
+    ['two refused messages', ['to ', 'to ']],
+    ['a withdrawn message', ['SMS_WITHDRAWN']],
+    ['a message sent long ago', ['to 6421555123']],
   ] as const) {
-    it(`reuses the deduplication key of a message that was ${how}`, async () => {
+    it(`frees the deduplication key of ${how}`, async () => {
       const { simulator } = joining;
       const settings = { dedupeMs: 60_000 };
       const [one, other] = [onServer('redis 1'), onServer('redis 2')];
@@ -502,12 +502,12 @@ describe('an account with a new store', () => {
       await passUntil(0, () => first.sender.outages.length === 1);
       await first.remove(0);
       const second = deploy(other, one, settings);
-      if (how !== 'sent long ago') simulator.block('6421555123');
-      if (how !== 'withdrawn') simulator.fault('send', null);
+      if (how !== 'a message sent long ago') simulator.block('6421555123');
+      if (how !== 'a withdrawn message') simulator.fault('send', null);
       await passUntil(100, () => second.sender.state?.waiting === 1 || second.sender.ends.length === 1);
-      if (how === 'withdrawn') void second.sender.node.withdraw('a message');
+      if (how === 'a withdrawn message') void second.sender.node.withdraw('a message');
       await passUntil(100, () => second.sender.ends.length === 1);
-      if (how === 'refused twice') sendText(second.sender, 'hello', options);
+      if (how === 'two refused messages') sendText(second.sender, 'hello', options);
       await passUntil(100, () => second.sender.ends.length === ends.length);
       await clock.advance(61_000);
       await second.remove(0);

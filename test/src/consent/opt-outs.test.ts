@@ -115,7 +115,7 @@ describe('the list of opted-out numbers', () => {
     for (const [key] of await values()) assert.doesNotMatch(key, /64211234567/);
   });
 
-  it('removes a number although its stored time has a fraction', () => {
+  it('removes a number whose time is stored with fractions of a ms', () => {
     const [value] = valuesAfter([{ msisdns: ['6421000'], change: 'out', at: 1_764_410_000_000.25 }]);
     assert.equal(value?.value, '001764410000001-6421000-message');
     const stored = { at: 1, forMs: 1, value: '1764410000000.1234-6421000-message' };

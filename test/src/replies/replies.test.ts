@@ -101,7 +101,7 @@ describe('a reply request', () => {
     assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
   });
 
-  it('ends with a final status that arrives with the acceptance', async () => {
+  it('ends if a final status arrives together with the acceptance', async () => {
     const { side, node, store } = beginReceiving();
     const accept = side.service.holdNext();
     await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
