@@ -26,9 +26,10 @@ export interface SavedAccount {
 /** The customer's account at the service: login, money, limits, address book, blocked numbers and organisation. */
 export class Account {
   readonly credentials: Credentials;
-  readonly type: string;
-  readonly currency: string;
-  readonly defaultSender: string;
+  readonly type = 'Prepaid';
+  readonly currency = 'EUR';
+  /** The account's own number, for messages without `from`. */
+  readonly defaultSender = '642100000001';
   readonly ownRecordIds: boolean;
   readonly organisation: Organisation = { callbackFormat: 'XMLv3' };
   /** Handsets that a user has added. */
@@ -48,9 +49,6 @@ export class Account {
 
   constructor(options: SimulatorOptions) {
     this.credentials = options.credentials ?? { userId: 'demo', password: 'demo-password', apiKey: 'demo-api-key' };
-    this.type = options.accountType ?? 'Prepaid';
-    this.currency = options.currency ?? 'EUR';
-    this.defaultSender = options.defaultSender ?? '642100000001';
     this.ownRecordIds = options.ownRecordIds ?? false;
     this.#options = options;
     this.reset();

@@ -11,7 +11,6 @@ import type {
   Organisation,
   OutboundMessage,
   StatusUpdate,
-  UndeliveredCallback,
 } from './model';
 import { type CallbackPayload, formatReplyCallback, formatStatusCallback } from './wire/callback';
 import { fillUrl, parseMailto } from './wire/callback-url';
@@ -45,11 +44,6 @@ interface PendingCallback extends CallbackPayload {
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];
   readonly mailbox: Mail[] = [];
-  /**
-   * Callbacks that still failed at the end of the retry window. Their messages and statuses are then only visible
-   * online (§6.1).
-   */
-  readonly undelivered: UndeliveredCallback[] = [];
   readonly #surroundings: CallbackSurroundings;
   readonly #retries: CallbackRetries;
   readonly #agent = new Agent({ connections: 64, headersTimeout: answerTimeoutMs, bodyTimeout: answerTimeoutMs });
@@ -116,7 +110,6 @@ export class Callbacks {
   reset(): void {
     this.#abortRetries();
     this.clearLog();
-    this.undelivered.length = 0;
   }
 
   #abortRetries(): void {
@@ -188,11 +181,7 @@ export class Callbacks {
   #retry(callback: PendingCallback): void {
     const { clock } = this.#surroundings;
     const pauseMs = Math.min(this.#retries.firstMs * 2 ** (callback.attempts - 1), this.#retries.maxMs);
-    if (clock.now() + pauseMs > callback.firstAt + this.#retries.windowMs) {
-      const { event, url, body, contentType, attempts } = callback;
-      this.#keep(this.undelivered, { event, url, body, contentType, attempts });
-      return;
-    }
+    if (clock.now() + pauseMs > callback.firstAt + this.#retries.windowMs) return;
     const cancel = clock.schedule(pauseMs, () => {
       this.#retryCancels.delete(cancel);
       this.#attempt(callback);

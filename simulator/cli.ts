@@ -12,9 +12,7 @@ Open the page that it names in a browser to write as a handset and to see what a
                        at other addresses, everyone who can reach it can read and change everything)
   --wait-ms <number>   how long a poll waits if nothing is unread, in ms (default 30000)
   --status-ms <number> time from submission to SNT, and again to RCV, in ms (default 1000)
-  --balance <number>   initial credit (default 1000000)
   --data <folder>      keep messages, address book and settings in this folder across restarts (default: in memory)
-  --base-path <path>   path before /api (default none)
   --help               shows this text
 `;
 
@@ -25,9 +23,7 @@ async function run(): Promise<void> {
       host: { type: 'string', default: '127.0.0.1' },
       'wait-ms': { type: 'string', default: '30000' },
       'status-ms': { type: 'string', default: '1000' },
-      balance: { type: 'string', default: '1000000' },
       data: { type: 'string' },
-      'base-path': { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -40,8 +36,6 @@ async function run(): Promise<void> {
     host: values.host,
     waitMs: readNumber('wait-ms', values['wait-ms']),
     statusDelayMs: readNumber('status-ms', values['status-ms']),
-    balance: readNumber('balance', values.balance),
-    basePath: values['base-path'],
     ...(values.data !== undefined && { dataFolder: values.data }),
   });
   const { userId, password, apiKey } = simulator.credentials;

@@ -34,20 +34,7 @@ export interface SimulatorState {
   statuses: StatusUpdate[];
 }
 
-/**
- * The control interface of a simulator in another process, as methods.
- *
- * @example
- * ```ts
- * import { SimulatorClient, startSimulator } from '@messaging-service/node-red-sms/simulator';
- *
- * const started = await startSimulator();
- * const simulator = new SimulatorClient(started.pageUrl);
- * await simulator.fault('send', { status: 503 }, 1);
- * console.log((await simulator.state()).faults);
- * await started.close();
- * ```
- */
+/** The control interface of a simulator in another process, as methods. */
 export class SimulatorClient {
   #control: string;
 

@@ -15,22 +15,7 @@ export interface Clock {
   reset(): void;
 }
 
-/**
- * A clock that only `advance` moves. `advance` waits until everything that it runs has finished, including callbacks.
- */
-export type ManualClock = Clock;
-
-/**
- * Creates a clock that shows the real time plus the time by which it was advanced.
- *
- * @example
- * ```ts
- * import { createRealClock } from '@messaging-service/node-red-sms/simulator';
- *
- * const cancel = createRealClock().schedule(60_000, () => console.log('a minute later'));
- * cancel();
- * ```
- */
+/** Creates a clock that shows the real time plus the time by which it was advanced. */
 export function createRealClock(): Clock {
   let aheadMs = 0;
   const timers = new Map<ScheduledRun, NodeJS.Timeout>();
@@ -70,7 +55,8 @@ interface ScheduledRun {
 }
 
 /**
- * Creates a clock for tests.
+ * Creates a clock that only `advance` moves. `advance` waits until everything that it runs has finished, including
+ * callbacks.
  *
  * @param startMs first time, in ms since 1970; default: the current time
  *
@@ -85,7 +71,7 @@ interface ScheduledRun {
  * await simulator.close();
  * ```
  */
-export function createManualClock(startMs = Date.now()): ManualClock {
+export function createManualClock(startMs = Date.now()): Clock {
   let time = startMs;
   const queue: ScheduledRun[] = [];
   const workInProgress = new Set<Promise<void>>();

@@ -88,9 +88,8 @@ export class ControlInput {
     return value;
   }
 
-  /** Returns an object whose values are texts, or an empty object if the field is absent. */
+  /** Returns an object whose values are texts. */
   textsByName(name: string): Record<string, string> {
-    if (!this.has(name)) return {};
     const entries = Object.entries(this.object(name));
     if (!entries.every((entry): entry is [string, string] => typeof entry[1] === 'string')) {
       throw this.#createError(name, 'an object of texts');

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readBody } from './body';
 import { ControlError, ControlInput } from './control-input';
-import { ControlQuery } from './control-query';
 import { sendEvents } from './events';
 import { parseFault } from './fault-input';
 import { blockedOutcome, outcomes } from './messaging';
@@ -12,6 +11,7 @@ const defaultStateSize = 100;
 const maxStateSize = 10_000;
 const maxInputBytes = 16 * 1_048_576;
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
+const viewFields = ['limit', 'search', 'msisdn', 'group'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
@@ -24,24 +24,21 @@ interface Action {
 
 const actions: Readonly<Record<string, Action>> = {
   reply: {
-    fields: ['from', 'body', 'inReplyTo', 'contentType', 'extra'],
+    fields: ['from', 'body', 'inReplyTo'],
     run: (simulator, input) =>
       simulator.reply({
         from: input.msisdn('from'),
         body: input.text('body'),
-        ...input.presentTexts('inReplyTo', 'contentType'),
-        extra: input.textsByName('extra'),
+        ...input.presentTexts('inReplyTo'),
       }),
   },
   receive: {
-    fields: ['from', 'to', 'body', 'contentType', 'extra'],
+    fields: ['from', 'to', 'body'],
     run: (simulator, input) =>
       simulator.receive({
         from: input.msisdn('from'),
         to: input.text('to'),
         body: input.text('body'),
-        ...input.presentTexts('contentType'),
-        extra: input.textsByName('extra'),
       }),
   },
   status: {
@@ -156,31 +153,23 @@ const actions: Readonly<Record<string, Action>> = {
       simulator.block(input.msisdn('msisdn'), input.has('blocked') ? input.flag('blocked') : true);
     },
   },
-  delete: {
-    fields: ['messageId'],
-    run: (simulator, input) => {
-      if (!simulator.deleteMessage(input.text('messageId')))
-        throw new ControlError('messageId is not that of a message');
-    },
-  },
 };
 
 /** The paths that support GET, each with the function that answers a query. */
-const views: Readonly<Record<string, (simulator: Simulator, query: ControlQuery) => object>> = {
-  state: (simulator, query) => simulator.describe(query.size('limit', defaultStateSize, maxStateSize)),
-  handsets: (simulator, query) =>
-    simulator.handsets({
-      search: query.text('search'),
-      limit: query.size('limit', defaultStateSize, maxStateSize),
-    }),
-  texts: (simulator, query) =>
-    simulator.texts(query.msisdn('msisdn'), query.size('limit', defaultStateSize, maxStateSize)),
-  log: (simulator, query) =>
-    simulator.log({
-      group: query.choice('group', logGroups),
-      limit: query.size('limit', defaultStateSize, maxStateSize),
-    }),
+const views: Readonly<Record<string, (simulator: Simulator, query: ControlInput, limit: number) => object>> = {
+  state: (simulator, _query, limit) => simulator.describe(limit),
+  handsets: (simulator, query, limit) =>
+    simulator.handsets({ search: query.has('search') ? query.anyText('search') : '', limit }),
+  texts: (simulator, query, limit) => simulator.texts(query.msisdn('msisdn'), limit),
+  log: (simulator, query, limit) =>
+    simulator.log({ group: query.has('group') ? query.choice('group', logGroups) : undefined, limit }),
 };
+
+function readLimit(query: ControlInput): number {
+  const limit = query.has('limit') ? Number(query.text('limit')) : defaultStateSize;
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxStateSize) return limit;
+  throw new ControlError(`limit must be a whole number from 1 to ${maxStateSize}`);
+}
 
 /**
  * Serves the control API below `/control/`: a path for each action, for each view of the state, and for `events`. Input
@@ -200,7 +189,8 @@ export async function serveControl(
     }
     const view = views[name];
     if (incoming.method === 'GET' && view && Object.hasOwn(views, name)) {
-      writeJson(outgoing, 200, view(simulator, new ControlQuery(Object.fromEntries(searchParams))));
+      const query = new ControlInput(Object.fromEntries(searchParams), viewFields);
+      writeJson(outgoing, 200, view(simulator, query, readLimit(query)));
       return;
     }
     const action = actions[name];

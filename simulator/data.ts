@@ -15,15 +15,7 @@ import type { UnreadQueue } from './unread';
  */
 const collectMs = 200;
 /** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */
-const savedKinds: readonly Change['kind'][] = [
-  'message',
-  'incoming',
-  'status',
-  'read',
-  'forgotten',
-  'settings',
-  'reset',
-];
+const savedKinds: readonly Change['kind'][] = ['message', 'incoming', 'status', 'read', 'settings', 'reset'];
 
 /** The parts of the simulator that are saved. */
 export interface SavedParts {

@@ -30,16 +30,11 @@ export class History {
   /** Removed handsets, each with the key of its removal. Messages with a lower key stay hidden. */
   readonly #removed = new Map<string, number>();
   readonly #keep: number;
-  readonly #onForgotten: (record: object) => void;
   #size = 0;
 
-  /**
-   * @param keep maximum number of messages, and maximum number of statuses
-   * @param onForgotten called for every removed record
-   */
-  constructor(keep: number, onForgotten: (record: object) => void) {
+  /** @param keep maximum number of messages, and maximum number of statuses */
+  constructor(keep: number) {
     this.#keep = keep;
-    this.#onForgotten = onForgotten;
   }
 
   addMessage(message: OutboundMessage): void {
@@ -58,7 +53,7 @@ export class History {
   addStatus(update: StatusUpdate): void {
     keyOf(update);
     this.statuses.push(update);
-    if (this.statuses.length > this.#keep) this.#forget(this.statuses.splice(0, this.#batch));
+    if (this.statuses.length > this.#keep) this.statuses.splice(0, this.#batch);
   }
 
   /** Returns the message with a messageId. If there are several, returns the last one. */
@@ -91,12 +86,6 @@ export class History {
     this.#removed.set(msisdn, keyOf({}));
     this.#byHandset.delete(msisdn);
     this.#lastSent.delete(msisdn);
-  }
-
-  /** Whether a message or status is still stored, and was not removed to make room. */
-  has(record: object): boolean {
-    const oldest = isMessage(record) ? this.#order[0] : this.statuses[0];
-    return oldest !== undefined && keyOf(record) >= keyOf(oldest);
   }
 
   /** The list of removed handsets, to save it. */
@@ -161,11 +150,6 @@ export class History {
     for (const message of removedMessages) {
       if (isOutbound(message) && this.#byId.get(message.messageId) === message) this.#byId.delete(message.messageId);
     }
-    this.#forget(removedMessages);
-  }
-
-  #forget(records: readonly object[]): void {
-    for (const record of records) this.#onForgotten(record);
   }
 }
 

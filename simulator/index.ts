@@ -29,8 +29,8 @@ import { createService } from './service';
 import { Simulator } from './simulator';
 import { UnreadQueue } from './unread';
 
-export { connectSimulator, SimulatorClient, type SimulatorState } from './client';
-export { type Clock, createManualClock, createRealClock, type ManualClock } from './clock';
+export { connectSimulator, type SimulatorClient, type SimulatorState } from './client';
+export { type Clock, createManualClock } from './clock';
 export type { HandsetQuery } from './handsets';
 export type { LogQuery } from './log';
 export type { HandsetMessage } from './messaging';
@@ -61,7 +61,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   };
   const incoming = new UnreadQueue<IncomingMessage>({ waitMs, onRead });
   const statuses = new UnreadQueue<StatusUpdate>({ waitMs, onRead });
-  const history = new History(options.keepMessages ?? 10_000, (record) => changes.emit('forgotten', record));
+  const history = new History(options.keepMessages ?? 10_000);
   const faults = new Faults();
   const log = new RequestLog(keepRequests, changes);
   const { organisation } = account;

@@ -23,10 +23,6 @@ export interface HandsetMessage {
   /** The handset. */
   from: string;
   body: string;
-  /** Default: UTF-16 if a character needs it. */
-  contentType?: string;
-  /** Additional parameters that the specification does not define. */
-  extra?: Record<string, string>;
 }
 
 const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the address book' };
@@ -274,10 +270,8 @@ export class Messaging {
       ...context,
       body: handsetMessage.body,
       messageDate: this.#now(),
-      contentType:
-        handsetMessage.contentType ?? (isGsm(handsetMessage.body) ? 'text/plain' : 'text/plain; charset=UTF-16'),
+      contentType: isGsm(handsetMessage.body) ? 'text/plain' : 'text/plain; charset=UTF-16',
       ...(displayName !== undefined && { displayName }),
-      extra: { ...handsetMessage.extra },
       read: false,
     };
     history.addIncoming(message);

@@ -40,14 +40,8 @@ export interface SimulatorOptions {
   credentials?: Credentials;
   /** Initial credit. One part to one recipient costs 1. Default: 1000000. */
   balance?: number;
-  /** Type of the account at the service. Default: `Prepaid`. */
-  accountType?: string;
-  /** Currency of the balance. Default: `EUR`. */
-  currency?: string;
   /** Maximum number of recipients per UTC day of the clock (§8). Default: no limit. */
   dailyLimit?: number;
-  /** The account's own number, for messages without `from`. Default: 642100000001. */
-  defaultSender?: string;
   /**
    * Delay before the status SNT (sent), and the same delay again before the final status, in ms of the simulator's
    * clock. Infinity: statuses change only manually. Default: 1000.
@@ -64,8 +58,7 @@ export interface SimulatorOptions {
   ownRecordIds?: boolean;
   retryCallbacksMs?: Partial<CallbackRetries>;
   /**
-   * Maximum number of entries in each of `requests`, `callbackLog`, `mailbox` and `undelivered`. The oldest are removed
-   * first. Default: 10000.
+   * Maximum number of entries in each of `requests`, `callbackLog` and `mailbox`. The oldest are removed first. Default: 10000.
    */
   keepRequests?: number;
   /**
@@ -176,8 +169,6 @@ export interface IncomingMessage {
   messageDate: string;
   contentType: string;
   displayName?: string;
-  /** Additional parameters that the specification does not define. */
-  extra: Record<string, string>;
   /** Whether a poll has returned the record (§3). */
   read: boolean;
   /** Time at which a poll returned the record, ISO 8601 UTC. */
@@ -229,15 +220,6 @@ export interface CallbackAttempt {
   at: number;
 }
 
-/** A callback that was not acknowledged within the retry window (§6.1). */
-export interface UndeliveredCallback {
-  event: 'reply' | 'status';
-  url: string;
-  body: string;
-  contentType: string;
-  attempts: number;
-}
-
 /** One e-mail of a mailto callback (§6.3). */
 export interface Mail {
   to: string;
@@ -283,23 +265,11 @@ export type Fault =
 /**
  * A state change. `record` is the changed message, request or other record itself, not a copy. Some kinds:
  * - `read`: an incoming message or a status was fetched, or its callback was acknowledged.
- * - `forgotten`: a record was removed to make room.
  * - `cleared`: the log was cleared.
  * - `reset`: everything was reset.
  */
 export interface Change {
-  kind:
-    | 'message'
-    | 'incoming'
-    | 'status'
-    | 'request'
-    | 'callback'
-    | 'mail'
-    | 'settings'
-    | 'read'
-    | 'forgotten'
-    | 'cleared'
-    | 'reset';
+  kind: 'message' | 'incoming' | 'status' | 'request' | 'callback' | 'mail' | 'settings' | 'read' | 'cleared' | 'reset';
   record?: object;
 }
 

@@ -24,7 +24,6 @@ import type {
   OutboundMessage,
   ShownMessage,
   StatusUpdate,
-  UndeliveredCallback,
 } from './model';
 import type { RequestLog } from './request-log';
 import { describeMessage } from './shown-messages';
@@ -66,17 +65,8 @@ export class Simulator {
 
   /** Address of the simulator's web page. */
   get pageUrl(): string {
-    return `${this.#controlOrigin}/`;
-  }
-
-  /** Address of the control API. */
-  get controlUrl(): string {
-    return `${this.#controlOrigin}/control`;
-  }
-
-  get #controlOrigin(): string {
     const { listener, standby } = this.#parts;
-    return (standby.isOpen ? standby : listener).origin;
+    return `${(standby.isOpen ? standby : listener).origin}/`;
   }
 
   get credentials(): Credentials {
@@ -114,11 +104,6 @@ export class Simulator {
   /** All completed attempts at http callbacks. Limited by `keepRequests`. */
   get callbackLog(): CallbackAttempt[] {
     return this.#parts.callbacks.log;
-  }
-
-  /** Callbacks that failed until the end of the retry window (§6.1). */
-  get undelivered(): UndeliveredCallback[] {
-    return this.#parts.callbacks.undelivered;
   }
 
   /** E-mails of mailto callbacks (§6.3). */
@@ -225,13 +210,12 @@ export class Simulator {
     return this.#parts.history.find(messageId);
   }
 
-  /** Marks an outbound message as deleted (§2.4). Returns false if there is no such message. */
-  deleteMessage(messageId: string): boolean {
+  /** Marks an outbound message as deleted (§2.4). */
+  deleteMessage(messageId: string): void {
     const message = this.find(messageId);
-    if (message === undefined) return false;
+    if (message === undefined) return;
     message.deleted = true;
     this.#parts.changes.emit('message', message);
-    return true;
   }
 
   /**
@@ -314,7 +298,7 @@ export class Simulator {
 
   /** Returns the last messages of a handset as the handset shows them, oldest first. */
   texts(msisdn: string, limit: number): { texts: ShownMessage[] } {
-    const messages = lastOf(this.#parts.history.messagesOf(msisdn), limit);
+    const messages = this.#parts.history.messagesOf(msisdn).slice(-limit);
     return { texts: messages.map((message) => describeMessage(message, msisdn)) };
   }
 
@@ -365,13 +349,12 @@ export class Simulator {
       now: new Date(this.clock.now()).toISOString(),
       account: account.describe(),
       faults: faults.describe(),
-      messages: lastOf(this.messages, limit),
-      incoming: lastOf(this.incoming, limit),
-      statuses: lastOf(this.statuses, limit),
-      requests: lastOf(this.requests, limit),
-      callbacks: lastOf(this.callbackLog, limit),
-      undelivered: lastOf(this.undelivered, limit),
-      mailbox: lastOf(this.mailbox, limit),
+      messages: this.messages.slice(-limit),
+      incoming: this.incoming.slice(-limit),
+      statuses: this.statuses.slice(-limit),
+      requests: this.requests.slice(-limit),
+      callbacks: this.callbackLog.slice(-limit),
+      mailbox: this.mailbox.slice(-limit),
     };
   }
 
@@ -398,8 +381,4 @@ const organisationUrls = [
 
 function requireMsisdn(text: string): void {
   if (!isMsisdn(text)) throw new RangeError(`${text} is not a number in international format`);
-}
-
-function lastOf<T>(records: readonly T[], limit: number): T[] {
-  return limit === 0 ? [] : records.slice(-limit);
 }

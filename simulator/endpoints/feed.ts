@@ -35,7 +35,7 @@ export function createFeedWork({ account, clock, history, link }: FeedSurroundin
     ];
     items.sort((a, b) => (a.published < b.published ? 1 : a.published > b.published ? -1 : 0));
     const content = {
-      account: { balance: account.balance, type: account.type, currency: account.currency },
+      account,
       items: items.slice(0, count),
       link: link(),
       updated: new Date(clock.now()).toISOString(),

@@ -20,7 +20,6 @@ export function formatReplyCallback(message: IncomingMessage, format: CallbackFo
       ['from', message.from],
       ['inReplyToId', message.inReplyToId ?? ''],
       ['body', message.body],
-      ...Object.entries(message.extra),
     ]);
     return { body, contentType: formType };
   }

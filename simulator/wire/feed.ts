@@ -3,13 +3,6 @@ import type { IncomingMessage, OutboundMessage } from '../model';
 import { recordIdOf, summariseRecipients, summariseStatus } from './records';
 import { escapeText, formatAttributes, formatElement, xmlDeclaration } from './xml';
 
-/** The account details that the feed carries (§2.6). */
-export interface FeedAccountDetails {
-  balance: number;
-  type: string;
-  currency: string;
-}
-
 /** One message as the feed shows it. */
 export interface FeedItem {
   id: string;
@@ -25,7 +18,7 @@ export interface FeedItem {
 
 /** Contents of a feed, independent of its format. */
 export interface FeedContent {
-  account: FeedAccountDetails;
+  account: Account;
   /** Newest first. */
   items: FeedItem[];
   /** Address of the feed. */
@@ -127,7 +120,7 @@ export function formatRss({ account, items, link, updated }: FeedContent): strin
   ].join('');
 }
 
-function formatAccount({ balance, type, currency }: FeedAccountDetails): string {
+function formatAccount({ balance, type, currency }: Account): string {
   return [
     formatElement('sms:balance', String(balance)),
     formatElement('sms:accountType', type),

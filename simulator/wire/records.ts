@@ -11,7 +11,6 @@ export function formatIncoming(message: IncomingMessage): string {
     ['body', message.body],
     ['messageDate', message.messageDate],
     ['contentType', message.contentType],
-    ...Object.entries(message.extra),
   ]);
 }
 

@@ -35,7 +35,7 @@ describe('the simulator page', () => {
 
   /** Waits until the organisation of the simulator has a setting. */
   const untilOrganisation = (isSet: (organisation: Record<string, string>) => boolean): Promise<void> =>
-    until(async () => isSet((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.organisation));
+    until(async () => isSet((await (await fetch(`${simulator.pageUrl}control/state`)).json()).account.organisation));
 
   it('sets the result of the next message or of one handset', async () => {
     await open({}, '#service');

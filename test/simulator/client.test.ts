@@ -27,9 +27,9 @@ describe('simulator: client', () => {
   it('writes and reads messages as a handset', async () => {
     await calls.send({ to: handset, body: 'question', messageId: 'mine' });
     const reply = await client.reply({ from: handset, body: 'yes', inReplyTo: 'mine' });
-    const fresh = await client.receive({ from: other, to: number, body: 'hello', extra: { network: 'N1' } });
+    const fresh = await client.receive({ from: other, to: number, body: 'hello' });
     const status = await client.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
-    assert.deepEqual([reply.inReplyToId, fresh.extra, status.from], ['mine', { network: 'N1' }, handset]);
+    assert.deepEqual([reply.inReplyToId, fresh.to, status.from], ['mine', number, handset]);
     const { texts } = await client.texts(handset);
     assert.equal(texts.map(({ body, statusCode }) => `${body} ${statusCode}`).join(), 'question RCV,yes undefined');
     assert.equal((await client.texts(handset, 1)).texts[0]?.body, 'yes');

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type ManualClock } from '../../simulator';
+import { type Clock, createManualClock } from '../../simulator';
 import type { Feed } from '../../src/model';
 import { parseFeed } from '../../src/wire/feed';
 import { calls, handset, simulator, start, useSimulator } from './use-simulator';
 
 // §2.6, §4.5 of docs/specification.md
 describe('simulator: feed', () => {
-  let clock: ManualClock;
+  let clock: Clock;
   useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
     return { clock, balance: 50 };

@@ -59,7 +59,7 @@ describe('simulator: history', () => {
       'state?limit=x',
       'handsets?limit=10001',
     ]) {
-      const answer = await request(`${simulator.controlUrl}/${query}`);
+      const answer = await request(`${simulator.pageUrl}control/${query}`);
       assert.equal(answer.statusCode, 400, query);
       assert.match(((await answer.body.json()) as { error: string }).error, /must be/);
     }

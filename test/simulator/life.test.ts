@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type Change, createManualClock, createRealClock, startSimulator } from '../../simulator';
+import { type Change, createManualClock, startSimulator } from '../../simulator';
+import { createRealClock } from '../../simulator/clock';
 import { Program } from '../program';
 import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
 
@@ -10,7 +11,7 @@ describe('simulator: life cycle', () => {
   it('listens under any base path that does not hide the control API', async () => {
     await start({ basePath: 'a/b/' });
     assert.match(simulator.baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/a\/b$/);
-    assert.match(simulator.controlUrl, /^http:\/\/127\.0\.0\.1:\d+\/control$/);
+    assert.match(simulator.pageUrl, /^http:\/\/127\.0\.0\.1:\d+\/$/);
     await assert.rejects(startSimulator({ basePath: '/control' }), /control/);
     await assert.rejects(startSimulator({ basePath: '/a b' }), /characters/);
   });

@@ -26,7 +26,7 @@ describe('simulator:', () => {
 
   /** Follows the events, and returns a function that reads the data of the next event with a name. */
   const follow = () => {
-    const events = readEvents(`${simulator.controlUrl}/events`);
+    const events = readEvents(`${simulator.pageUrl}control/events`);
     streams.push(events);
     return async <Data>(wantedName: 'state' | 'texts' | 'log'): Promise<Data> => {
       for (;;) {

@@ -33,9 +33,9 @@ describe('simulator: poll', () => {
       simulator.reply({ from: handset, body: 'y', inReplyTo: 'first' });
       for (const id of ['default', 'second', 'first'])
         assert.equal(readForm(await calls.pollIncoming()).inReplyToId, id);
-      simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
-      const { inReplyToId, to, contentType, network } = readForm(await calls.pollIncoming());
-      assert.deepEqual([inReplyToId, to, network], [undefined, number, 'N1']);
+      simulator.receive({ from: handset, to: number, body: 'привет' });
+      const { inReplyToId, to, contentType } = readForm(await calls.pollIncoming());
+      assert.deepEqual([inReplyToId, to], [undefined, number]);
       assert.equal(contentType, 'text/plain; charset=UTF-16');
     });
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { createManualClock, type ManualClock } from '../../simulator';
+import { type Clock, createManualClock } from '../../simulator';
 import { type ReadAnswer, readXml } from './service-calls';
 import { calls, handset, simulator, useSimulator } from './use-simulator';
 
 describe('simulator: send endpoint', () => {
-  let clock: ManualClock;
+  let clock: Clock;
   useSimulator(() => {
     clock = createManualClock(Date.parse('2026-03-01T23:00:00.000Z'));
     return { clock, balance: 100 };

@@ -61,7 +61,7 @@ export class ServiceCalls {
   }
 
   async control(name: string, input: unknown, headers: Record<string, string> = {}): Promise<ReadAnswer> {
-    const answer = await request(`${this.simulator.controlUrl}/${name}`, {
+    const answer = await request(`${this.simulator.pageUrl}control/${name}`, {
       method: 'POST',
       body: typeof input === 'string' || input instanceof Readable ? input : JSON.stringify(input),
       headers: { 'content-type': 'application/json', ...headers },
