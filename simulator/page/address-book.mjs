@@ -1,5 +1,5 @@
 import { control, reportIn } from './control.mjs';
-import { createElement, findElement } from './element.mjs';
+import { createButton, createElement, findElement } from './element.mjs';
 import { formatMsisdn, readMsisdn, readName } from './names.mjs';
 import { addressOfHandset } from './views.mjs';
 
@@ -9,7 +9,6 @@ export class AddressBookView {
   #contacts = findElement('contacts');
   #groups = findElement('groups');
   #contactForm = findElement('contact-form', HTMLFormElement);
-  #shown = '';
   #groupForm = findElement('group-form', HTMLFormElement);
 
   /** @param {import('./state.mjs').State} state */
@@ -36,9 +35,6 @@ export class AddressBookView {
 
   update() {
     const { contacts, groups } = this.#state.addressBook;
-    const shown = JSON.stringify([contacts, groups]);
-    if (shown === this.#shown) return;
-    this.#shown = shown;
     this.#contacts.replaceChildren(
       ...Object.entries(contacts).map(([name, msisdn]) =>
         createItem(name, createElement('a', { href: addressOfHandset(msisdn) }, formatMsisdn(msisdn)), () =>
@@ -78,11 +74,7 @@ function createItem(name, content, remove) {
     {},
     createElement('b', { dir: 'auto' }, name),
     content,
-    createElement(
-      'button',
-      { type: 'button', class: 'quiet', 'aria-label': `Remove ${name}`, click: () => void reportIn(error, remove) },
-      '✕',
-    ),
+    createButton('✕', () => void reportIn(error, remove), `Remove ${name}`),
     error,
   );
 }

@@ -4,13 +4,8 @@ import { addressOfEntry } from './views.mjs';
 
 /** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
-const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const secondFormat = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
+const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
+const secondFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
 const marks = { 'under-way': '◌', arrived: '✓', failed: '✕' };
 
 /** A message on the screen of a handset. Its status is updated in place. */

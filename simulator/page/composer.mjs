@@ -1,5 +1,5 @@
 import { control, reportIn } from './control.mjs';
-import { createElement, setText } from './element.mjs';
+import { createButton, createElement, setText } from './element.mjs';
 
 /** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
@@ -36,32 +36,26 @@ export class Composer {
     this.#reply = createElement('input', { type: 'radio', name, value: 'reply', disabled: true, change: choose });
     this.#fresh = createElement('input', { type: 'radio', name, value: 'new', checked: true, change: choose });
     this.#text = createElement('textarea', {
-      rows: 1,
+      rows: 2,
       'aria-label': `Write as ${msisdn}`,
       placeholder: 'Write a message',
       title: 'Enter sends, Shift+Enter starts a new line',
       dir: 'auto',
       enterkeyhint: 'send',
       keydown: (/** @type {KeyboardEvent} */ event) => this.#onKey(event),
-      input: () => this.#fit(),
     });
     this.#quote = createElement(
       'p',
       { class: 'quote', hidden: true },
       createElement('span', { class: 'quote-label' }, 'Reply to'),
       this.#quoted,
-      createElement(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet',
-          'aria-label': 'Reply to the last message instead',
-          click: () => {
-            this.#replyTo(undefined);
-            this.focus();
-          },
-        },
+      createButton(
         '✕',
+        () => {
+          this.#replyTo(undefined);
+          this.focus();
+        },
+        'Reply to the last message instead',
       ),
     );
     this.element = createElement(
@@ -123,9 +117,7 @@ export class Composer {
 
   /** @param {KeyboardEvent} event */
   #onKey(event) {
-    if (event.key === 'Escape' && this.#original !== undefined) {
-      this.#replyTo(undefined);
-    } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       this.element.requestSubmit();
     }
@@ -133,8 +125,7 @@ export class Composer {
 
   /** Creates a button that sends an opt-out or opt-in word. @param {string} word */
   #wordButton(word) {
-    const click = () => void this.#write(word);
-    return createElement('button', { type: 'button', class: 'quiet', 'aria-label': `Write ${word}`, click }, word);
+    return createButton(word, () => void this.#write(word), `Write ${word}`);
   }
 
   /** @param {string} body */
@@ -158,12 +149,5 @@ export class Composer {
     if (!isSent || this.#text.value !== body) return;
     this.#text.value = '';
     this.#replyTo(undefined);
-    this.#fit();
-  }
-
-  /** Adjusts the height to the text, up to the limit of the style sheet. */
-  #fit() {
-    this.#text.style.height = 'auto';
-    this.#text.style.height = `${this.#text.scrollHeight + 2}px`;
   }
 }

@@ -11,12 +11,7 @@ import { isNarrow } from './views.mjs';
 /** If the view is scrolled further from the end than this, new messages do not scroll it. */
 const nearEndPx = 120;
 const beyondEndPx = 10_000_000;
-const dayFormat = new Intl.DateTimeFormat(undefined, {
-  weekday: 'long',
-  year: 'numeric',
-  month: 'long',
-  day: 'numeric',
-});
+const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
 
 /** The open conversation, as the handset shows it. */
 export class ConversationView {
@@ -38,8 +33,6 @@ export class ConversationView {
   #composers = new Map();
   /** @type {TextWindow | undefined} */
   #window;
-  /** Whether the last scroll ended near the end. New messages then scroll the view. */
-  #isAtEnd = true;
   /** @type {Map<number, BubbleView>} */
   #bubbles = new Map();
 
@@ -52,7 +45,6 @@ export class ConversationView {
     this.#canReply = canReply;
     this.#screen.append(this.#list, this.#empty);
     this.#pane.append(this.#phone);
-    this.#screen.addEventListener('scroll', () => this.#onScroll(), { passive: true });
   }
 
   /** @returns {string | undefined} */
@@ -80,7 +72,6 @@ export class ConversationView {
       this.#scrollToEnd();
       if (key !== undefined) setText(this.#error, 'This message is no longer shown.');
     } else {
-      this.#isAtEnd = false;
       bubble.scrollIntoView({ block: 'center' });
       bubble.focus({ preventScroll: true });
     }
@@ -106,8 +97,9 @@ export class ConversationView {
     if (window === undefined || !texts.some(({ msisdn }) => msisdn === window.msisdn)) return;
     window.apply(texts);
     if (!window.isLoaded) return;
+    const { scrollHeight, scrollTop, clientHeight } = this.#screen;
     this.#draw();
-    if (this.#isAtEnd) this.#scrollToEnd();
+    if (scrollHeight - scrollTop - clientHeight < nearEndPx) this.#scrollToEnd();
   }
 
   /** Shows the name, the outcome and whether a reply is possible. */
@@ -145,56 +137,36 @@ export class ConversationView {
   #draw() {
     const { texts = [] } = this.#window ?? {};
     this.#empty.hidden = texts.length > 0;
-    const removedKeys = new Set(this.#bubbles.keys());
-    /** @type {Element[]} */
-    const elements = [];
-    let day = '';
+    const keys = new Set(texts.map(({ key }) => key));
+    for (const [key, { element }] of this.#bubbles) {
+      if (keys.has(key)) continue;
+      element.remove();
+      this.#bubbles.delete(key);
+    }
     for (const text of texts) {
-      removedKeys.delete(text.key);
-      const dayOfText = dayFormat.format(new Date(text.at));
-      if (dayOfText !== day) elements.push(this.#day(dayOfText));
-      day = dayOfText;
-      elements.push(this.#bubble(text).element);
+      const bubble = this.#bubbles.get(text.key);
+      if (bubble === undefined) this.#append(text);
+      else bubble.update(text);
     }
-    for (const key of removedKeys) this.#bubbles.delete(key);
-    const shownElements = new Set(elements);
-    for (const child of [...this.#list.children]) if (!shownElements.has(child)) child.remove();
-    let nextElement = this.#list.firstElementChild;
-    for (const element of elements) {
-      if (nextElement === element) nextElement = nextElement.nextElementSibling;
-      else this.#list.insertBefore(element, nextElement);
-    }
+    // Removes each day without messages.
+    for (const day of this.#list.querySelectorAll('.day:has(+ .day), .day:last-child')) day.remove();
   }
 
-  /** @param {ShownMessage} text */
-  #bubble(text) {
-    let bubble = this.#bubbles.get(text.key);
-    if (bubble === undefined) {
-      bubble = new BubbleView(text, {
-        sender: this.#state.settings?.account.defaultSender,
-        reply: (chosen) => this.#composers.get(chosen.msisdn)?.replyTo(chosen),
-      });
-      this.#bubbles.set(text.key, bubble);
-    } else {
-      bubble.update(text);
-    }
-    return bubble;
-  }
-
-  /** @param {string} text */
-  #day(text) {
-    const shownDay = [...this.#list.querySelectorAll('.day')].find(({ textContent }) => textContent === text);
-    return shownDay ?? createElement('li', { class: 'day' }, createElement('span', {}, text));
+  /** Shows a message below all others. Its key is the highest, because keys ascend. @param {ShownMessage} text */
+  #append(text) {
+    const day = dayFormat.format(new Date(text.at));
+    const lastDay = [...this.#list.querySelectorAll('.day')].at(-1)?.textContent;
+    if (day !== lastDay) this.#list.append(createElement('li', { class: 'day' }, createElement('span', {}, day)));
+    const bubble = new BubbleView(text, {
+      sender: this.#state.settings?.account.defaultSender,
+      reply: (chosen) => this.#composers.get(chosen.msisdn)?.replyTo(chosen),
+    });
+    this.#bubbles.set(text.key, bubble);
+    this.#list.append(bubble.element);
   }
 
   #scrollToEnd() {
-    this.#isAtEnd = true;
     // Sets a position beyond the end. Reading the real height instead would force another layout.
     this.#screen.scrollTop = beyondEndPx;
-  }
-
-  #onScroll() {
-    const { scrollHeight, scrollTop, clientHeight } = this.#screen;
-    this.#isAtEnd = scrollHeight - scrollTop - clientHeight < nearEndPx;
   }
 }

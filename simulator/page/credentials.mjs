@@ -1,16 +1,15 @@
-import { createElement, findElement } from './element.mjs';
+import { createButton, createElement, findElement } from './element.mjs';
 
 const copiedMs = 1500;
 
 /**
  * Shows the values for an account node, each with a copy button.
- * @param {import('./state.mjs').State} state
+ * @param {import('./state.mjs').Snapshot} snapshot
  */
 export function showCredentials({ basePath, servicePort, credentials, settings }) {
-  if (!credentials) return;
   const service = new URL(location.origin);
   // During an outage, the page is at another port than the service. Otherwise both share an address.
-  if (settings?.online === false) service.port = servicePort;
+  if (!settings.online) service.port = servicePort;
   const values = {
     'Base URL': `${service.origin}${basePath}`,
     'API key': credentials.apiKey,
@@ -36,25 +35,17 @@ export function showCredentials({ basePath, servicePort, credentials, settings }
  * @param {Element} shown element with the value, which is selected if the browser does not let the page copy
  */
 function createCopyButton(name, value, shown) {
-  const button = createElement(
-    'button',
-    {
-      type: 'button',
-      class: 'quiet',
-      'aria-label': `Copy the ${name}`,
-      click: async () => {
-        try {
-          await navigator.clipboard.writeText(value);
-          button.textContent = 'Copied';
-          setTimeout(() => {
-            button.textContent = 'Copy';
-          }, copiedMs);
-        } catch {
-          getSelection()?.selectAllChildren(shown);
-        }
-      },
-    },
-    'Copy',
-  );
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(value);
+      button.textContent = 'Copied';
+      setTimeout(() => {
+        button.textContent = 'Copy';
+      }, copiedMs);
+    } catch {
+      getSelection()?.selectAllChildren(shown);
+    }
+  };
+  const button = createButton('Copy', () => void copy(), `Copy the ${name}`);
   return button;
 }

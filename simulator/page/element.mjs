@@ -18,6 +18,16 @@ export function createElement(tag, attributes = {}, ...children) {
 }
 
 /**
+ * Creates a button without emphasis.
+ * @param {string} text
+ * @param {() => void} click
+ * @param {string} [label] its name for screen readers, if the text alone does not say enough
+ */
+export function createButton(text, click, label) {
+  return createElement('button', { type: 'button', class: 'quiet', click, 'aria-label': label }, text);
+}
+
+/**
  * Returns the element of index.html with an id.
  * @template {HTMLElement} [E=HTMLElement]
  * @param {string} id

@@ -3,7 +3,7 @@ import { showIdentity } from './names.mjs';
 import { classifyStatus } from './statuses.mjs';
 import { addressOfHandset } from './views.mjs';
 
-const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
 const dateFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const shownCharacters = 120;
 
@@ -59,7 +59,6 @@ export class HandsetRow {
 
   /** @param {boolean} isOpen */
   mark(isOpen) {
-    if (isOpen) this.#link.setAttribute('aria-current', 'true');
-    else this.#link.removeAttribute('aria-current');
+    this.#link.ariaCurrent = isOpen ? 'true' : null;
   }
 }

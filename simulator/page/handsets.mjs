@@ -38,9 +38,8 @@ export class HandsetsView {
     });
     this.#search.addEventListener('input', () => {
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => void this.#find(), typingMs);
+      this.#timer = setTimeout(() => void this.find(), typingMs);
     });
-    this.#list.addEventListener('keydown', (event) => this.#onKey(event));
   }
 
   /** The handset with the latest message. */
@@ -60,17 +59,8 @@ export class HandsetsView {
 
   /** @param {{ handsets: HandsetSummary[] }} page */
   reset(page) {
-    if (this.searchText !== '') {
-      void this.#find();
-      return;
-    }
-    this.#show(page);
-  }
-
-  /** Clears the search. */
-  async showAll() {
-    this.#search.value = '';
-    await this.#find();
+    if (this.searchText !== '') void this.find();
+    else this.#show(page);
   }
 
   /** @param {ShownMessage[]} texts */
@@ -96,11 +86,6 @@ export class HandsetsView {
     for (const [number, row] of this.#rows) row.mark(number === msisdn);
   }
 
-  /** Reads the list again after the address book has changed. */
-  async refresh() {
-    await this.#find();
-  }
-
   /**
    * Says whether a handset was removed, and is not only hidden by the search.
    * @param {string} msisdn
@@ -115,7 +100,8 @@ export class HandsetsView {
     return isRemoved;
   }
 
-  async #find() {
+  /** Reads the handsets that match the search. */
+  async find() {
     const search = this.#search.value;
     this.#searches += 1;
     const count = this.#searches;
@@ -164,21 +150,6 @@ export class HandsetsView {
     }
   }
 
-  /** @param {KeyboardEvent} event */
-  #onKey(event) {
-    const links = [...this.#list.querySelectorAll('a')];
-    const index = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
-    const target = /** @type {Record<string, HTMLAnchorElement | undefined>} */ ({
-      ArrowDown: links[index + 1],
-      ArrowUp: links[index - 1],
-      Home: links[0],
-      End: links.at(-1),
-    })[event.key];
-    if (target === undefined) return;
-    event.preventDefault();
-    target.focus();
-  }
-
   async #add() {
     const data = new FormData(this.#form);
     let msisdn = '';
@@ -192,7 +163,8 @@ export class HandsetsView {
       return;
     }
     this.#form.reset();
-    await this.showAll();
+    this.#search.value = '';
+    await this.find();
     location.hash = addressOfHandset(msisdn);
   }
 }

@@ -3,12 +3,7 @@ import { addressOfHandset } from './views.mjs';
 
 /** @typedef {import('./state.mjs').LogEntry} LogEntry */
 
-const timeFormat = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
+const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
 
 const endpointTexts = /** @type {Record<string, string>} */ ({
   send: 'send',
@@ -72,9 +67,6 @@ export class LogEntryView {
     }
     const parts = describeParts(this.#entry).filter(([, text]) => text !== '');
     const { text } = this.#entry;
-    const shown = JSON.stringify([parts, text]);
-    if (this.#content.dataset.shown === shown && this.#content.childElementCount > 0) return;
-    this.#content.dataset.shown = shown;
     this.#content.replaceChildren(
       ...(text === undefined
         ? []

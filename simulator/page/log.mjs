@@ -14,8 +14,6 @@ export class LogView {
   #filter = findElement('log-filter', HTMLSelectElement);
   /** @type {Map<number, LogEntryView>} */
   #entries = new Map();
-  /** Newest first. @type {number[]} */
-  #order = [];
 
   constructor() {
     this.#filter.addEventListener('change', () => void this.#load());
@@ -38,9 +36,9 @@ export class LogView {
       if (shownEntry !== undefined) shownEntry.update(entry);
       else if (group === 'all' || group === entry.group) this.#insert(entry);
     }
-    for (const key of this.#order.splice(maxEntries)) {
-      this.#entries.get(key)?.element.remove();
-      this.#entries.delete(key);
+    for (const element of [...this.#list.children].slice(maxEntries)) {
+      element.remove();
+      this.#entries.delete(keyOf(element));
     }
     this.#show();
   }
@@ -59,21 +57,14 @@ export class LogView {
 
   /** Reads the newest entries. */
   async #load() {
-    await reportIn(this.#error, async () =>
-      this.#replace(await read('log', { group: this.#group, limit: maxEntries })),
-    );
-    this.#list.scrollTop = 0;
-  }
-
-  get #group() {
-    return this.#filter.value === 'all' ? undefined : this.#filter.value;
+    const group = this.#filter.value === 'all' ? undefined : this.#filter.value;
+    await reportIn(this.#error, async () => this.#replace(await read('log', { group, limit: maxEntries })));
   }
 
   /** @param {{ entries: LogEntry[] }} page */
   #replace({ entries }) {
     this.#list.replaceChildren();
     this.#entries.clear();
-    this.#order = [];
     for (const entry of entries) this.#insert(entry);
     this.#show();
   }
@@ -82,16 +73,13 @@ export class LogView {
   #insert(entry) {
     if (this.#entries.has(entry.key)) return;
     const view = new LogEntryView(entry);
-    let index = 0;
-    while ((this.#order[index] ?? 0) > entry.key) index++;
-    const next = this.#order[index];
-    this.#list.insertBefore(view.element, next === undefined ? null : (this.#entries.get(next)?.element ?? null));
-    this.#order.splice(index, 0, entry.key);
+    const next = [...this.#list.children].find((element) => keyOf(element) < entry.key);
+    this.#list.insertBefore(view.element, next ?? null);
     this.#entries.set(entry.key, view);
   }
 
   #show() {
-    this.#empty.hidden = this.#order.length > 0;
+    this.#empty.hidden = this.#entries.size > 0;
     setText(
       this.#empty,
       this.#filter.value === 'all'
@@ -99,4 +87,9 @@ export class LogView {
         : 'No such entries yet.',
     );
   }
+}
+
+/** @param {Element} entry */
+function keyOf(entry) {
+  return Number(entry.getAttribute('data-key'));
 }

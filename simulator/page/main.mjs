@@ -14,7 +14,6 @@ import { State } from './state.mjs';
 import { addressOfHandset, followAddress } from './views.mjs';
 
 const drawMs = 100;
-const hiddenDrawMs = 500;
 
 const state = new State();
 const handsets = new HandsetsView(state);
@@ -30,7 +29,6 @@ let texts = [];
 /** @type {import('./state.mjs').LogEntry[]} */
 let entries = [];
 let isDue = false;
-let drawnAt = 0;
 let isStarted = false;
 let isLive = false;
 /**
@@ -42,9 +40,8 @@ let isChosen = false;
 const go = followAddress({
   open: (msisdn, key) => {
     isChosen = true;
-    const opened = conversation.open(msisdn, key, key === undefined);
+    void conversation.open(msisdn, key, key === undefined);
     handsets.mark(msisdn);
-    void opened;
   },
   showEntry: (key) => void log.showEntry(key),
 });
@@ -70,9 +67,8 @@ function showConnection() {
 function show() {
   if (isDue) return;
   isDue = true;
-  const draw = () => {
+  setTimeout(() => {
     isDue = false;
-    drawnAt = performance.now();
     handsets.apply(texts);
     conversation.apply(texts);
     log.apply(entries);
@@ -81,12 +77,7 @@ function show() {
     conversation.update();
     openFirst();
     handsets.mark(conversation.msisdn);
-  };
-  // Draws less often if there are many changes. A page in the background uses a timer, because it gets no animation
-  // frames.
-  const waitMs = document.hidden ? hiddenDrawMs : drawMs - (performance.now() - drawnAt);
-  if (waitMs > 0) setTimeout(draw, waitMs);
-  else requestAnimationFrame(draw);
+  }, drawMs);
 }
 
 findElement('conversation').addEventListener('focusin', () => {
@@ -111,13 +102,14 @@ async function closeRemoved() {
 
 followEvents({
   state: (snapshot) => {
-    state.reset(snapshot);
+    state.settings = snapshot.settings;
+    state.addressBook = snapshot.addressBook;
     texts = [];
     entries = [];
     handsets.reset(snapshot);
     log.reset(snapshot.log);
     addressBook.update();
-    showCredentials(state);
+    showCredentials(snapshot);
     showSettings();
     if (isStarted) void conversation.reload();
     else go();
@@ -138,10 +130,10 @@ followEvents({
     showSettings();
   },
   addressBook: (changed) => {
-    state.setAddressBook(changed);
+    state.addressBook = changed;
     addressBook.update();
     conversation.update();
-    void handsets.refresh().then(closeRemoved).then(show);
+    void handsets.find().then(closeRemoved).then(show);
   },
   connection: (isConnected) => {
     isLive = isConnected;

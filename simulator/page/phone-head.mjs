@@ -1,10 +1,10 @@
 import { control, reportIn } from './control.mjs';
-import { createElement } from './element.mjs';
-import { readName, showIdentity } from './names.mjs';
+import { createButton, createElement } from './element.mjs';
+import { showIdentity } from './names.mjs';
 import { ask } from './question.mjs';
 import { describeStatus, outcomes } from './statuses.mjs';
 
-/** Head of the open conversation: the handset, the result of its messages, and buttons to rename and remove it. */
+/** Head of the open conversation: the handset, the result of its messages, and a button that removes it. */
 export class PhoneHead {
   element;
   #msisdn;
@@ -13,16 +13,6 @@ export class PhoneHead {
   #initial = createElement('span', { class: 'initial', 'aria-hidden': 'true' });
   #error = createElement('p', { class: 'error', role: 'alert' });
   #outcome;
-  #form;
-  #name = createElement('input', {
-    name: 'name',
-    autocomplete: 'off',
-    'aria-label': 'Name of this handset',
-    dir: 'auto',
-  });
-  #rename;
-  /** @type {import('./state.mjs').State | undefined} */
-  #state;
 
   /**
    * @param {string} msisdn
@@ -35,49 +25,17 @@ export class PhoneHead {
       { change: () => void reportIn(this.#error, () => this.#setOutcome(this.#outcome.value)) },
       ...outcomes.map((code) => createElement('option', { value: code }, describeStatus(code))),
     );
-    this.#rename = createElement(
-      'button',
-      {
-        type: 'button',
-        class: 'quiet',
-        'aria-expanded': 'false',
-        click: () => this.#showForm(this.#form.hidden === true),
-      },
-      'Rename',
-    );
-    const remove = createElement(
-      'button',
-      {
-        type: 'button',
-        class: 'quiet',
-        'aria-label': `Remove the handset ${msisdn}`,
-        click: () =>
-          void reportIn(this.#error, async () => {
-            const text = `Remove ${this.#title.textContent}, with its messages and its name?`;
-            if (!(await ask(text, 'Remove'))) return;
-            await control('remove-handset', { msisdn });
-            onRemoved();
-            location.hash = '#handsets';
-          }),
-      },
+    const remove = createButton(
       'Remove',
-    );
-    this.#form = createElement(
-      'form',
-      {
-        class: 'rename',
-        hidden: true,
-        novalidate: true,
-        submit: (/** @type {SubmitEvent} */ event) => {
-          event.preventDefault();
-          void this.#save();
-        },
-        keydown: (/** @type {KeyboardEvent} */ event) => {
-          if (event.key === 'Escape') this.#showForm(false);
-        },
-      },
-      this.#name,
-      createElement('button', { type: 'submit' }, 'Save'),
+      () =>
+        void reportIn(this.#error, async () => {
+          const text = `Remove ${this.#title.textContent}, with its messages and its name?`;
+          if (!(await ask(text, 'Remove'))) return;
+          await control('remove-handset', { msisdn });
+          onRemoved();
+          location.hash = '#handsets';
+        }),
+      `Remove the handset ${msisdn}`,
     );
     this.element = createElement(
       'header',
@@ -85,8 +43,7 @@ export class PhoneHead {
       createElement('a', { class: 'back', href: '#handsets', 'aria-label': 'Back to the handsets' }, '‹'),
       this.#initial,
       createElement('div', { class: 'who' }, this.#title, this.#number),
-      createElement('div', { class: 'phone-tools' }, this.#rename, remove),
-      this.#form,
+      createElement('div', { class: 'phone-tools' }, remove),
       createElement(
         'label',
         { class: 'outcome' },
@@ -99,30 +56,10 @@ export class PhoneHead {
 
   /** @param {import('./state.mjs').State} state */
   update(state) {
-    this.#state = state;
     const msisdn = this.#msisdn;
     const { blocked = [], outcomes: chosen = {} } = state.settings?.account ?? {};
     showIdentity({ title: this.#title, number: this.#number, initial: this.#initial }, msisdn, state.nameOf(msisdn));
     this.#showOutcome(blocked.includes(msisdn) ? 'BLOCKED' : (chosen[msisdn] ?? 'RCV'));
-  }
-
-  /** @param {boolean} isShown */
-  #showForm(isShown) {
-    this.#form.hidden = !isShown;
-    this.#rename.setAttribute('aria-expanded', String(isShown));
-    if (isShown) {
-      this.#name.value = this.#state?.nameOf(this.#msisdn) ?? '';
-      this.#name.select();
-    } else this.#rename.focus();
-  }
-
-  async #save() {
-    const isSaved = await reportIn(this.#error, async () => {
-      const addressBook = this.#state?.addressBook ?? { contacts: {}, groups: {} };
-      const name = readName(this.#name.value, this.#msisdn, addressBook) ?? null;
-      await control('handset', { msisdn: this.#msisdn, name });
-    });
-    if (isSaved) this.#showForm(false);
   }
 
   /** @param {string} code */

@@ -2,7 +2,6 @@
  * @typedef {import('../model').ShownMessage} ShownMessage
  * @typedef {import('../model').HandsetSummary} HandsetSummary
  * @typedef {import('../model').LogEntry} LogEntry
- * @typedef {import('../model').LogGroup} LogGroup
  * @typedef {import('../model').Credentials} Credentials
  * @typedef {import('../model').Organisation} Organisation
  * @typedef {import('../model').Endpoint} Endpoint
@@ -43,32 +42,14 @@
 export class State {
   /** @type {Settings | undefined} */
   settings;
-  /** @type {Credentials | undefined} */
-  credentials;
-  basePath = '';
-  servicePort = '';
   /** @type {AddressBook} */
   addressBook = { contacts: {}, groups: {} };
-  /** @type {Map<string, string>} names by number */
-  #names = new Map();
 
-  /** @param {Snapshot} snapshot */
-  reset({ basePath, servicePort, credentials, settings, addressBook }) {
-    this.basePath = basePath;
-    this.servicePort = servicePort;
-    this.credentials = credentials;
-    this.settings = settings;
-    this.setAddressBook(addressBook);
-  }
-
-  /** @param {AddressBook} addressBook */
-  setAddressBook(addressBook) {
-    this.addressBook = addressBook;
-    this.#names = new Map(Object.entries(addressBook.contacts).map(([name, msisdn]) => [msisdn, name]));
-  }
-
-  /** @param {string} msisdn */
+  /** Returns the latest name of a number. @param {string} msisdn */
   nameOf(msisdn) {
-    return this.#names.get(msisdn);
+    const { contacts } = this.addressBook;
+    return Object.keys(contacts)
+      .filter((name) => contacts[name] === msisdn)
+      .at(-1);
   }
 }

@@ -19,9 +19,7 @@ export function followAddress({ open, showEntry }) {
     document.body.dataset.view = view;
     if (view === 'log' || view === 'service' || view === 'addresses') document.body.dataset.side = view;
     for (const link of document.querySelectorAll('.top nav a')) {
-      const isHere = link.getAttribute('href') === `#${view}`;
-      if (isHere) link.setAttribute('aria-current', 'page');
-      else link.removeAttribute('aria-current');
+      link.ariaCurrent = link.getAttribute('href') === `#${view}` ? 'page' : null;
     }
     if (msisdn !== undefined) open(msisdn, key);
     else if (view === 'log' && key !== undefined) showEntry(key);
