@@ -43,7 +43,8 @@ export class Account {
   readonly #names = new Map<string, string>();
   readonly #blocked = new Set<string>();
   readonly #outcomes = new Map<string, string>();
-  #nextOutcome: string | undefined;
+  /** Result of the next message for all its recipients. */
+  nextOutcome: string | undefined;
   #day = 0;
   #sentOnDay = 0;
 
@@ -62,7 +63,7 @@ export class Account {
       list.clear();
     }
     this.handsets.add(firstHandset);
-    this.#nextOutcome = undefined;
+    this.nextOutcome = undefined;
     this.#sentOnDay = 0;
     delete this.organisation.callbackUrl;
     delete this.organisation.callbackStatusUrl;
@@ -169,34 +170,16 @@ export class Account {
     return true;
   }
 
-  /** Sets the result of the next message for all its recipients. */
-  setNextOutcome(statusCode: string | undefined): void {
-    this.#nextOutcome = statusCode;
-  }
-
   /** Sets the result of every message to a handset. Without a code, the default applies again. */
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     if (statusCode === undefined) this.#outcomes.delete(msisdn);
     else this.#outcomes.set(msisdn, statusCode);
   }
 
-  /** The outcome that is set for the next message. Reading this property does not clear the outcome. */
-  get nextOutcome(): string | undefined {
-    return this.#nextOutcome;
-  }
-
-  /** Returns the outcome that is set for the next message, and clears it. */
-  takeNextOutcome(): string | undefined {
-    const outcome = this.#nextOutcome;
-    this.#nextOutcome = undefined;
-    return outcome;
-  }
-
   outcomeOf(msisdn: string): string | undefined {
     return this.#outcomes.get(msisdn);
   }
 
-  /** Returns the state to save. */
   save(): SavedAccount {
     return {
       balance: this.balance,
@@ -211,7 +194,6 @@ export class Account {
     };
   }
 
-  /** Restores a saved state. */
   restore(saved: SavedAccount): void {
     this.balance = saved.balance;
     this.dailyLimit = saved.dailyLimit ?? Number.POSITIVE_INFINITY;
@@ -238,7 +220,7 @@ export class Account {
       groups: Object.fromEntries(this.#groups),
       blocked: [...this.#blocked],
       outcomes: Object.fromEntries(this.#outcomes),
-      nextOutcome: this.#nextOutcome ?? null,
+      nextOutcome: this.nextOutcome ?? null,
     };
   }
 }

@@ -73,6 +73,7 @@ interface ScheduledRun {
  */
 export function createManualClock(startMs = Date.now()): Clock {
   let time = startMs;
+  /** In the order in which the runs are due. Runs that are due at the same time are in the order of their calls. */
   const queue: ScheduledRun[] = [];
   const workInProgress = new Set<Promise<void>>();
 
@@ -88,7 +89,9 @@ export function createManualClock(startMs = Date.now()): Clock {
     now: () => time,
     schedule(delayMs, run) {
       const entry = { at: time + delayMs, run };
-      queue.splice(placeAfter(queue, entry.at), 0, entry);
+      let place = queue.length;
+      while (place > 0 && (queue[place - 1]?.at ?? 0) > entry.at) place -= 1;
+      queue.splice(place, 0, entry);
       return () => {
         const index = queue.indexOf(entry);
         if (index >= 0) queue.splice(index, 1);
@@ -109,19 +112,4 @@ export function createManualClock(startMs = Date.now()): Clock {
     },
     reset() {},
   };
-}
-
-/**
- * Returns the position for a new run in the queue: after all runs that are due at `at` or earlier. Runs that are due at
- * the same time thus keep their order.
- */
-function placeAfter(queue: readonly ScheduledRun[], at: number): number {
-  let low = 0;
-  let high = queue.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((queue[middle]?.at ?? 0) <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

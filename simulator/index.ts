@@ -94,7 +94,6 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const listenAt = (port: number): Listener =>
     new Listener(options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve), host, port);
   const listener = listenAt(options.port ?? 0);
-  const baseUrl = (): string => `${listener.origin}${basePath}`;
   const simulator = new Simulator({
     account,
     basePath,
@@ -119,7 +118,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     outbox: withAuthentication(account, createOutboxWork(account, messaging)),
     feed: withAuthentication(
       account,
-      createFeedWork({ account, clock, history, link: () => `${baseUrl()}/api/2/sms/list` }),
+      createFeedWork(account, clock, history, () => `${listener.origin}${basePath}/api/2/sms/list`),
     ),
   });
   try {

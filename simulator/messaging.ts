@@ -97,7 +97,8 @@ export class Messaging {
       if (!account.charge(parts)) Object.assign(handset, insufficientFunds, { isError: true, statusCode: 'INF' });
     }
     const acceptedRecipients = recipients.filter((recipient) => !recipient.isError);
-    const nextOutcome = account.takeNextOutcome();
+    const { nextOutcome } = account;
+    account.nextOutcome = undefined;
     if (acceptedRecipients.length === 0 && submission.apiVersion < 3) {
       throw new RefusedError(recipients.find(({ errorMessage }) => errorMessage !== undefined)?.errorMessage);
     }
@@ -189,11 +190,7 @@ export class Messaging {
     };
     if (recipient !== undefined) {
       recipient.statusCode = update.statusCode;
-      recipient.history.push({
-        statusCode: update.statusCode,
-        date: update.statusDate,
-        ...(error !== undefined && { error }),
-      });
+      recipient.history.push({ statusCode: update.statusCode, date: update.statusDate });
     }
     history.addStatus(update);
     statuses.add(update);

@@ -104,7 +104,6 @@ export interface RecipientStatus {
   statusCode: string;
   /** ISO 8601 UTC. */
   date: string;
-  error?: string;
 }
 
 /** Result of an outbound message for one handset, or for one refused item of `to`. */

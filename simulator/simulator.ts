@@ -195,7 +195,7 @@ export class Simulator {
    * message as if the number were blocked.
    */
   setNextOutcome(statusCode: string | undefined): void {
-    this.#parts.account.setNextOutcome(statusCode);
+    this.#parts.account.nextOutcome = statusCode;
     this.#parts.changes.emit('settings');
   }
 
@@ -307,7 +307,6 @@ export class Simulator {
     return { entries: listLog({ requests: this.requests, callbacks: this.callbackLog, mails: this.mailbox }, query) };
   }
 
-  /** Clears the log. */
   clearLog(): void {
     this.#parts.log.clear();
     this.#parts.callbacks.clearLog();
@@ -330,7 +329,7 @@ export class Simulator {
       faults: this.#parts.faults.describe(),
       online: this.#parts.listener.isOpen,
       now: new Date(this.clock.now()).toISOString(),
-      dataProblem: this.#dataProblem,
+      dataProblem: this.#parts.data?.problem ?? null,
     };
   }
 
@@ -341,14 +340,10 @@ export class Simulator {
 
   /** Describes the whole state as plain data for the control API, with the last `limit` entries of each list. */
   describe(limit: number): Record<string, unknown> {
-    const { account, faults, listener } = this.#parts;
     return {
       baseUrl: this.baseUrl,
-      online: listener.isOpen,
-      dataProblem: this.#dataProblem,
-      now: new Date(this.clock.now()).toISOString(),
-      account: account.describe(),
-      faults: faults.describe(),
+      ...this.describeSettings(),
+      account: this.#parts.account.describe(),
       messages: this.messages.slice(-limit),
       incoming: this.incoming.slice(-limit),
       statuses: this.statuses.slice(-limit),
@@ -356,10 +351,6 @@ export class Simulator {
       callbacks: this.callbackLog.slice(-limit),
       mailbox: this.mailbox.slice(-limit),
     };
-  }
-
-  get #dataProblem(): string | null {
-    return this.#parts.data?.problem ?? null;
   }
 
   /** Ends all waits, timers, callbacks and connections immediately. */

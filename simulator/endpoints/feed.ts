@@ -8,17 +8,12 @@ import { type FeedItem, formatAtom, formatRss, toFeedItem, toReplyFeedItem } fro
 const defaultSize = 8;
 const maxSize = 300;
 
-/** Parts of the simulator that the feed uses. */
-export interface FeedSurroundings {
-  account: Account;
-  clock: Clock;
-  history: History;
-  /** Address of the feed. */
-  link: () => string;
-}
-
-/** Creates the feed of recent messages (§4.5), newest first. A size over 300 counts as 300 (§8). */
-export function createFeedWork({ account, clock, history, link }: FeedSurroundings): Work {
+/**
+ * Creates the feed of recent messages (§4.5), newest first. A size over 300 counts as 300 (§8).
+ *
+ * @param link returns the address of the feed
+ */
+export function createFeedWork(account: Account, clock: Clock, history: History, link: () => string): Work {
   return ({ params }) => {
     const { format = 'ATOM', type, size = String(defaultSize) } = params;
     if (format !== 'ATOM' && format !== 'RSS') return createErrorAnswer(400, 'format must be ATOM or RSS');
