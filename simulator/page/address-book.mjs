@@ -1,6 +1,6 @@
 import { control, reportIn } from './control.mjs';
 import { createButton, createElement, findElement } from './element.mjs';
-import { formatMsisdn, readMsisdn, readName } from './names.mjs';
+import { readMsisdn, readName } from './names.mjs';
 import { addressOfHandset } from './views.mjs';
 
 /** The contacts and groups that a flow can send to by name. */
@@ -8,6 +8,7 @@ export class AddressBookView {
   #state;
   #contacts = findElement('contacts');
   #groups = findElement('groups');
+  #shown = '';
   #contactForm = findElement('contact-form', HTMLFormElement);
   #groupForm = findElement('group-form', HTMLFormElement);
 
@@ -35,9 +36,13 @@ export class AddressBookView {
 
   update() {
     const { contacts, groups } = this.#state.addressBook;
+    // Keeps the focus in the lists if only other settings have changed.
+    const shown = JSON.stringify([contacts, groups]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
     this.#contacts.replaceChildren(
       ...Object.entries(contacts).map(([name, msisdn]) =>
-        createItem(name, createElement('a', { href: addressOfHandset(msisdn) }, formatMsisdn(msisdn)), () =>
+        createItem(name, createElement('a', { href: addressOfHandset(msisdn) }, `+${msisdn}`), () =>
           control('remove-contact', { name }),
         ),
       ),

@@ -1,6 +1,5 @@
 import { createElement, setText } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
-import { addressOfEntry } from './views.mjs';
 
 /** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
 
@@ -61,7 +60,7 @@ export class BubbleView {
     this.#text = text;
     if (text.call !== undefined) {
       this.#request.hidden = false;
-      this.#request.href = addressOfEntry(text.call);
+      this.#request.href = `#log/${text.call}`;
       const isCalledBack = text.calledBackAt !== undefined && text.readAt === undefined;
       const label = isCalledBack ? 'Callback' : 'Request';
       setText(this.#request, label);

@@ -3,22 +3,14 @@ import { setText } from './element.mjs';
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 /**
- * Formats a number for display.
- * @param {string} msisdn
- */
-export function formatMsisdn(msisdn) {
-  return `+${msisdn}`;
-}
-
-/**
  * Shows a handset by its name and number, or only by its number if it has no name.
  * @param {{ title: Element, number: Element, initial: Element }} places
  * @param {string} msisdn
  * @param {string | undefined} name
  */
 export function showIdentity({ title, number, initial }, msisdn, name) {
-  setText(title, name ?? formatMsisdn(msisdn));
-  setText(number, name === undefined ? '' : formatMsisdn(msisdn));
+  setText(title, name ?? `+${msisdn}`);
+  setText(number, name === undefined ? '' : `+${msisdn}`);
   // An emoji of several code points counts as one character.
   setText(initial, name === undefined ? '#' : ([...segmenter.segment(name)][0]?.segment.toUpperCase() ?? '#'));
 }
@@ -46,7 +38,7 @@ export function readName(text, msisdn, { contacts, groups }) {
   if (name === '') return undefined;
   const owner = Object.hasOwn(contacts, name) ? contacts[name] : undefined;
   if (owner !== undefined && owner !== msisdn) {
-    throw new Error(`${name} is ${formatMsisdn(owner)}. Choose another name.`);
+    throw new Error(`${name} is +${owner}. Choose another name.`);
   }
   if (Object.hasOwn(groups, name)) throw new Error(`${name} is a group. Choose another name.`);
   return name;

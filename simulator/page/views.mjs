@@ -1,6 +1,6 @@
 import { findElement } from './element.mjs';
 
-/** @typedef {'handsets' | 'conversation' | 'log' | 'service' | 'addresses'} View */
+const views = ['handsets', 'conversation', 'log', 'service', 'addresses'];
 
 /**
  * Shows the part of the page that the address names, such as `#log` or `#handset-6421555123/57`. If the screen is wide
@@ -15,7 +15,7 @@ export function followAddress({ open, showEntry }) {
     const key = digits === undefined ? undefined : Number(digits);
     const msisdn = /^handset-(\d+)$/.exec(name)?.[1];
     const view = msisdn === undefined ? name : 'conversation';
-    if (!isView(view)) return;
+    if (!views.includes(view)) return;
     document.body.dataset.view = view;
     if (view === 'log' || view === 'service' || view === 'addresses') document.body.dataset.side = view;
     for (const link of document.querySelectorAll('.top nav a')) {
@@ -34,20 +34,7 @@ export function addressOfHandset(msisdn, key) {
   return `#handset-${msisdn}${key === undefined ? '' : `/${key}`}`;
 }
 
-/** @param {number} key */
-export function addressOfEntry(key) {
-  return `#log/${key}`;
-}
-
 /** Whether the page shows one part at a time. */
 export function isNarrow() {
   return matchMedia('(max-width: 44rem)').matches;
-}
-
-/**
- * @param {string} text
- * @returns {text is View}
- */
-function isView(text) {
-  return ['handsets', 'conversation', 'log', 'service', 'addresses'].includes(text);
 }
