@@ -150,7 +150,6 @@ export class Account {
     return this.#sentOnDay + recipients <= this.dailyLimit;
   }
 
-  /** Counts recipients towards the day's limit. */
   countSent(recipients: number, nowMs: number): void {
     this.#startDay(nowMs);
     this.#sentOnDay += recipients;
@@ -207,7 +206,6 @@ export class Account {
     [this.#day, this.#sentOnDay] = saved.sentOnDay;
   }
 
-  /** Describes the account for the control API. */
   describe(): Record<string, unknown> {
     return {
       balance: this.balance,

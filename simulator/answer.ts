@@ -2,13 +2,11 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatRefusal, xmlType } from './wire/send';
 
-/** An answer of the service. */
 export interface Answer {
   status: number;
   /** Reason phrase of the status line. Default: the standard phrase. */
   reason?: string;
   body?: string;
-  /** Media type of the body. */
   contentType?: string;
   headers?: Record<string, string>;
 }

@@ -18,7 +18,6 @@ import { fillUrl, parseMailto } from './wire/callback-url';
 const defaultRetries: CallbackRetries = { firstMs: 1000, maxMs: 3_600_000, windowMs: 48 * 3_600_000 };
 const answerTimeoutMs = 30_000;
 
-/** Parts of the simulator that callbacks use. */
 export interface CallbackSurroundings {
   clock: Clock;
   changes: Changes;

@@ -213,7 +213,6 @@ export async function serveControl(
   }
 }
 
-/** Writes a JSON answer. */
 export function writeJson(outgoing: ServerResponse, status: number, value: object): void {
   if (outgoing.destroyed) return;
   outgoing.writeHead(status, { 'content-type': 'application/json' });

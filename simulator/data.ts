@@ -17,7 +17,6 @@ const collectMs = 200;
 /** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */
 const savedKinds: readonly Change['kind'][] = ['message', 'incoming', 'status', 'read', 'settings', 'reset'];
 
-/** The parts of the simulator that are saved. */
 export interface SavedParts {
   account: Account;
   changes: Changes;
@@ -72,7 +71,6 @@ export class Data {
     return this.#problem;
   }
 
-  /** Saves unsaved changes. */
   async close(): Promise<void> {
     this.#stopListening();
     if (this.#timer) this.#save();

@@ -25,14 +25,12 @@ export interface Call extends Poller {
 /** Processes a request at an endpoint. Returns undefined if the client has disconnected. */
 export type Work = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
-/** Parts of the simulator that an exchange uses. */
 export interface ExchangeSurroundings {
   basePath: string;
   log: RequestLog;
   faults: Faults;
 }
 
-/** Answers one request. */
 export type Handler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
 /** Passes requests to the endpoints and their answers to the client, and applies the active faults. */

@@ -1,31 +1,17 @@
 import { ControlError, ControlInput } from './control-input';
 import type { Fault } from './model';
 
-const fields = [
-  'status',
-  'reason',
-  'body',
-  'contentType',
-  'headers',
-  'delayMs',
-  'drop',
-  'half',
-  'garbage',
-  'empty',
-  'dripMs',
-  'hang',
-  'repeat',
-];
 const withStatus = ['reason', 'body', 'contentType', 'headers'];
 const flags = ['half', 'garbage', 'empty', 'hang', 'repeat'] as const;
+const kindNames = ['status', 'delayMs', 'drop', 'dripMs', ...flags];
 
 /** Reads a fault in the form of the control API: one kind, with the fields of that kind. */
 export function parseFault(object: object): Fault {
-  const input = new ControlInput(object, fields, 'fault.');
+  const input = new ControlInput(object, [...kindNames, ...withStatus], 'fault.');
   const kinds = Object.keys(object).filter((name) => !withStatus.includes(name));
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
-    throw new ControlError('fault must have one of: status, delayMs, drop, half, garbage, empty, dripMs, hang, repeat');
+    throw new ControlError(`fault must have one of: ${kindNames.join(', ')}`);
   }
   if (kind !== 'status' && withStatus.some((name) => input.has(name))) {
     throw new ControlError(`fault.${withStatus.join(', fault.')} go with fault.status only`);

@@ -61,7 +61,6 @@ export class History {
     return this.#byId.get(messageId);
   }
 
-  /** Returns the last message to a handset. */
   lastSentTo(msisdn: string): OutboundMessage | undefined {
     return this.#lastSent.get(msisdn);
   }

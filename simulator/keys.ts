@@ -12,7 +12,6 @@ export function keyOf(record: object): number {
   return key;
 }
 
-/** Restores the key of a saved record. */
 export function restoreKey(record: object, key: number): void {
   keys.set(record, key);
   lastKey = Math.max(lastKey, key);

@@ -22,7 +22,6 @@ export function callOf(message: Message): Call | undefined {
   return calls.get(message);
 }
 
-/** Returns the message of a request or callback. */
 export function messageOf(call: object): Message | undefined {
   return messages.get(call as Call);
 }

@@ -44,7 +44,6 @@ const statusTexts: Readonly<Record<string, string>> = {
 /** Final status codes of an accepted message. */
 export const outcomes: readonly string[] = ['RCV', ...Object.keys(statusTexts)];
 
-/** Parts of the simulator that messages use. */
 export interface MessagingSurroundings {
   account: Account;
   clock: Clock;

@@ -17,7 +17,6 @@ export class RequestLog {
     this.#changes = changes;
   }
 
-  /** Returns the number of requests of an endpoint that are in progress. */
   inFlight(endpoint: Endpoint): number {
     return this.#inFlight.get(endpoint) ?? 0;
   }

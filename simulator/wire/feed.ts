@@ -30,7 +30,6 @@ export interface FeedContent {
 const feedTitle = 'Recent messages';
 const namespace = ' xmlns:sms="urn:messaging-service:feed"';
 
-/** Describes an outbound message as a feed item. */
 export function toFeedItem(message: OutboundMessage, account: Account): FeedItem {
   const changes = message.recipients.flatMap(({ history }) => history.at(-1)?.date ?? []);
   return {
@@ -45,7 +44,6 @@ export function toFeedItem(message: OutboundMessage, account: Account): FeedItem
   };
 }
 
-/** Describes an incoming message as a feed item. */
 export function toReplyFeedItem(message: IncomingMessage): FeedItem {
   return {
     id: `urn:sms:reply:${message.messageId}`,

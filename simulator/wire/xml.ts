@@ -11,7 +11,6 @@ const entities: Readonly<Record<string, string>> = {
   '\r': '&#13;',
 };
 
-/** Escapes the text of an element. */
 export function escapeText(text: string): string {
   return text.replace(notInXml, '\ufffd').replace(/[&<>\r]/g, (character) => entities[character] ?? character);
 }
