@@ -168,8 +168,8 @@ function prepareChoices(node: EditorNode): void {
 const typingMs = 300;
 
 /**
- * Lists the deployed nodes with the same login as the form. Warns if the proxy or TLS settings of one of them apply
- * instead of those of the form.
+ * Lists the deployed account nodes with the same login as the form. Warns if the account uses the proxy or TLS settings
+ * of a listed node instead of the settings in the form.
  */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');

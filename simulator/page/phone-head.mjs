@@ -43,7 +43,7 @@ export class PhoneHead {
       createElement('a', { class: 'back', href: '#handsets', 'aria-label': 'Back to the handsets' }, '‹'),
       this.#initial,
       createElement('div', { class: 'who' }, this.#title, this.#number),
-      createElement('div', { class: 'phone-tools' }, remove),
+      remove,
       createElement(
         'label',
         { class: 'outcome' },

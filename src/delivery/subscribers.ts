@@ -343,8 +343,8 @@ export class Subscribers {
   /**
    * Returns the nodes that receive an entry now:
    *
-   * - Nodes that have returned after a redeploy and have not acknowledged the entry.
-   * - If there are none, and no node is handling the entry or has acknowledged it: all nodes for which it is meant.
+   * - First choice: the nodes that have returned after a redeploy and have not acknowledged the entry.
+   * - Without such nodes: all nodes for which the entry is meant, unless a node is handling or has acknowledged it.
    */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, acknowledgements, together } = pending;
@@ -371,9 +371,8 @@ export class Subscribers {
     for (const [id, { subscriber }] of detachedNodes) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // If every node receives only what it requests, and no node has requested this entry, the first node that wants it
-    // receives it. This happens after a restart: no node can request the entry again, because the service has already
-    // advanced the last poll date.
+    // After a restart, nodes that only receive what they request cannot request this entry again, because the service
+    // has already advanced the last poll date. The first node that wants the entry then receives it.
     return receivingNodes.length === 0 && pendingFor.size === 0 ? wantingNodes.slice(0, 1) : receivingNodes;
   }
 

@@ -40,7 +40,7 @@ export type Arrival = Destination &
      * Copy of the answer, saved so that a crash before the commit cannot lose it. Removed when the records are stored.
      */
     savedAnswer?: PendingWrite | undefined;
-    /** Set if an earlier process received these records. That process might already have stored or delivered them. */
+    /** Set if an earlier process received these records, and might already have stored or delivered the records. */
     isRecovered?: true;
   };
 

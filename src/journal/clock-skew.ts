@@ -26,9 +26,9 @@ const skewByClock = new WeakMap<Clock, ClockSkew>();
 /**
  * Corrects the ages of remembered values after the clock was set:
  *
- * - If this process remembered a value, its age is the time that has elapsed since then.
- * - If the time of a value is in the future, its age counts from the last clock change or, if there was none, from the
- *   start of this process. The value must have been remembered before then.
+ * - A value that this process has remembered: its age is the time that has elapsed since then.
+ * - A value with a time in the future: its age counts from the last clock change. Without a clock change, its age
+ *   counts from the start of this process.
  */
 export class ClockSkew {
   readonly #clock: Clock;

@@ -246,8 +246,8 @@ export function createKeys(login: string) {
      *
      * - its items
      * - its heartbeat
-     * - `gone`: exists after another instance has claimed items; contains the last heartbeat if no item is left
-     * - `reserved`: while it exists, the remaining outgoing messages wait for an instance with their nodes
+     * - `gone`: exists after another instance has claimed items. If no item is left, contains the last heartbeat.
+     * - `reserved`: exists while the remaining outgoing messages wait for an instance with their nodes.
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

@@ -10,10 +10,7 @@ import { crash, createObservers, createRecorder, type Observation, readObservati
 
 const token = 'the right token';
 const wrongTokens = 10_000;
-/**
- * Maximum memory in KiB: several times what Node-RED itself needs, but much less than all data that the test sends to
- * it.
- */
+/** Maximum memory of Node-RED in KiB. Node-RED itself needs several times less. The test sends much more data. */
 const maxMemoryKiB = 600 * 1024;
 
 const megabyte = 1024 * 1024;

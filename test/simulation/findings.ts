@@ -3,9 +3,11 @@ import { createPlan, type Plan, type Way } from './plan';
 type Finding = readonly [way: Way, seed: number, mistake: string, scenes?: number, store?: Plan['store']];
 
 /**
- * Seeds that have found a mistake in the library. Remove a seed if a change of the model changes its schedule.
- * - `scenes`: number of scenes when the seed was found (default: none)
- * - `store`: the only store that the plan could have (default: any store)
+ * Seeds that have found a mistake in the library. If a change of the model changes the schedule of a seed, remove the
+ * seed.
+ *
+ * - `scenes`: number of scenes that existed when the seed was found. Default: none.
+ * - `store`: store of the plan. Default: the seed chooses the store.
  */
 const findings: readonly Finding[] = [
   ['in', 165, 'a record that no flow had received was marked as redelivered'],

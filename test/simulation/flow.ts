@@ -134,9 +134,9 @@ export class Flow {
   #hasFinished(message: Message, { isFinished, finishedInLife, finishedInDeployment }: Share): boolean {
     const { lifeId, deploymentId } = this.process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
-    // The library may not know that a node has finished a message in two cases:
-    // - It could not look up the message when the message arrived again, or when it arrived under another login.
-    // - A dead process has the message as well.
+    // In two cases, the library may forget that a node has finished a message:
+    // - The library could not look up the message when the message arrived again or under another login.
+    // - A dead process also has the message.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
     // The process remembers until the next deploy which nodes have finished the message. The store records only that
     // all nodes have finished it.

@@ -7,7 +7,7 @@ describe('simulator: poll', () => {
   useSimulator(() => ({ statusDelayMs: Number.POSITIVE_INFINITY }));
 
   // §2.3, §4.2 of docs/specification.md
-  describe('of incoming messages', () => {
+  describe('for incoming messages', () => {
     it('returns a reply with `inReplyToId` instead of `to`', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -77,7 +77,7 @@ describe('simulator: poll', () => {
   });
 
   // §2.5, §4.4 of docs/specification.md
-  describe('of statuses', () => {
+  describe('for statuses', () => {
     it('returns one status update with all its fields', async () => {
       await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
       const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
@@ -117,7 +117,7 @@ describe('simulator: poll', () => {
   });
 
   // §2.4, §4.3 of docs/specification.md
-  describe('of outgoing messages', () => {
+  describe('for outgoing messages', () => {
     it('returns the messages since the previous poll', async () => {
       await start({ clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');

@@ -13,7 +13,7 @@ export class Closing {
   }
 }
 
-/** Undoes after each test what the test has registered. */
+/** Creates a list of clean-up steps. After each test, runs the steps that the test has added. */
 export function useClosing(): Closing {
   const closing = new Closing();
   afterEach(() => closing.run());

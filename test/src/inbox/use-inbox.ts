@@ -42,7 +42,7 @@ export class InboxBench {
     return this.inbox.state;
   }
 
-  /** Lets time pass, and then waits for all work that needs no more time. */
+  /** Advances the clock, and then waits until all work that is due has ended. */
   readonly pass = async (ms = 0): Promise<void> => {
     await this.clock.advance(ms);
     await settle(20);

@@ -145,7 +145,7 @@ describe('a polled record without a node', () => {
       assert.deepEqual([...moments], ['deadLetter true', 'inbox true']);
     });
 
-    describe('of another process', () => {
+    describe('on a shared store', () => {
       let items: Item[];
       let server: FailingServer;
 

@@ -103,7 +103,7 @@ describe('a reply request with `answers`', () => {
     assert.deepEqual(side.service.bodies, ['Come?']);
   });
 
-  describe('and a second message', () => {
+  describe('with a second message', () => {
     it('sends one second message per handset after unclear replies', async () => {
       const { side, node } = await ask({ again, to: [handset, '6421555124'] });
       side.clock.random = Math.random;
