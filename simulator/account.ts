@@ -1,4 +1,4 @@
-import type { Credentials, Handset, Organisation, SimulatorOptions } from './model';
+import type { AccountState, Credentials, Handset, Organisation, SimulatorOptions } from './model';
 
 const msisdnPattern = /^[1-9]\d{6,14}$/;
 const dayMs = 86_400_000;
@@ -9,21 +9,7 @@ export function isMsisdn(item: string): boolean {
   return msisdnPattern.test(item);
 }
 
-/** The part of an account that is saved in the data folder. */
-export interface SavedAccount {
-  balance: number;
-  /** Maximum number of recipients per day. `null`: no limit. */
-  dailyLimit: number | null;
-  organisation: Organisation;
-  handsets: string[];
-  contacts: [name: string, msisdn: string][];
-  groups: [name: string, members: string[]][];
-  blocked: string[];
-  outcomes: [msisdn: string, statusCode: string][];
-  sentOnDay: [day: number, recipients: number];
-}
-
-/** The customer's account at the service: login, money, limits, address book, blocked numbers and organisation. */
+/** The customer's account at the service: login, money, limits, address book and organisation. */
 export class Account {
   readonly credentials: Credentials;
   readonly type = 'Prepaid';
@@ -32,19 +18,15 @@ export class Account {
   readonly defaultSender = '642100000001';
   readonly ownRecordIds: boolean;
   readonly organisation: Organisation = { callbackFormat: 'XMLv3' };
-  /** Handsets that a user has added. */
-  readonly handsets = new Set<string>();
   balance = 0;
   /** Maximum number of recipients per UTC day. */
   dailyLimit = Number.POSITIVE_INFINITY;
+  /** Result of the next message for all its recipients. */
+  nextOutcome: string | undefined;
   readonly #options: SimulatorOptions;
   readonly #contacts = new Map<string, string>();
   readonly #groups = new Map<string, string[]>();
-  readonly #names = new Map<string, string>();
-  readonly #blocked = new Set<string>();
   readonly #outcomes = new Map<string, string>();
-  /** Result of the next message for all its recipients. */
-  nextOutcome: string | undefined;
   #day = 0;
   #sentOnDay = 0;
 
@@ -55,15 +37,13 @@ export class Account {
     this.reset();
   }
 
-  /** Restores the initial state: the values of the simulator's options, one handset and an empty address book. */
+  /** Restores the initial state: the values of the simulator's options, and an empty address book. */
   reset(): void {
     const { balance = 1_000_000, dailyLimit = Number.POSITIVE_INFINITY } = this.#options;
     Object.assign(this, { balance, dailyLimit });
-    for (const list of [this.handsets, this.#contacts, this.#groups, this.#names, this.#blocked, this.#outcomes]) {
-      list.clear();
-    }
-    this.handsets.add(firstHandset);
+    for (const list of [this.#contacts, this.#groups, this.#outcomes]) list.clear();
     this.nextOutcome = undefined;
+    this.#day = 0;
     this.#sentOnDay = 0;
     delete this.organisation.callbackUrl;
     delete this.organisation.callbackStatusUrl;
@@ -71,42 +51,14 @@ export class Account {
   }
 
   addContact(name: string, msisdn: string): void {
-    this.removeContact(name);
+    // Moves the name to the end, because the last name of a number counts.
+    this.#contacts.delete(name);
     this.#contacts.set(name, msisdn);
-    this.#names.set(msisdn, name);
   }
 
   /** Removes a name from the address book. Groups that contain the name then ignore it. */
   removeContact(name: string): void {
-    const msisdn = this.#contacts.get(name);
     this.#contacts.delete(name);
-    if (msisdn === undefined || this.#names.get(msisdn) !== name) return;
-    const otherName = [...this.#contacts].find(([, number]) => number === msisdn)?.[0];
-    if (otherName === undefined) this.#names.delete(msisdn);
-    else this.#names.set(msisdn, otherName);
-  }
-
-  removeGroup(name: string): void {
-    this.#groups.delete(name);
-  }
-
-  /** Replaces all names of a handset by one name. `undefined` removes its names. */
-  renameHandset(msisdn: string, name: string | undefined): void {
-    for (const [earlierName, number] of [...this.#contacts]) if (number === msisdn) this.removeContact(earlierName);
-    if (name !== undefined) this.addContact(name, msisdn);
-  }
-
-  /** Removes a handset with its names, its outcome and its block. */
-  removeHandset(msisdn: string): void {
-    this.handsets.delete(msisdn);
-    this.renameHandset(msisdn, undefined);
-    this.block(msisdn, false);
-    this.setOutcome(msisdn, undefined);
-  }
-
-  /** Returns the numbers of the address book. */
-  get numbers(): Iterable<string> {
-    return this.#names.keys();
   }
 
   /** @param members names of contacts, or numbers; a message to the group skips all other members */
@@ -114,17 +66,17 @@ export class Account {
     this.#groups.set(name, [...members]);
   }
 
-  block(msisdn: string, blocked = true): void {
-    if (blocked) this.#blocked.add(msisdn);
-    else this.#blocked.delete(msisdn);
+  removeGroup(name: string): void {
+    this.#groups.delete(name);
   }
 
-  isBlocked(msisdn: string): boolean {
-    return this.#blocked.has(msisdn);
+  /** Returns the first handset and the numbers of the address book. */
+  get numbers(): string[] {
+    return [firstHandset, ...this.#contacts.values()];
   }
 
   nameOf(msisdn: string): string | undefined {
-    return this.#names.get(msisdn);
+    return [...this.#contacts].filter(([, number]) => number === msisdn).at(-1)?.[0];
   }
 
   /**
@@ -140,7 +92,7 @@ export class Account {
   #resolveOne(item: string): Handset[] {
     const msisdn = this.#contacts.get(item) ?? (isMsisdn(item) ? item : undefined);
     if (msisdn === undefined) return [];
-    const name = this.#names.get(msisdn);
+    const name = this.nameOf(msisdn);
     return [name === undefined ? { msisdn } : { msisdn, name }];
   }
 
@@ -179,46 +131,30 @@ export class Account {
     return this.#outcomes.get(msisdn);
   }
 
-  save(): SavedAccount {
-    return {
-      balance: this.balance,
-      dailyLimit: Number.isFinite(this.dailyLimit) ? this.dailyLimit : null,
-      organisation: this.organisation,
-      handsets: [...this.handsets],
-      contacts: [...this.#contacts],
-      groups: [...this.#groups],
-      blocked: [...this.#blocked],
-      outcomes: [...this.#outcomes],
-      sentOnDay: [this.#day, this.#sentOnDay],
-    };
-  }
-
-  restore(saved: SavedAccount): void {
-    this.balance = saved.balance;
-    this.dailyLimit = saved.dailyLimit ?? Number.POSITIVE_INFINITY;
-    Object.assign(this.organisation, saved.organisation);
-    this.handsets.clear();
-    for (const msisdn of saved.handsets) this.handsets.add(msisdn);
-    for (const [name, msisdn] of saved.contacts) this.addContact(name, msisdn);
-    for (const [name, members] of saved.groups) this.addGroup(name, members);
-    for (const msisdn of saved.blocked) this.block(msisdn);
-    for (const [msisdn, statusCode] of saved.outcomes) this.setOutcome(msisdn, statusCode);
-    [this.#day, this.#sentOnDay] = saved.sentOnDay;
-  }
-
-  describe(): Record<string, unknown> {
+  describe(): AccountState {
     return {
       balance: this.balance,
       type: this.type,
       currency: this.currency,
       dailyLimit: Number.isFinite(this.dailyLimit) ? this.dailyLimit : null,
+      sentOnDay: [this.#day, this.#sentOnDay],
       defaultSender: this.defaultSender,
       organisation: this.organisation,
       contacts: Object.fromEntries(this.#contacts),
       groups: Object.fromEntries(this.#groups),
-      blocked: [...this.#blocked],
       outcomes: Object.fromEntries(this.#outcomes),
       nextOutcome: this.nextOutcome ?? null,
     };
+  }
+
+  restore(state: AccountState): void {
+    this.balance = state.balance;
+    this.dailyLimit = state.dailyLimit ?? Number.POSITIVE_INFINITY;
+    this.nextOutcome = state.nextOutcome ?? undefined;
+    [this.#day, this.#sentOnDay] = state.sentOnDay;
+    Object.assign(this.organisation, state.organisation);
+    for (const [name, msisdn] of Object.entries(state.contacts)) this.addContact(name, msisdn);
+    for (const [name, members] of Object.entries(state.groups)) this.addGroup(name, members);
+    for (const [msisdn, statusCode] of Object.entries(state.outcomes)) this.setOutcome(msisdn, statusCode);
   }
 }

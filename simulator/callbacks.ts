@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 import type { Changes } from './changes';
 import type { Clock } from './clock';
-import { keyOf } from './keys';
+import { addBounded } from './keys';
 import { linkCall } from './links';
 import type {
   CallbackAttempt,
@@ -70,8 +70,8 @@ export class Callbacks {
     });
     if (/^mailto:/i.test(url)) {
       const mail = parseMailto(url, message.body);
-      this.#keep(this.mailbox, mail);
-      this.#surroundings.changes.emit('mail', mail);
+      addBounded(this.mailbox, mail, this.#surroundings.keep);
+      this.#surroundings.changes.emit('mail');
       return;
     }
     this.#start({ event: 'reply', url, message, ...formatReplyCallback(message, organisation.callbackFormat) });
@@ -158,23 +158,17 @@ export class Callbacks {
       if (entry.status === undefined) entry.error = error instanceof Error ? error.message : String(error);
     }
     if (generation !== this.#generation) return;
-    this.#keep(this.log, entry);
+    addBounded(this.log, entry, this.#surroundings.keep);
     if (callback.message !== undefined) linkCall(callback.message, entry);
     if (entry.status === undefined || entry.status >= 400) this.#retry(callback);
     else if (callback.message !== undefined) this.#acknowledge(callback.message);
-    this.#surroundings.changes.emit('callback', entry);
+    this.#surroundings.changes.emit('callback');
   }
 
   #acknowledge(message: IncomingMessage): void {
     const { clock, changes } = this.#surroundings;
     message.calledBackAt ??= new Date(clock.now()).toISOString();
-    changes.emit('read', message);
-  }
-
-  #keep<T extends object>(records: T[], record: T): void {
-    keyOf(record);
-    records.push(record);
-    if (records.length > this.#surroundings.keep) records.shift();
+    changes.emit('read');
   }
 
   #retry(callback: PendingCallback): void {

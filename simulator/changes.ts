@@ -4,9 +4,7 @@ import type { Change } from './model';
 export class Changes {
   readonly #listeners = new Set<(change: Change) => void>();
 
-  emit(kind: Change['kind'], record?: object): void {
-    if (this.#listeners.size === 0) return;
-    const change: Change = record === undefined ? { kind } : { kind, record };
+  emit(change: Change): void {
     for (const listener of this.#listeners) listener(change);
   }
 

@@ -1,7 +1,14 @@
 import { isMsisdn } from './account';
 
 /** Invalid input to the control API. The message is one line for the answer. */
-export class ControlError extends Error {}
+export class ControlError extends Error {
+  constructor(
+    message: string,
+    readonly status = 400,
+  ) {
+    super(message);
+  }
+}
 
 /** A JSON object whose fields are checked when they are read. */
 export class ControlInput {
@@ -62,9 +69,12 @@ export class ControlInput {
     return value;
   }
 
-  number(name: string): number {
+  number(name: string, min = 0, max = Number.POSITIVE_INFINITY): number {
     const value = this.#fields.get(name);
-    if (typeof value !== 'number' || value < 0) throw this.#createError(name, 'a number of 0 or more');
+    if (typeof value !== 'number' || value < min || value > max) {
+      const range = Number.isFinite(max) ? `a number from ${min} to ${max}` : `a number of ${min} or more`;
+      throw this.#createError(name, range);
+    }
     return value;
   }
 

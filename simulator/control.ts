@@ -1,174 +1,112 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readBody } from './body';
 import { ControlError, ControlInput } from './control-input';
-import { sendEvents } from './events';
 import { parseFault } from './fault-input';
 import { blockedOutcome, outcomes } from './messaging';
 import type { Endpoint, LogGroup } from './model';
 import type { Simulator } from './simulator';
 
-const defaultStateSize = 100;
-const maxStateSize = 10_000;
+const defaultLimit = 100;
+const maxLimit = 10_000;
 const maxInputBytes = 16 * 1_048_576;
+const maxOutageSeconds = 86_400;
+/** Minimum time in ms between two events, so that a page can handle many changes. */
+const eventPauseMs = 100;
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
-const viewFields = ['limit', 'search', 'msisdn', 'group'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
-interface Action {
-  /** Names of all fields that the input can have. */
-  fields: string[];
-  /** @param whenSent resolves when the answer to the action was sent */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most actions return nothing
-  run: (simulator: Simulator, input: ControlInput, whenSent: Promise<void>) => object | void | Promise<object | void>;
-}
+/** What a path does with an input. A result that is not undefined becomes the answer. */
+type Run = (simulator: Simulator, input: ControlInput) => unknown;
 
-const actions: Readonly<Record<string, Action>> = {
-  reply: {
-    fields: ['from', 'body', 'inReplyTo'],
-    run: (simulator, input) =>
-      simulator.reply({
-        from: input.msisdn('from'),
-        body: input.text('body'),
-        ...input.presentTexts('inReplyTo'),
-      }),
-  },
-  receive: {
-    fields: ['from', 'to', 'body'],
-    run: (simulator, input) =>
-      simulator.receive({
-        from: input.msisdn('from'),
-        to: input.text('to'),
-        body: input.text('body'),
-      }),
-  },
-  status: {
-    fields: ['messageId', 'msisdn', 'statusCode', 'error'],
-    run: (simulator, input) =>
-      simulator.status({
-        messageId: input.text('messageId'),
+/** The paths for POST, each with the names of all fields of its input. */
+const actions: Readonly<Record<string, [fields: string[], run: Run]>> = {
+  reply: [
+    ['from', 'body', 'inReplyTo'],
+    (simulator, input) =>
+      simulator.reply({ from: input.msisdn('from'), body: input.text('body'), ...input.presentTexts('inReplyTo') }),
+  ],
+  receive: [
+    ['from', 'to', 'body'],
+    (simulator, input) =>
+      simulator.receive({ from: input.msisdn('from'), to: input.text('to'), body: input.text('body') }),
+  ],
+  status: [
+    ['messageId', 'msisdn', 'statusCode', 'error'],
+    (simulator, input) => {
+      const [messageId, statusCode] = [input.text('messageId'), input.text('statusCode')];
+      return simulator.status({
+        messageId,
+        statusCode,
         msisdn: input.msisdn('msisdn'),
-        statusCode: input.text('statusCode'),
         ...input.presentTexts('error'),
-      }),
-  },
-  balance: {
-    fields: ['balance'],
-    run: (simulator, input) => {
-      simulator.setBalance(input.number('balance'));
+      });
     },
-  },
-  'daily-limit': {
-    fields: ['dailyLimit'],
-    run: (simulator, input) => {
-      simulator.setDailyLimit(input.isNull('dailyLimit') ? Number.POSITIVE_INFINITY : input.number('dailyLimit'));
+  ],
+  outcome: [
+    ['msisdn', 'statusCode'],
+    (simulator, input) => {
+      const isUsual = input.isNull('statusCode');
+      const code = isUsual ? undefined : input.choice('statusCode', [...outcomes, blockedOutcome]);
+      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), code);
+      else simulator.setNextOutcome(code);
     },
-  },
-  outcome: {
-    fields: ['msisdn', 'statusCode'],
-    run: (simulator, input) => {
-      const readCode = (choices: readonly string[]) =>
-        input.isNull('statusCode') ? undefined : input.choice('statusCode', choices);
-      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), readCode(outcomes));
-      else simulator.setNextOutcome(readCode([...outcomes, blockedOutcome]));
-    },
-  },
-  fault: {
-    fields: ['endpoint', 'fault', 'times'],
-    run: (simulator, input) => {
-      const endpoint = input.choice('endpoint', endpoints);
+  ],
+  fault: [
+    ['endpoint', 'fault', 'times'],
+    (simulator, input) => {
       const fault = input.isNull('fault') ? null : parseFault(input.object('fault'));
-      simulator.fault(endpoint, fault, input.has('times') ? input.number('times') : undefined);
+      simulator.fault(
+        input.choice('endpoint', endpoints),
+        fault,
+        input.has('times') ? input.number('times') : undefined,
+      );
     },
-  },
-  outage: {
-    fields: ['on'],
-    run: async (simulator, input, whenSent) => ({
-      pageUrl: await simulator.setOutage(input.flag('on'), whenSent),
-    }),
-  },
-  clock: {
-    fields: ['advanceMs'],
-    run: (simulator, input) => simulator.advanceClock(input.number('advanceMs')),
-  },
-  organisation: {
-    fields: ['callbackUrl', 'callbackStatusUrl', 'callbackFormat'],
-    run: (simulator, input) => {
+  ],
+  outage: [['seconds'], (simulator, input) => simulator.startOutage(input.number('seconds', 1, maxOutageSeconds))],
+  clock: [['advanceMs'], (simulator, input) => simulator.advanceClock(input.number('advanceMs'))],
+  balance: [['balance'], (simulator, input) => simulator.setBalance(input.number('balance'))],
+  'daily-limit': [
+    ['dailyLimit'],
+    (simulator, input) =>
+      simulator.setDailyLimit(input.isNull('dailyLimit') ? Number.POSITIVE_INFINITY : input.number('dailyLimit')),
+  ],
+  organisation: [
+    ['callbackUrl', 'callbackStatusUrl', 'callbackFormat'],
+    (simulator, input) =>
       simulator.setOrganisation({
         ...input.presentTextsOrNull('callbackUrl', 'callbackStatusUrl'),
         ...(input.has('callbackFormat') && { callbackFormat: input.choice('callbackFormat', ['XMLv3', 'FORMv1']) }),
-      });
-    },
-  },
-  contacts: {
-    fields: ['name', 'msisdn'],
-    run: (simulator, input) => {
-      simulator.addContact(input.text('name'), input.msisdn('msisdn'));
-    },
-  },
-  'remove-contact': {
-    fields: ['name'],
-    run: (simulator, input) => {
-      simulator.removeContact(input.text('name'));
-    },
-  },
-  groups: {
-    fields: ['name', 'contacts'],
-    run: (simulator, input) => {
-      simulator.addGroup(input.text('name'), input.texts('contacts'));
-    },
-  },
-  'remove-group': {
-    fields: ['name'],
-    run: (simulator, input) => {
-      simulator.removeGroup(input.text('name'));
-    },
-  },
-  handset: {
-    fields: ['msisdn', 'name'],
-    run: (simulator, input) => {
-      simulator.addHandset(input.msisdn('msisdn'), input.presentTextsOrNull('name').name);
-    },
-  },
-  'remove-handset': {
-    fields: ['msisdn'],
-    run: (simulator, input) => {
-      simulator.removeHandset(input.msisdn('msisdn'));
-    },
-  },
-  'clear-log': {
-    fields: [],
-    run: (simulator) => {
-      simulator.clearLog();
-    },
-  },
-  reset: {
-    fields: [],
-    run: (simulator) => {
-      simulator.reset();
-    },
-  },
-  block: {
-    fields: ['msisdn', 'blocked'],
-    run: (simulator, input) => {
-      simulator.block(input.msisdn('msisdn'), input.has('blocked') ? input.flag('blocked') : true);
-    },
-  },
+      }),
+  ],
+  contacts: [
+    ['name', 'msisdn'],
+    (simulator, input) => simulator.addContact(input.text('name'), input.msisdn('msisdn')),
+  ],
+  'remove-contact': [['name'], (simulator, input) => simulator.removeContact(input.text('name'))],
+  groups: [['name', 'contacts'], (simulator, input) => simulator.addGroup(input.text('name'), input.texts('contacts'))],
+  'remove-group': [['name'], (simulator, input) => simulator.removeGroup(input.text('name'))],
+  'clear-log': [[], (simulator) => simulator.clearLog()],
+  reset: [[], (simulator) => simulator.reset()],
 };
 
-/** The paths that support GET, each with the function that answers a query. */
-const views: Readonly<Record<string, (simulator: Simulator, query: ControlInput, limit: number) => object>> = {
-  state: (simulator, _query, limit) => simulator.describe(limit),
-  handsets: (simulator, query, limit) =>
-    simulator.handsets({ search: query.has('search') ? query.anyText('search') : '', limit }),
-  texts: (simulator, query, limit) => simulator.texts(query.msisdn('msisdn'), limit),
-  log: (simulator, query, limit) =>
-    simulator.log({ group: query.has('group') ? query.choice('group', logGroups) : undefined, limit }),
+/** The paths for GET, each with the names of all its parameters. */
+const views: Readonly<Record<string, [parameters: string[], run: Run]>> = {
+  state: [['limit'], (simulator, query) => simulator.describe(readLimit(query))],
+  handsets: [['limit'], (simulator, query) => simulator.handsets(readLimit(query))],
+  texts: [['msisdn', 'limit'], (simulator, query) => simulator.texts(query.msisdn('msisdn'), readLimit(query))],
+  log: [
+    ['group', 'limit'],
+    (simulator, query) => {
+      const group = query.has('group') ? query.choice('group', logGroups) : undefined;
+      return simulator.log({ group, limit: readLimit(query) });
+    },
+  ],
 };
 
 function readLimit(query: ControlInput): number {
-  const limit = query.has('limit') ? Number(query.text('limit')) : defaultStateSize;
-  if (Number.isInteger(limit) && limit >= 1 && limit <= maxStateSize) return limit;
-  throw new ControlError(`limit must be a whole number from 1 to ${maxStateSize}`);
+  const limit = query.has('limit') ? Number(query.text('limit')) : defaultLimit;
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit;
+  throw new ControlError(`limit must be a whole number from 1 to ${maxLimit}`);
 }
 
 /**
@@ -182,38 +120,58 @@ export async function serveControl(
   { pathname, searchParams }: URL,
 ): Promise<void> {
   const name = pathname.slice('/control/'.length);
+  const isRead = incoming.method === 'GET';
   try {
-    if (incoming.method === 'GET' && name === 'events') {
+    if (isRead && name === 'events') {
       sendEvents(simulator, outgoing);
       return;
     }
-    const view = views[name];
-    if (incoming.method === 'GET' && view && Object.hasOwn(views, name)) {
-      const query = new ControlInput(Object.fromEntries(searchParams), viewFields);
-      writeJson(outgoing, 200, view(simulator, query, readLimit(query)));
-      return;
-    }
-    const action = actions[name];
-    if (incoming.method !== 'POST' || !action || !Object.hasOwn(actions, name)) {
+    const paths = isRead ? views : actions;
+    const path = Object.hasOwn(paths, name) ? paths[name] : undefined;
+    if (path === undefined || (!isRead && incoming.method !== 'POST')) {
       writeJson(outgoing, 404, { error: `There is no ${incoming.method} ${pathname}` });
       return;
     }
-    const body = await readBody(incoming, maxInputBytes);
-    if (body === undefined) return;
-    if (body.length > maxInputBytes) {
-      writeJson(outgoing, 413, { error: 'The input is too large' });
-      return;
-    }
-    const whenSent = new Promise<void>((resolve) => outgoing.once('close', resolve));
-    const input = ControlInput.parse(new TextDecoder().decode(body), action.fields);
-    writeJson(outgoing, 200, (await action.run(simulator, input, whenSent)) ?? {});
+    const [fields, run] = path;
+    const json = isRead ? JSON.stringify(Object.fromEntries(searchParams)) : await readInput(incoming);
+    writeJson(outgoing, 200, (await run(simulator, ControlInput.parse(json, fields))) ?? {});
   } catch (error) {
-    const isInput = error instanceof ControlError || error instanceof RangeError;
-    writeJson(outgoing, isInput ? 400 : 500, { error: isInput ? error.message : 'The simulator failed' });
+    if (error instanceof ControlError) writeJson(outgoing, error.status, { error: error.message });
+    else if (error instanceof RangeError) writeJson(outgoing, 400, { error: error.message });
+    else writeJson(outgoing, 500, { error: 'The simulator failed' });
   }
 }
 
-export function writeJson(outgoing: ServerResponse, status: number, value: object): void {
+async function readInput(incoming: IncomingMessage): Promise<string> {
+  const body = await readBody(incoming, maxInputBytes);
+  if (body !== undefined && body.length > maxInputBytes) throw new ControlError('The input is too large', 413);
+  return new TextDecoder().decode(body);
+}
+
+/**
+ * Sends an event to a page now and after changes, as server-sent events without data. The page then reads again what it
+ * shows.
+ */
+function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
+  let timer: NodeJS.Timeout | undefined;
+  const send = (): void => {
+    timer = undefined;
+    // If the page does not read, an event that it has not read yet also stands for this change.
+    if (!outgoing.writableNeedDrain) outgoing.write('data:\n\n');
+  };
+  const stop = simulator.on('change', () => {
+    timer ??= setTimeout(send, eventPauseMs);
+  });
+  outgoing.once('close', () => {
+    stop();
+    clearTimeout(timer);
+  });
+  outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=UTF-8', 'cache-control': 'no-store' });
+  outgoing.write('retry: 1000\n');
+  send();
+}
+
+export function writeJson(outgoing: ServerResponse, status: number, value: unknown): void {
   if (outgoing.destroyed) return;
   outgoing.writeHead(status, { 'content-type': 'application/json' });
   outgoing.end(JSON.stringify(value));

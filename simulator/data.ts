@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Account, SavedAccount } from './account';
+import type { Account } from './account';
 import type { Changes } from './changes';
 import { type History, isMessage, isOutbound } from './history';
 import { keyOf, restoreKey } from './keys';
 import type { Messaging } from './messaging';
-import type { Change, IncomingMessage, OutboundMessage, StatusUpdate } from './model';
+import type { AccountState, Change, IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 import type { UnreadQueue } from './unread';
 
 /**
@@ -15,7 +15,7 @@ import type { UnreadQueue } from './unread';
  */
 const collectMs = 200;
 /** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */
-const savedKinds: readonly Change['kind'][] = ['message', 'incoming', 'status', 'read', 'settings', 'reset'];
+const savedKinds: readonly Change[] = ['message', 'incoming', 'status', 'read', 'settings', 'reset'];
 
 export interface SavedParts {
   account: Account;
@@ -29,9 +29,8 @@ export interface SavedParts {
 type SavedRecord = OutboundMessage | IncomingMessage | StatusUpdate;
 
 interface SavedState {
-  account: SavedAccount;
+  account: AccountState;
   polledUpTo: number;
-  removed: [msisdn: string, upTo: number][];
   records: [key: number, record: SavedRecord][];
 }
 
@@ -61,8 +60,8 @@ export class Data {
       if (code !== 'ENOENT')
         throw new Error(`The folder ${folder} cannot be used for data: ${message}`, { cause: error });
     }
-    this.#stopListening = parts.changes.listen(({ kind }) => {
-      if (savedKinds.includes(kind) && !this.#isReporting) this.#timer ??= setTimeout(() => this.#save(), collectMs);
+    this.#stopListening = parts.changes.listen((change) => {
+      if (savedKinds.includes(change) && !this.#isReporting) this.#timer ??= setTimeout(() => this.#save(), collectMs);
     });
   }
 
@@ -83,9 +82,8 @@ export class Data {
     const { account, history, messaging } = this.#parts;
     const records = [...history.messages, ...history.incoming, ...history.statuses];
     const state: SavedState = {
-      account: account.save(),
+      account: account.describe(),
       polledUpTo: messaging.polledUpTo,
-      removed: history.removed,
       records: records.map((record) => [keyOf(record), record]),
     };
     const json = JSON.stringify(state);
@@ -112,7 +110,6 @@ export class Data {
 function restore(state: SavedState, { account, history, incoming, messaging, statuses }: SavedParts): void {
   account.restore(state.account);
   messaging.polledUpTo = state.polledUpTo;
-  history.restoreRemoved(state.removed);
   for (const [key, record] of [...state.records].sort(([a], [b]) => a - b)) {
     restoreKey(record, key);
     if (!isMessage(record)) {

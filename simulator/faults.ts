@@ -1,4 +1,4 @@
-import type { Endpoint, Fault } from './model';
+import type { Endpoint, Fault, SimulatorState } from './model';
 
 /** The active faults, at most one per endpoint. */
 export class Faults {
@@ -23,11 +23,7 @@ export class Faults {
     return activeFault.fault;
   }
 
-  /**
-   * Describes active faults for the control API. `left` is the number of requests to which a fault still applies, or
-   * null if the fault does not end.
-   */
-  describe(): Record<string, { fault: Fault; left: number | null }> {
+  describe(): SimulatorState['faults'] {
     return Object.fromEntries(
       [...this.#active].map(([endpoint, { fault, requestsLeft }]) => [
         endpoint,

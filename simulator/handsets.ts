@@ -1,54 +1,67 @@
 import type { Account } from './account';
-import type { History } from './history';
+import { type History, handsetsOf, isOutbound, type Message } from './history';
 import { keyOf } from './keys';
-import type { HandsetSummary, IncomingMessage, OutboundMessage } from './model';
-import { describeMessage } from './shown-messages';
+import { callOf } from './links';
+import type { HandsetSummary, IncomingMessage, OutboundMessage, ShownMessage } from './model';
 
-/** Selects handsets. */
-export interface HandsetQuery {
-  /** Part of a number, a name or a message body. Blank for all handsets. */
-  search: string;
-  limit: number;
-}
-
-/**
- * Lists the handsets that a user added, those of the address book, and those with messages. The handset with the latest
- * message comes first. Each handset has its last message, or its last message that contains the search text.
- */
-export function listHandsets(
-  account: Account,
-  history: History,
-  { search, limit }: HandsetQuery,
-): { handsets: HandsetSummary[]; total: number } {
-  const sought = search.trim().toLowerCase();
-  const numbers = new Set([...account.handsets, ...account.numbers, ...history.handsets]);
-  const matches: { msisdn: string; message: OutboundMessage | IncomingMessage | undefined }[] = [];
-  for (const msisdn of numbers) {
-    const messages = history.messagesOf(msisdn);
-    const isNamed = `${msisdn} ${account.nameOf(msisdn) ?? ''}`.toLowerCase().includes(sought.replace(/^\+/, ''));
-    const message = isNamed ? messages.at(-1) : findLast(messages, sought);
-    if (isNamed || message !== undefined) matches.push({ msisdn, message });
+/** Lists the last handsets of the address book and with messages, in the order in which they appeared. */
+export function listHandsets(account: Account, history: History, limit: number): HandsetSummary[] {
+  const lastMessages = new Map<string, Message>();
+  for (const message of history.all()) {
+    for (const msisdn of handsetsOf(message)) lastMessages.set(msisdn, message);
   }
-  matches.sort((a, b) => rank(b.message) - rank(a.message));
-  const handsets = matches.slice(0, limit).map(({ msisdn, message }): HandsetSummary => {
+  const numbers = new Set([...account.numbers, ...lastMessages.keys()]);
+  return [...numbers].slice(-limit).map((msisdn) => {
     const name = account.nameOf(msisdn);
+    const message = lastMessages.get(msisdn);
     return {
       msisdn,
       ...(name !== undefined && { name }),
       ...(message !== undefined && { last: describeMessage(message, msisdn) }),
-      canReply: history.lastSentTo(msisdn) !== undefined,
     };
   });
-  return { handsets, total: matches.length };
 }
 
-function findLast<T extends { body: string }>(messages: readonly T[], sought: string): T | undefined {
-  for (let index = messages.length - 1; index >= 0; index -= 1) {
-    if (messages[index]?.body.toLowerCase().includes(sought)) return messages[index];
-  }
-  return undefined;
+/** Describes the last messages of a handset as the handset shows them, oldest first. */
+export function listTexts(history: History, msisdn: string, limit: number): ShownMessage[] {
+  const messages = history.all().filter((message) => handsetsOf(message).includes(msisdn));
+  return messages.slice(-limit).map((message) => describeMessage(message, msisdn));
 }
 
-function rank(message: object | undefined): number {
-  return message === undefined ? 0 : keyOf(message);
+function describeMessage(message: Message, msisdn: string): ShownMessage {
+  const call = callOf(message);
+  return {
+    key: keyOf(message),
+    msisdn,
+    at: message.messageDate,
+    messageId: message.messageId,
+    ...(isOutbound(message) ? describeSent(message, msisdn) : describeTyped(message)),
+    ...(call !== undefined && { call: keyOf(call) }),
+  };
+}
+
+function describeSent(
+  message: OutboundMessage,
+  msisdn: string,
+): Pick<ShownMessage, 'isFromHandset' | 'body'> & Partial<ShownMessage> {
+  const recipient = message.recipients.find((candidate) => candidate.msisdn === msisdn);
+  return {
+    isFromHandset: false,
+    body: message.deliveredBody ?? message.body,
+    parts: message.parts,
+    ...(message.from !== undefined && { sender: message.from }),
+    ...(recipient !== undefined && { statusCode: recipient.statusCode }),
+    ...(recipient?.isError && { refusal: recipient.errorMessage ?? '' }),
+  };
+}
+
+function describeTyped(message: IncomingMessage): Pick<ShownMessage, 'isFromHandset' | 'body'> & Partial<ShownMessage> {
+  const { body, inReplyToId, readAt, calledBackAt } = message;
+  return {
+    isFromHandset: true,
+    body,
+    ...(inReplyToId !== undefined && { inReplyToId }),
+    ...(readAt !== undefined && { readAt }),
+    ...(calledBackAt !== undefined && { calledBackAt }),
+  };
 }

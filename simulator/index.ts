@@ -29,9 +29,8 @@ import { createService } from './service';
 import { Simulator } from './simulator';
 import { UnreadQueue } from './unread';
 
-export { connectSimulator, type SimulatorClient, type SimulatorState } from './client';
+export { connectSimulator, type SimulatorClient, type SimulatorViews } from './client';
 export { type Clock, createManualClock } from './clock';
-export type { HandsetQuery } from './handsets';
 export type { LogQuery } from './log';
 export type { HandsetMessage } from './messaging';
 export type * from './model';
@@ -57,7 +56,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const account = new Account(options);
   const onRead = (record: IncomingMessage | StatusUpdate): void => {
     record.readAt = new Date(clock.now()).toISOString();
-    changes.emit('read', record);
+    changes.emit('read');
   };
   const incoming = new UnreadQueue<IncomingMessage>({ waitMs, onRead });
   const statuses = new UnreadQueue<StatusUpdate>({ waitMs, onRead });
@@ -91,9 +90,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       void serveControl(simulator, request, response, url);
     }
   };
-  const listenAt = (port: number): Listener =>
-    new Listener(options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve), host, port);
-  const listener = listenAt(options.port ?? 0);
+  const server = options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve);
+  const listener = new Listener(server, host, options.port ?? 0);
   const simulator = new Simulator({
     account,
     basePath,
@@ -108,7 +106,6 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     listener,
     log,
     messaging,
-    standby: listenAt(0),
     statuses,
   });
   const findHandler = createService(exchange, {

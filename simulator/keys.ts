@@ -17,15 +17,13 @@ export function restoreKey(record: object, key: number): void {
   lastKey = Math.max(lastKey, key);
 }
 
-/** Counts the records with a key below `key`. The records are in the order of their keys. */
-export function countBefore(records: readonly object[], key: number): number {
-  let low = 0;
-  let high = records.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const record = records[middle];
-    if (record !== undefined && keyOf(record) < key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+export function byKey(a: object, b: object): number {
+  return keyOf(a) - keyOf(b);
+}
+
+/** Adds a record to a list of at most `max` records, and gives it a key. Removes and returns the oldest if necessary. */
+export function addBounded<T extends object>(records: T[], record: T, max: number): T | undefined {
+  keyOf(record);
+  records.push(record);
+  return records.length > max ? records.shift() : undefined;
 }

@@ -31,7 +31,7 @@ export function listLog({ requests, callbacks, mails }: LogSources, { group, lim
 }
 
 /** Returns one entry of the log, with secrets masked. */
-export function describeEntry(kind: LogEntry['kind'], record: object): LogEntry {
+function describeEntry(kind: LogEntry['kind'], record: object): LogEntry {
   const message = messageOf(record);
   const msisdn = message && (isOutbound(message) ? message.recipients[0]?.msisdn : message.from);
   return {

@@ -1,29 +1,25 @@
 import type { CallbackAttempt, LoggedRequest } from './model';
-import { isForm, multipartBoundary } from './params';
+import { isForm, isMultipart } from './params';
 
 const mask = '••••••';
 const secretHeaders = new Set(['authorization', 'proxy-authorization', 'cookie']);
 const secretName = /password|token|secret|api_?key/i;
 const callbackName = /^callback(Status)?Url$/i;
 
-/** Returns a logged request without credentials (§5) and without tokens in callback URLs. */
+/**
+ * Returns a logged request without credentials (§5) and without tokens in callback URLs. The body of a form is omitted,
+ * because `params` has its fields.
+ */
 export function maskRequest(request: LoggedRequest): LoggedRequest {
+  const contentType = request.headers['content-type'];
+  const headers = Object.entries(request.headers).map(([name, value]) => [name, maskHeader(name, value)]);
   return {
     ...request,
     query: maskFields(request.query),
     params: maskFields(request.params),
-    headers: Object.fromEntries(
-      Object.entries(request.headers).map(([name, value]) => [name, maskHeader(name, value)]),
-    ),
-    body: maskBody(request),
+    headers: Object.fromEntries(headers),
+    body: isForm(contentType) || isMultipart(contentType) ? '' : request.body,
   };
-}
-
-function maskBody({ body, headers }: LoggedRequest): string {
-  const contentType = headers['content-type'];
-  if (isForm(contentType)) return maskForm(body);
-  const boundary = multipartBoundary(contentType);
-  return boundary === undefined ? body : maskMultipart(body, `--${boundary}`);
 }
 
 /** Returns a callback without the token in its URL. */
@@ -47,35 +43,12 @@ function maskField(name: string, value: string): string {
   return callbackName.test(name) ? maskUrl(value) : value;
 }
 
-/** Masks secrets in a form. The rest does not change, so that the log shows the client's encoding. */
-function maskForm(form: string): string {
-  return form
-    .split('&')
-    .map((pair) => {
-      const [name, value] = [...new URLSearchParams(pair)][0] ?? ['', ''];
-      const maskedValue = maskField(name, value);
-      if (maskedValue === value) return pair;
-      const rawName = pair.split('=', 1)[0] ?? '';
-      return `${rawName}=${encodeURIComponent(maskedValue).replaceAll(encodeURIComponent(mask), mask)}`;
-    })
-    .join('&');
-}
-
-function maskMultipart(body: string, delimiter: string): string {
-  return body
-    .split(delimiter)
-    .map((part) => {
-      const start = part.indexOf('\r\n\r\n') + 4;
-      const name = /\bname="([^"]*)"/.exec(part.slice(0, start))?.[1];
-      if (name === undefined || start < 4) return part;
-      const end = part.endsWith('\r\n') ? part.length - 2 : part.length;
-      return `${part.slice(0, start)}${maskField(name, part.slice(start, end))}${part.slice(end)}`;
-    })
-    .join(delimiter);
-}
-
+/** Masks the login of a URL and the secret parameters of its query. */
 function maskUrl(url: string): string {
-  const queryStart = url.indexOf('?');
-  const address = (queryStart < 0 ? url : url.slice(0, queryStart)).replace(/^(\w+:\/\/)[^/@]*@/, `$1${mask}@`);
-  return queryStart < 0 ? address : `${address}?${maskForm(url.slice(queryStart + 1))}`;
+  const [address = '', ...pairs] = url.split(/(?=[?&])/);
+  const maskedPairs = pairs.map((pair) => {
+    const [name = ''] = pair.split('=', 1);
+    return secretName.test(name) ? `${name}=${mask}` : pair;
+  });
+  return [address.replace(/^(\w+:\/\/)[^/@]*@/, `$1${mask}@`), ...maskedPairs].join('');
 }

@@ -29,7 +29,7 @@ const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the ad
 const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
 const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
 
-/** Outcome that refuses a message as if the number were blocked. It can be set only for the next message. */
+/** Outcome that refuses messages because the number is blocked. */
 export const blockedOutcome = 'BLOCKED';
 
 const statusTexts: Readonly<Record<string, string>> = {
@@ -118,7 +118,7 @@ export class Messaging {
     for (const recipient of acceptedRecipients) {
       this.#scheduleStatuses(message, recipient, account.outcomeOf(recipient.msisdn) ?? nextOutcome ?? 'RCV');
     }
-    changes.emit('message', message);
+    changes.emit('message');
     return message;
   }
 
@@ -140,7 +140,9 @@ export class Messaging {
     for (const message of history.messages) {
       for (const recipient of message.recipients) {
         if (recipient.isError) continue;
-        const outcome = account.outcomeOf(recipient.msisdn) ?? 'RCV';
+        const chosenOutcome = account.outcomeOf(recipient.msisdn) ?? 'RCV';
+        // A block affects only later messages.
+        const outcome = chosenOutcome === blockedOutcome ? 'RCV' : chosenOutcome;
         if (recipient.statusCode === 'PND') this.#scheduleStatuses(message, recipient, outcome);
         if (recipient.statusCode === 'SNT') this.#scheduleOutcome(message, recipient, outcome);
       }
@@ -194,7 +196,7 @@ export class Messaging {
     history.addStatus(update);
     statuses.add(update);
     callbacks.status(update, message);
-    changes.emit('status', update);
+    changes.emit('status');
     return update;
   }
 
@@ -226,7 +228,7 @@ export class Messaging {
       return [{ item, msisdn: item, isError: true, ...unknownContact, statusCode: 'ERR', history: [] }];
     }
     return handsets.map((handset) =>
-      account.isBlocked(handset.msisdn) || account.nextOutcome === blockedOutcome
+      [account.outcomeOf(handset.msisdn), account.nextOutcome].includes(blockedOutcome)
         ? { item, ...handset, isError: true, ...blockedNumber, statusCode: 'ERR', history: [] }
         : { item, ...handset, isError: false, statusCode: 'PND', history: [] },
     );
@@ -273,7 +275,7 @@ export class Messaging {
     history.addIncoming(message);
     incoming.add(message);
     callbacks.reply(message, original);
-    changes.emit('incoming', message);
+    changes.emit('incoming');
     return message;
   }
 }

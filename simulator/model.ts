@@ -62,9 +62,8 @@ export interface SimulatorOptions {
    */
   keepRequests?: number;
   /**
-   * Maximum number of messages, in both directions. A message to several handsets counts for each of them. The oldest
-   * are removed first, but polls still return them if they are unread. The same maximum applies to statuses. Default:
-   * 10000.
+   * Maximum number of messages in each direction, and of statuses. The oldest are removed first, but polls still return
+   * them if they are unread. Default: 10000.
    */
   keepMessages?: number;
   /**
@@ -262,15 +261,22 @@ export type Fault =
   | { repeat: true };
 
 /**
- * A state change. `record` is the changed message, request or other record itself, not a copy. Some kinds:
+ * The kind of a state change. Some kinds:
  * - `read`: an incoming message or a status was fetched, or its callback was acknowledged.
  * - `cleared`: the log was cleared.
  * - `reset`: everything was reset.
  */
-export interface Change {
-  kind: 'message' | 'incoming' | 'status' | 'request' | 'callback' | 'mail' | 'settings' | 'read' | 'cleared' | 'reset';
-  record?: object;
-}
+export type Change =
+  | 'message'
+  | 'incoming'
+  | 'status'
+  | 'request'
+  | 'callback'
+  | 'mail'
+  | 'settings'
+  | 'read'
+  | 'cleared'
+  | 'reset';
 
 /** A message as a handset shows it. */
 export interface ShownMessage {
@@ -325,12 +331,50 @@ export interface HandsetSummary {
   msisdn: string;
   name?: string;
   last?: ShownMessage;
-  /** Whether the handset has a message to reply to. */
-  canReply: boolean;
 }
 
 /** A number of the address book or of a group. */
 export interface Handset {
   msisdn: string;
   name?: string;
+}
+
+/** Settings and counters of the account. */
+export interface AccountState {
+  balance: number;
+  type: string;
+  currency: string;
+  /** Maximum number of recipients per UTC day. `null`: no limit. */
+  dailyLimit: number | null;
+  /** A day by the simulator's clock, as days since 1970, and its number of recipients. */
+  sentOnDay: [day: number, recipients: number];
+  defaultSender: string;
+  organisation: Organisation;
+  /** Numbers by name. */
+  contacts: Record<string, string>;
+  /** Members by name. */
+  groups: Record<string, string[]>;
+  /** Results by handset. */
+  outcomes: Record<string, string>;
+  /** Result of the next message. `null`: the usual one. */
+  nextOutcome: string | null;
+}
+
+/** The state of the simulator: its settings, and the last entries of its lists. */
+export interface SimulatorState {
+  baseUrl: string;
+  credentials: Credentials;
+  account: AccountState;
+  /** Active faults. `left`: number of requests to which a fault still applies, or `null` if it does not end. */
+  faults: Partial<Record<Endpoint, { fault: Fault; left: number | null }>>;
+  /** ISO 8601 UTC, by the simulator's clock. */
+  now: string;
+  /** Why the last changes could not be saved in the data folder. `null`: there is no problem. */
+  dataProblem: string | null;
+  messages: OutboundMessage[];
+  incoming: IncomingMessage[];
+  statuses: StatusUpdate[];
+  requests: LoggedRequest[];
+  callbacks: CallbackAttempt[];
+  mailbox: Mail[];
 }

@@ -22,9 +22,8 @@ export function isForm(contentType: string | undefined): boolean {
   return contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded') ?? false;
 }
 
-/** Returns the boundary of a multipart form, or undefined if the content type has no boundary or is not multipart. */
-export function multipartBoundary(contentType: string | undefined): string | undefined {
-  return isMultipart(contentType) ? parameterOf(contentType, 'boundary') : undefined;
+export function isMultipart(contentType: string | undefined): boolean {
+  return contentType?.toLowerCase().startsWith('multipart/form-data') ?? false;
 }
 
 /**
@@ -36,7 +35,7 @@ export function multipartBoundary(contentType: string | undefined): string | und
 export async function readBodyParams(body: Buffer, contentType: string | undefined): Promise<ReadBody> {
   if (isMultipart(contentType)) return { params: await readMultipart(body, contentType ?? ''), text: String(body) };
   if (!isForm(contentType)) return { params: {}, text: String(body) };
-  const decoder = createDecoder(parameterOf(contentType, 'charset') ?? 'utf-8');
+  const decoder = createDecoder(/;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8');
   const decode = (encoded: string): string =>
     decoder.decode(
       Buffer.from(
@@ -55,10 +54,6 @@ export async function readBodyParams(body: Buffer, contentType: string | undefin
       return equals < 0 ? [decode(pair), ''] : [decode(pair.slice(0, equals)), decode(pair.slice(equals + 1))];
     });
   return { params: Object.fromEntries(pairs), text: decoder.decode(body) };
-}
-
-function isMultipart(contentType: string | undefined): boolean {
-  return contentType?.toLowerCase().startsWith('multipart/form-data') ?? false;
 }
 
 async function readMultipart(body: Buffer, contentType: string): Promise<Record<string, string>> {
@@ -80,14 +75,4 @@ function createDecoder(charset: string): TextDecoder {
   } catch {
     throw new UnreadableBodyError(`The character set ${charset} is not known`);
   }
-}
-
-function parameterOf(contentType: string | undefined, name: string): string | undefined {
-  for (const parameter of (contentType ?? '').split(';').slice(1)) {
-    const equals = parameter.indexOf('=');
-    if (parameter.slice(0, equals).trim().toLowerCase() !== name) continue;
-    const value = parameter.slice(equals + 1).trim();
-    return value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
-  }
-  return undefined;
 }

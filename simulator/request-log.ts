@@ -1,5 +1,5 @@
 import type { Changes } from './changes';
-import { keyOf } from './keys';
+import { addBounded } from './keys';
 import type { Endpoint, LoggedRequest } from './model';
 
 /**
@@ -22,16 +22,14 @@ export class RequestLog {
   }
 
   begin(entry: LoggedRequest): void {
-    keyOf(entry);
-    this.entries.push(entry);
-    if (this.entries.length > this.#keep) this.entries.shift();
+    addBounded(this.entries, entry, this.#keep);
     this.#count(entry.endpoint, 1);
-    this.#changes.emit('request', entry);
+    this.#changes.emit('request');
   }
 
   finish(entry: LoggedRequest): void {
     this.#count(entry.endpoint, -1);
-    this.#changes.emit('request', entry);
+    this.#changes.emit('request');
   }
 
   /** Clears the entries. Requests in flight are still counted. */

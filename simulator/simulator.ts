@@ -4,7 +4,7 @@ import type { Changes } from './changes';
 import type { Clock } from './clock';
 import type { Data } from './data';
 import type { Faults } from './faults';
-import { type HandsetQuery, listHandsets } from './handsets';
+import { listHandsets, listTexts } from './handsets';
 import type { History } from './history';
 import type { Listener } from './listener';
 import { type LogQuery, listLog } from './log';
@@ -23,10 +23,10 @@ import type {
   Mail,
   OutboundMessage,
   ShownMessage,
+  SimulatorState,
   StatusUpdate,
 } from './model';
 import type { RequestLog } from './request-log';
-import { describeMessage } from './shown-messages';
 import type { UnreadQueue } from './unread';
 import { isCallbackUrl } from './wire/callback-url';
 
@@ -45,14 +45,13 @@ export interface SimulatorParts {
   listener: Listener;
   log: RequestLog;
   messaging: Messaging;
-  /** Serves the page and the control interface while the service refuses connections. */
-  standby: Listener;
   statuses: UnreadQueue<StatusUpdate>;
 }
 
 /** A running service. Its methods simulate the handsets, the network and the customer's web page. */
 export class Simulator {
   readonly #parts: SimulatorParts;
+  #outageEnd: NodeJS.Timeout | undefined;
 
   constructor(parts: SimulatorParts) {
     this.#parts = parts;
@@ -65,8 +64,7 @@ export class Simulator {
 
   /** Address of the simulator's web page. */
   get pageUrl(): string {
-    const { listener, standby } = this.#parts;
-    return `${(standby.isOpen ? standby : listener).origin}/`;
+    return `${this.#parts.listener.origin}/`;
   }
 
   get credentials(): Credentials {
@@ -140,27 +138,6 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Adds a handset to the list. A name replaces the names of the handset in the address book, null removes them. */
-  addHandset(msisdn: string, name?: string | null): void {
-    requireMsisdn(msisdn);
-    this.#parts.account.handsets.add(msisdn);
-    if (name !== undefined) this.#parts.account.renameHandset(msisdn, name ?? undefined);
-    this.#parts.changes.emit('settings');
-  }
-
-  /** Removes a handset from list and address book, and hides its messages. The next message shows the handset again. */
-  removeHandset(msisdn: string): void {
-    this.#parts.account.removeHandset(msisdn);
-    this.#parts.history.removeHandset(msisdn);
-    this.#parts.changes.emit('settings');
-  }
-
-  /** Blocks a number, so that messages to it are refused, or unblocks it. */
-  block(msisdn: string, blocked = true): void {
-    this.#parts.account.block(msisdn, blocked);
-    this.#parts.changes.emit('settings');
-  }
-
   setBalance(balance: number): void {
     this.#parts.account.balance = balance;
     this.#parts.changes.emit('settings');
@@ -199,7 +176,10 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Sets the result of every message to a handset, instead of RCV (received). `undefined` restores the default. */
+  /**
+   * Sets the result of every message to a handset, instead of RCV (received). `BLOCKED` refuses the messages because
+   * the number is blocked. `undefined` restores the default.
+   */
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     this.#parts.account.setOutcome(msisdn, statusCode);
     this.#parts.changes.emit('settings');
@@ -215,7 +195,7 @@ export class Simulator {
     const message = this.find(messageId);
     if (message === undefined) return;
     message.deleted = true;
-    this.#parts.changes.emit('message', message);
+    this.#parts.changes.emit('message');
   }
 
   /**
@@ -252,22 +232,17 @@ export class Simulator {
   }
 
   /**
-   * Starts or ends an outage. During an outage, the service refuses every connection, and the page and the control
-   * interface use another port.
-   *
-   * @param whenSent resolves when the caller has its answer; the old connections are closed only then
-   * @returns the new address of the page
+   * Goes offline for some seconds of real time, at least 1. Before that, it sends the answers that it is writing now, so that the
+   * page can start an outage.
    */
-  async setOutage(on: boolean, whenSent?: Promise<void>): Promise<string> {
-    const { listener, standby } = this.#parts;
-    const [newListener, oldListener] = on ? [standby, listener] : [listener, standby];
-    await newListener.open();
-    const whenClosed = Promise.resolve(whenSent).then(async () => {
-      await oldListener.close();
-      this.#parts.changes.emit('settings');
-    });
-    if (whenSent === undefined) await whenClosed;
-    return `${newListener.origin}/`;
+  startOutage(seconds: number): void {
+    clearTimeout(this.#outageEnd);
+    const end = (): void => {
+      // If another program has taken the port in the meantime, tries again later.
+      this.setOnline(true).catch(() => this.startOutage(1));
+    };
+    this.#outageEnd = setTimeout(end, seconds * 1000);
+    setImmediate(() => void this.setOnline(false));
   }
 
   /** Moves the clock forward by `ms` and runs everything that becomes due. */
@@ -291,15 +266,14 @@ export class Simulator {
     return this.#parts.callbacks.whenIdle();
   }
 
-  /** Returns the handsets with their last messages, the latest first. */
-  handsets(query: HandsetQuery): { handsets: HandsetSummary[]; total: number } {
-    return listHandsets(this.#parts.account, this.#parts.history, query);
+  /** Returns the last handsets of the address book and with messages, in the order in which they appeared. */
+  handsets(limit: number): { handsets: HandsetSummary[] } {
+    return { handsets: listHandsets(this.#parts.account, this.#parts.history, limit) };
   }
 
   /** Returns the last messages of a handset as the handset shows them, oldest first. */
   texts(msisdn: string, limit: number): { texts: ShownMessage[] } {
-    const messages = this.#parts.history.messagesOf(msisdn).slice(-limit);
-    return { texts: messages.map((message) => describeMessage(message, msisdn)) };
+    return { texts: listTexts(this.#parts.history, msisdn, limit) };
   }
 
   /** Returns the newest requests, callbacks and e-mails, newest first, with secrets masked. */
@@ -321,29 +295,15 @@ export class Simulator {
     changes.emit('reset');
   }
 
-  /** Describes the account without its address book, and the faults and other settings. */
-  describeSettings(): { account: Record<string, unknown> } & Record<string, unknown> {
-    const { contacts: _, groups: __, ...account } = this.#parts.account.describe();
-    return {
-      account,
-      faults: this.#parts.faults.describe(),
-      online: this.#parts.listener.isOpen,
-      now: new Date(this.clock.now()).toISOString(),
-      dataProblem: this.#parts.data?.problem ?? null,
-    };
-  }
-
-  describeAddressBook(): { contacts: unknown; groups: unknown } {
-    const { contacts, groups } = this.#parts.account.describe();
-    return { contacts, groups };
-  }
-
-  /** Describes the whole state as plain data for the control API, with the last `limit` entries of each list. */
-  describe(limit: number): Record<string, unknown> {
+  /** Describes the whole state as plain data, with the last `limit` entries of each list. */
+  describe(limit: number): SimulatorState {
     return {
       baseUrl: this.baseUrl,
-      ...this.describeSettings(),
+      credentials: this.credentials,
       account: this.#parts.account.describe(),
+      faults: this.#parts.faults.describe(),
+      now: new Date(this.clock.now()).toISOString(),
+      dataProblem: this.#parts.data?.problem ?? null,
       messages: this.messages.slice(-limit),
       incoming: this.incoming.slice(-limit),
       statuses: this.statuses.slice(-limit),
@@ -355,9 +315,10 @@ export class Simulator {
 
   /** Ends all waits, timers, callbacks and connections immediately. */
   async close(): Promise<void> {
-    const { callbacks, data, incoming, listener, messaging, standby, statuses } = this.#parts;
+    const { callbacks, data, incoming, listener, messaging, statuses } = this.#parts;
+    clearTimeout(this.#outageEnd);
     messaging.close();
-    const whenClosed = Promise.all([listener.close(), standby.close()]);
+    const whenClosed = listener.close();
     incoming.release();
     statuses.release();
     await Promise.all([whenClosed, callbacks.close()]);

@@ -15,14 +15,13 @@ export interface UnreadOptions<T> {
 }
 
 /**
- * The unread records (§3), oldest first. Adding or returning a record takes constant time.
+ * The unread records (§3), oldest first.
  * - A record stays until a poll returns it.
  * - Each record goes to one poller. Pollers wait in the order in which they arrived.
  * - A disconnected poller gets no record, because the record would be marked as read without being received.
  */
 export class UnreadQueue<T extends { read: boolean }> {
-  #unread: T[] = [];
-  #head = 0;
+  readonly #unread: T[] = [];
   readonly #waitingPolls = new Set<(records: T[]) => void>();
   readonly #options: UnreadOptions<T>;
 
@@ -42,8 +41,8 @@ export class UnreadQueue<T extends { read: boolean }> {
    */
   async take(limit: number, poller: Poller): Promise<T[]> {
     if (poller.isGone()) return [];
-    const unreadRecords = this.#shift(limit);
-    if (unreadRecords.length > 0) return unreadRecords;
+    const unreadRecords = this.#unread.splice(0, limit);
+    if (unreadRecords.length > 0) return this.#markRead(unreadRecords);
     return new Promise((resolve) => {
       const endPoll = (records: T[]): void => {
         this.#waitingPolls.delete(endPoll);
@@ -64,18 +63,7 @@ export class UnreadQueue<T extends { read: boolean }> {
 
   /** Drops unread records. Waiting requests continue to wait. */
   clear(): void {
-    this.#unread = [];
-    this.#head = 0;
-  }
-
-  #shift(limit: number): T[] {
-    const records = this.#unread.slice(this.#head, this.#head + limit);
-    this.#head += records.length;
-    if (this.#head > 1000 && this.#head * 2 > this.#unread.length) {
-      this.#unread = this.#unread.slice(this.#head);
-      this.#head = 0;
-    }
-    return this.#markRead(records);
+    this.#unread.length = 0;
   }
 
   #markRead(records: T[]): T[] {

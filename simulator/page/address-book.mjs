@@ -1,53 +1,49 @@
 import { control, reportIn } from './control.mjs';
-import { createButton, createElement, findElement } from './element.mjs';
-import { readMsisdn, readName } from './names.mjs';
+import { createButton, createElement, createError, findElement } from './element.mjs';
 import { addressOfHandset } from './views.mjs';
 
 /** The contacts and groups that a flow can send to by name. */
 export class AddressBookView {
-  #state;
-  #contacts = findElement('contacts');
-  #groups = findElement('groups');
-  #shown = '';
-  #contactForm = findElement('contact-form', HTMLFormElement);
-  #groupForm = findElement('group-form', HTMLFormElement);
+  #contactList = findElement('contacts');
+  #groupList = findElement('groups');
+  /** @type {Record<string, string>} numbers by name */
+  #contacts = {};
+  /** @type {Record<string, string[]>} members by name */
+  #groups = {};
 
-  /** @param {import('./state.mjs').State} state */
-  constructor(state) {
-    this.#state = state;
-    onSubmit(this.#contactForm, async (data) => {
+  constructor() {
+    onSubmit(findElement('contact-form', HTMLFormElement), async (data) => {
       const msisdn = readMsisdn(String(data.get('msisdn')));
-      const name = readName(String(data.get('name')), msisdn, this.#state.addressBook);
-      if (name === undefined) throw new Error('Enter a name.');
+      const name = readName(data);
+      if (Object.hasOwn(this.#groups, name)) throw new Error(`${name} is a group. Choose another name.`);
       await control('contacts', { name, msisdn });
     });
-    onSubmit(this.#groupForm, async (data) => {
-      const name = String(data.get('name')).trim();
+    onSubmit(findElement('group-form', HTMLFormElement), async (data) => {
+      const name = readName(data);
+      if (Object.hasOwn(this.#contacts, name)) throw new Error(`${name} is a contact. Choose another name.`);
       const contacts = String(data.get('contacts'))
         .split(/[\n,;]+/)
         .map((member) => member.trim())
         .filter((member) => member !== '');
-      if (name === '') throw new Error('Enter a name.');
-      if (Object.hasOwn(this.#state.addressBook.contacts, name)) throw new Error(`${name} is a contact.`);
       if (contacts.length === 0) throw new Error('Enter the members, separated by commas.');
       await control('groups', { name, contacts: contacts.map((member) => this.#readMember(member)) });
     });
   }
 
-  update() {
-    const { contacts, groups } = this.#state.addressBook;
-    // Keeps the focus in the lists if only other settings have changed.
-    const shown = JSON.stringify([contacts, groups]);
-    if (shown === this.#shown) return;
-    this.#shown = shown;
-    this.#contacts.replaceChildren(
+  /** @param {import('../model').AccountState} account */
+  update({ contacts, groups }) {
+    // Keeps the focus in the lists if nothing has changed.
+    if (JSON.stringify([contacts, groups]) === JSON.stringify([this.#contacts, this.#groups])) return;
+    this.#contacts = contacts;
+    this.#groups = groups;
+    this.#contactList.replaceChildren(
       ...Object.entries(contacts).map(([name, msisdn]) =>
         createItem(name, createElement('a', { href: addressOfHandset(msisdn) }, `+${msisdn}`), () =>
           control('remove-contact', { name }),
         ),
       ),
     );
-    this.#groups.replaceChildren(
+    this.#groupList.replaceChildren(
       ...Object.entries(groups).map(([name, members]) =>
         createItem(name, createElement('span', { dir: 'auto' }, members.join(', ')), () =>
           control('remove-group', { name }),
@@ -58,7 +54,7 @@ export class AddressBookView {
 
   /** @param {string} member */
   #readMember(member) {
-    if (Object.hasOwn(this.#state.addressBook.contacts, member)) return member;
+    if (Object.hasOwn(this.#contacts, member)) return member;
     try {
       return readMsisdn(member);
     } catch {
@@ -73,7 +69,7 @@ export class AddressBookView {
  * @param {() => Promise<void>} remove
  */
 function createItem(name, content, remove) {
-  const error = createElement('p', { class: 'error', role: 'alert' });
+  const error = createError();
   return createElement(
     'li',
     {},
@@ -91,7 +87,29 @@ function createItem(name, content, remove) {
 function onSubmit(form, work) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    if (await reportIn(form.querySelector('.error'), () => work(new FormData(form)))) form.reset();
+    const error = /** @type {Element} */ (form.querySelector('.error'));
+    if (await reportIn(error, () => work(new FormData(form)))) form.reset();
     form.querySelector('input')?.focus();
   });
+}
+
+/**
+ * @param {FormData} data
+ * @throws {Error} if it has no name
+ */
+function readName(data) {
+  const name = String(data.get('name')).trim();
+  if (name === '') throw new Error('Enter a name.');
+  return name;
+}
+
+/**
+ * Reads the number that a user has typed. Ignores formatting characters.
+ * @param {string} text
+ * @throws {Error} with one line for the user
+ */
+function readMsisdn(text) {
+  const msisdn = text.replace(/[\s()./+-]/g, '');
+  if (/^[1-9]\d{6,14}$/.test(msisdn)) return msisdn;
+  throw new Error('Enter the number with its country code: 7 to 15 digits, such as 6421555124.');
 }

@@ -1,51 +1,48 @@
 import { findElement } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
 
+/** Minimum pause in ms between announcements, because screen readers cannot follow faster ones. */
+const pauseMs = 1000;
 const maxSentenceLength = 160;
 const maxSentences = 3;
-/** Minimum pause between announcements, because screen readers cannot follow faster ones. */
-const pauseMs = 1000;
 
-/** @type {string[]} */
-let sentences = [];
-let isPaused = false;
-/**
- * Last announced status of each message. A change without a new status is not announced, e.g. a fetch of the message.
- */
-const announcedStatuses = new Map();
-const maxAnnouncedStatuses = 1000;
+/** Announces new messages and their final statuses to screen readers. */
+export class Announcer {
+  #element = findElement('announcer');
+  /** @type {Map<string, string> | undefined} the last message of each handset and its phase */
+  #announced;
+  /** @type {string[]} */
+  #sentences = [];
+  #isPaused = false;
 
-/**
- * Announces messages and their final statuses to screen readers.
- * @param {import('./state.mjs').ShownMessage[]} texts
- */
-export function announce(texts) {
-  for (const text of texts) {
-    const key = `${text.key} ${text.msisdn}`;
-    const lastStatus = announcedStatuses.get(key);
-    const status = text.statusCode ?? '';
-    if (lastStatus === status) continue;
-    announcedStatuses.set(key, status);
-    if (announcedStatuses.size > maxAnnouncedStatuses) announcedStatuses.delete(announcedStatuses.keys().next().value);
-    if (text.isFromHandset) sentences.push(`${text.msisdn} wrote: ${text.body}`);
-    else if (lastStatus === undefined) sentences.push(`Message to ${text.msisdn}: ${text.body}`);
-    if (!text.isFromHandset && classifyStatus(status) !== 'under-way') {
-      sentences.push(`Message to ${text.msisdn}: ${describeStatus(status)}`);
+  /** @param {import('../model').HandsetSummary[]} handsets */
+  update(handsets) {
+    const announced = new Map();
+    for (const { msisdn, last } of handsets) {
+      if (last === undefined) continue;
+      const state = `${last.key} ${classifyStatus(last.statusCode)}`;
+      announced.set(msisdn, state);
+      if (this.#announced && this.#announced.get(msisdn) !== state) this.#sentences.push(describeMessage(last));
     }
+    this.#announced = announced;
+    this.#announce();
   }
-  if (sentences.length === 0 || isPaused) return;
-  isPaused = true;
-  announceSentences();
-  setTimeout(() => {
-    isPaused = false;
-    if (sentences.length > 0) announce([]);
-  }, pauseMs);
+
+  #announce() {
+    if (this.#isPaused || this.#sentences.length === 0) return;
+    this.#element.textContent = this.#sentences.splice(0).slice(-maxSentences).join('. ');
+    this.#isPaused = true;
+    setTimeout(() => {
+      this.#isPaused = false;
+      this.#announce();
+    }, pauseMs);
+  }
 }
 
-function announceSentences() {
-  const spokenTexts = sentences.slice(-maxSentences).map((text) => text.slice(0, maxSentenceLength));
-  const omittedCount = sentences.length - spokenTexts.length;
-  if (omittedCount > 0) spokenTexts.unshift(`${omittedCount} more`);
-  findElement('announcer').textContent = spokenTexts.join('. ');
-  sentences = [];
+/** @param {import('../model').ShownMessage} message */
+function describeMessage({ msisdn, isFromHandset, body, statusCode }) {
+  if (isFromHandset) return `${msisdn} wrote: ${body}`.slice(0, maxSentenceLength);
+  const phase = classifyStatus(statusCode);
+  const status = phase === 'under-way' ? '' : `, ${describeStatus(statusCode)}`;
+  return `Message to ${msisdn}${status}: ${body}`.slice(0, maxSentenceLength);
 }

@@ -1,7 +1,7 @@
 import { createElement, setText } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
 
-/** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
+/** @typedef {import('../model').ShownMessage} ShownMessage */
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
 const secondFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
@@ -52,11 +52,10 @@ export class BubbleView {
         ...(isFromHandset || text.refusal !== undefined ? [] : [replyButton]),
       ),
     );
-    this.update(text);
   }
 
-  /** @param {ShownMessage} text */
-  update(text) {
+  /** @param {{ text?: ShownMessage }} item */
+  update({ text = this.#text }) {
     this.#text = text;
     if (text.call !== undefined) {
       this.#request.hidden = false;
@@ -84,16 +83,14 @@ export class BubbleView {
   }
 
   /** @param {ShownMessage} text */
-  #showDelivery({ statusCode = 'PND', refusal }) {
+  #showDelivery({ statusCode, refusal }) {
     const phase = classifyStatus(statusCode);
     this.element.dataset.phase = phase;
-    this.element.dataset.status = statusCode;
-    this.element.classList.toggle('refused', refusal !== undefined);
     setText(this.#mark, marks[phase]);
     setText(
       this.#status,
       refusal === undefined ? describeStatus(statusCode) : `not sent: ${refusal || describeStatus(statusCode)}`,
     );
-    setText(this.#code, refusal !== undefined || statusCode === 'PND' ? '' : statusCode);
+    setText(this.#code, refusal !== undefined || statusCode === 'PND' ? '' : (statusCode ?? ''));
   }
 }

@@ -1,7 +1,7 @@
 import { control, reportIn } from './control.mjs';
 import { createButton, createElement, setText } from './element.mjs';
 
-/** @typedef {import('./state.mjs').ShownMessage} ShownMessage */
+/** @typedef {import('../model').ShownMessage} ShownMessage */
 
 /** Form in which the user writes as the handset: a reply to the last or a chosen message, or a new message. */
 export class Composer {

@@ -2,26 +2,22 @@
  * Performs an action of the control API.
  * @param {string} action
  * @param {object} input
- * @returns {Promise<any>} rejects with one line that states the reason
+ * @returns {Promise<void>} rejects with one line that states the reason
  */
-export function control(action, input) {
-  return ask(action, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(input),
-  });
+export async function control(action, input) {
+  await ask(action, { method: 'POST', body: JSON.stringify(input) });
 }
 
 /**
  * Reads from the control API.
- * @template T
- * @param {string} path
- * @param {Record<string, string | number | undefined>} query
- * @returns {Promise<T>} rejects with one line that states the reason
+ * @template {keyof import('../client').SimulatorViews} View
+ * @param {View} path
+ * @param {Record<string, string | number>} parameters
+ * @returns {Promise<import('../client').SimulatorViews[View]>} rejects with one line that states the reason
  */
-export function read(path, query) {
-  const params = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
-  return ask(`${path}?${new URLSearchParams(params)}`, {});
+export function read(path, parameters) {
+  const query = Object.entries(parameters).map(([name, value]) => [name, String(value)]);
+  return ask(`${path}?${new URLSearchParams(query)}`, {});
 }
 
 /**
@@ -43,17 +39,17 @@ async function ask(path, options) {
 
 /**
  * Runs a task. If it fails, shows the reason in `element`.
- * @param {Element | null} element
+ * @param {Element} element
  * @param {() => Promise<void>} work
  * @returns {Promise<boolean>} whether it succeeded
  */
 export async function reportIn(element, work) {
-  if (element) element.textContent = '';
+  element.textContent = '';
   try {
     await work();
     return true;
   } catch (error) {
-    if (element) element.textContent = error instanceof Error ? error.message : String(error);
+    element.textContent = error instanceof Error ? error.message : String(error);
     return false;
   }
 }

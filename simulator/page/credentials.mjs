@@ -4,14 +4,12 @@ const copiedMs = 1500;
 
 /**
  * Shows the values for an account node, each with a copy button.
- * @param {import('./state.mjs').Snapshot} snapshot
+ * @param {import('../model').SimulatorState} state
  */
-export function showCredentials({ basePath, servicePort, credentials, settings }) {
-  const service = new URL(location.origin);
-  // During an outage, the page is at another port than the service. Otherwise both share an address.
-  if (!settings.online) service.port = servicePort;
+export function showCredentials({ baseUrl, credentials }) {
   const values = {
-    'Base URL': `${service.origin}${basePath}`,
+    // The simulator can have another host name for this browser.
+    'Base URL': `${location.origin}${new URL(baseUrl).pathname.replace(/\/$/, '')}`,
     'API key': credentials.apiKey,
     User: credentials.userId,
     Password: credentials.password,

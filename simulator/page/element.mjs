@@ -27,6 +27,11 @@ export function createButton(text, click, label) {
   return createElement('button', { type: 'button', class: 'quiet', click, 'aria-label': label }, text);
 }
 
+/** Creates an element for errors, which screen readers announce. */
+export function createError() {
+  return createElement('p', { class: 'error', role: 'alert' });
+}
+
 /**
  * Returns the element of index.html with an id.
  * @template {HTMLElement} [E=HTMLElement]
@@ -47,4 +52,43 @@ export function findElement(id, type) {
  */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
+}
+
+/**
+ * The views of records in a list, one for each record.
+ * @template {{ key: string | number }} T
+ */
+export class ListView {
+  #list;
+  #create;
+  /** @type {Map<string | number, { element: HTMLElement, update: (record: T) => void }>} */
+  #views = new Map();
+
+  /**
+   * @param {Element} list
+   * @param {(record: T) => { element: HTMLElement, update: (record: T) => void }} create
+   */
+  constructor(list, create) {
+    this.#list = list;
+    this.#create = create;
+  }
+
+  /** Shows these records in this order. @param {readonly T[]} records */
+  update(records) {
+    this.#views = new Map(records.map((record) => [record.key, this.#views.get(record.key) ?? this.#create(record)]));
+    for (const record of records) this.#views.get(record.key)?.update(record);
+    const elements = new Set([...this.#views.values()].map(({ element }) => element));
+    for (const child of [...this.#list.children]) if (!elements.has(/** @type {HTMLElement} */ (child))) child.remove();
+    // Moves only elements at a wrong place, because a moved element loses the focus and the click on it.
+    let next = this.#list.firstElementChild;
+    for (const element of elements) {
+      if (element === next) next = next.nextElementSibling;
+      else this.#list.insertBefore(element, next);
+    }
+  }
+
+  /** Returns the element of a record, if the record is shown. @param {string | number} key */
+  elementOf(key) {
+    return this.#views.get(key)?.element;
+  }
 }

@@ -2,8 +2,8 @@ import { control, reportIn } from './control.mjs';
 import { createElement, findElement, setText } from './element.mjs';
 
 /**
- * @typedef {import('./state.mjs').Endpoint} Endpoint
- * @typedef {import('./state.mjs').Fault} Fault
+ * @typedef {import('../model').Endpoint} Endpoint
+ * @typedef {import('../model').Fault} Fault
  */
 
 /** @type {[Endpoint, string, string][]} */
@@ -37,7 +37,7 @@ const faults = [
   ['repeats its last answer', { repeat: true }],
 ];
 
-/** One row for each endpoint: the fault, the number of times, and a switch. */
+/** One row for each endpoint: the fault, and the number of times. */
 export class FaultsPanel {
   #rows = endpoints.map(([endpoint, title, path]) => new FaultRow(endpoint, title, path));
 
@@ -45,7 +45,7 @@ export class FaultsPanel {
     findElement('faults').append(...this.#rows.map(({ element }) => element));
   }
 
-  /** @param {import('./state.mjs').Settings['faults']} active */
+  /** @param {import('../model').SimulatorState['faults']} active */
   update(active) {
     for (const row of this.#rows) row.update(active[row.endpoint]);
   }
@@ -54,78 +54,50 @@ export class FaultsPanel {
 class FaultRow {
   element;
   endpoint;
-  #switch;
   #fault;
   #times;
   #remainingCount = createElement('small', { class: 'left' });
-  /** The faults that a user can choose. Also contains faults from the control API that are not predefined. */
-  #choices = faults.map(([, fault]) => fault);
 
   /** @param {Endpoint} endpoint @param {string} title @param {string} path */
   constructor(endpoint, title, path) {
     this.endpoint = endpoint;
-    const set = () => reportIn(findElement('faults-error'), () => this.#set());
-    const setIfOn = () => {
-      if (this.#switch.checked) void set();
+    const change = () => {
+      void reportIn(findElement('faults-error'), () => this.#set());
     };
-    this.#switch = createElement('input', {
-      type: 'checkbox',
-      role: 'switch',
-      'aria-label': `Fault of ${title}`,
-      change: set,
-    });
     this.#fault = createElement(
       'select',
-      { 'aria-label': `Kind of fault: ${title}`, change: setIfOn },
-      ...faults.map(([text], index) => createElement('option', { value: index }, text)),
+      { 'aria-label': `Fault of ${title}`, change },
+      new Option('none', 'null'),
+      ...faults.map(([text, fault]) => new Option(text, JSON.stringify(fault))),
     );
     this.#times = createElement(
       'select',
-      { 'aria-label': `How often: ${title}`, change: setIfOn },
-      createElement('option', { value: '' }, 'always'),
-      createElement('option', { value: 1 }, 'once'),
-      createElement('option', { value: 3 }, '3 times'),
+      { 'aria-label': `How often: ${title}`, change },
+      new Option('always', ''),
+      new Option('once', '1'),
+      new Option('3 times', '3'),
     );
     this.element = createElement(
       'li',
       { 'data-endpoint': endpoint },
-      createElement(
-        'label',
-        { class: 'switch' },
-        this.#switch,
-        createElement('span', {}, title, createElement('small', { class: 'path' }, path)),
-      ),
+      createElement('span', {}, title, createElement('small', { class: 'path' }, path)),
       createElement('div', { class: 'fault-choice' }, this.#fault, this.#times, this.#remainingCount),
     );
   }
 
   /** @param {{ fault: Fault, left: number | null } | undefined} active */
   update(active) {
-    this.#switch.checked = active !== undefined;
-    this.element.classList.toggle('on', active !== undefined);
+    const value = JSON.stringify(active?.fault ?? null);
+    // A program can set a fault that is not in the list.
+    if (![...this.#fault.options].some((option) => option.value === value)) this.#fault.add(new Option(value, value));
+    this.#fault.value = value;
+    this.#fault.classList.toggle('unusual', active !== undefined);
     setText(this.#remainingCount, typeof active?.left === 'number' ? `${active.left} left` : '');
-    if (active) this.#fault.value = String(this.#indexOf(active.fault));
-  }
-
-  /** @param {Fault} fault */
-  #indexOf(fault) {
-    const text = JSON.stringify(fault);
-    const index = this.#choices.findIndex((choice) => JSON.stringify(choice) === text);
-    if (index >= 0) return index;
-    this.#choices[faults.length] = fault;
-    this.#fault.options[faults.length] = new Option(text, String(faults.length));
-    return faults.length;
   }
 
   async #set() {
-    const { endpoint } = this;
     const times = Number(this.#times.value);
-    if (!this.#switch.checked) await control('fault', { endpoint, fault: null });
-    else
-      await control('fault', {
-        endpoint,
-        fault: this.#choices[this.#fault.selectedIndex],
-        ...(times > 0 && { times }),
-      });
+    const fault = JSON.parse(this.#fault.value);
+    await control('fault', { endpoint: this.endpoint, fault, ...(times > 0 && { times }) });
   }
 }

@@ -1,7 +1,7 @@
 import { createElement, setText } from './element.mjs';
 import { addressOfHandset } from './views.mjs';
 
-/** @typedef {import('./state.mjs').LogEntry} LogEntry */
+/** @typedef {import('../model').LogEntry} LogEntry */
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
 
@@ -20,6 +20,7 @@ export class LogEntryView {
   #details;
   #content = createElement('div', { class: 'log-content' });
   #entry;
+  #shownJson = '';
 
   /** @param {LogEntry} entry */
   constructor(entry) {
@@ -39,8 +40,7 @@ export class LogEntryView {
       ),
       this.#content,
     );
-    this.element = createElement('li', { class: `log-entry ${entry.kind}`, 'data-key': entry.key }, this.#details);
-    this.update(entry);
+    this.element = createElement('li', { class: `log-entry ${entry.kind}` }, this.#details);
   }
 
   /** @param {LogEntry} entry */
@@ -52,22 +52,19 @@ export class LogEntryView {
     this.#showContent();
   }
 
-  /** Opens the entry and scrolls it into view. */
-  open() {
-    this.#details.open = true;
-    this.#details.querySelector('summary')?.focus({ preventScroll: true });
-    this.element.scrollIntoView({ block: 'center' });
-  }
-
-  /** Fills the entry with content only while it is open, because most entries are never opened. */
+  /**
+   * Fills the entry with content only while it is open, because most entries are never opened. Leaves unchanged content,
+   * so that a user can select it.
+   */
   #showContent() {
-    if (!this.#details.open) {
-      this.#content.replaceChildren();
-      return;
-    }
+    const shownJson = this.#details.open ? JSON.stringify(this.#entry) : '';
+    if (shownJson === this.#shownJson) return;
+    this.#shownJson = shownJson;
+    this.#content.replaceChildren();
+    if (!this.#details.open) return;
     const parts = describeParts(this.#entry).filter(([, text]) => text !== '');
     const { text } = this.#entry;
-    this.#content.replaceChildren(
+    this.#content.append(
       ...(text === undefined
         ? []
         : [createElement('a', { href: addressOfHandset(text.msisdn, text.key) }, 'Show the message on its handset')]),

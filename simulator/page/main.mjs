@@ -1,142 +1,103 @@
-import { AccountPanel } from './account-panel.mjs';
 import { AddressBookView } from './address-book.mjs';
-import { announce } from './announcer.mjs';
-import { CallbacksPanel } from './callbacks-panel.mjs';
+import { Announcer } from './announcer.mjs';
+import { read } from './control.mjs';
 import { ConversationView } from './conversation.mjs';
 import { showCredentials } from './credentials.mjs';
 import { findElement, setText } from './element.mjs';
-import { followEvents } from './events.mjs';
 import { FaultsPanel } from './faults-panel.mjs';
 import { HandsetsView } from './handsets.mjs';
 import { LogView } from './log.mjs';
 import { ServicePanel } from './service-panel.mjs';
-import { State } from './state.mjs';
-import { addressOfHandset, followAddress } from './views.mjs';
+import { followAddress } from './views.mjs';
 
-const drawMs = 100;
+const maxHandsets = 500;
+const maxTexts = 200;
+const maxEntries = 200;
 
-const state = new State();
-const handsets = new HandsetsView(state);
-const conversation = new ConversationView(state, (msisdn) => handsets.canReply(msisdn));
-const log = new LogView();
-const addressBook = new AddressBookView(state);
-const account = new AccountPanel();
-const callbacks = new CallbacksPanel();
-const faults = new FaultsPanel();
+const handsets = new HandsetsView();
+const conversation = new ConversationView();
+const log = new LogView(refresh);
+const addressBook = new AddressBookView();
 const service = new ServicePanel();
-/** @type {import('./state.mjs').ShownMessage[]} */
-let texts = [];
-/** @type {import('./state.mjs').LogEntry[]} */
-let entries = [];
-let isDue = false;
+const faults = new FaultsPanel();
+const announcer = new Announcer();
 let isStarted = false;
-let isLive = false;
-/**
- * Whether the user has chosen the open conversation or is using it. If so, a new message of another handset does not
- * replace it.
- */
-let isChosen = false;
+let isReading = false;
+let isOutdated = false;
 
-const go = followAddress({
-  open: (msisdn, key) => {
-    isChosen = true;
-    void conversation.open(msisdn, key, key === undefined);
-    handsets.mark(msisdn);
-  },
-  showEntry: (key) => void log.showEntry(key),
-});
-
-function showSettings() {
-  if (!state.settings) return;
-  account.update(state.settings.account);
-  callbacks.update(state.settings.account.organisation);
-  faults.update(state.settings.faults);
-  service.update(state.settings);
-  conversation.update();
-  showConnection();
+/** Reads what the page shows, and draws it. If it can have changed during the read, reads it again. */
+async function refresh() {
+  isOutdated = true;
+  if (isReading) return;
+  isReading = true;
+  try {
+    while (isOutdated) {
+      isOutdated = false;
+      const content = await readContent().catch(() => undefined);
+      showConnection(content !== undefined);
+      if (content) draw(content);
+    }
+  } finally {
+    isReading = false;
+  }
 }
 
-function showConnection() {
-  const element = findElement('connection');
-  element.dataset.live = String(isLive && state.settings?.online !== false);
-  if (!isLive) setText(element, 'Not connected; trying again');
-  else setText(element, state.settings?.online === false ? 'Outage' : 'Live');
-}
-
-/** Draws soon, and only once for all changes until then. */
-function show() {
-  if (isDue) return;
-  isDue = true;
-  setTimeout(() => {
-    isDue = false;
-    handsets.apply(texts);
-    conversation.apply(texts);
-    log.apply(entries);
-    texts = [];
-    entries = [];
-    conversation.update();
-    openFirst();
-    handsets.mark(conversation.msisdn);
-  }, drawMs);
-}
-
-findElement('conversation').addEventListener('focusin', () => {
-  isChosen = true;
-});
-
-/** Opens the latest conversation, unless the user has chosen the open conversation or is searching. */
-function openFirst() {
-  const { latest, searchText } = handsets;
-  if (latest === undefined || latest === conversation.msisdn) return;
-  if (conversation.msisdn !== undefined && (isChosen || searchText !== '')) return;
-  void conversation.open(latest);
-}
-
-/** Closes the open conversation if its handset was removed in another window or by a program. */
-async function closeRemoved() {
+async function readContent() {
   const { msisdn } = conversation;
-  if (msisdn === undefined || !(await handsets.isRemoved(msisdn))) return;
-  conversation.remove(msisdn);
-  if (location.hash.split('/')[0] === addressOfHandset(msisdn)) location.hash = '#handsets';
+  const { group } = log;
+  const [state, handsetPage, textPage, logPage] = await Promise.all([
+    read('state', { limit: 1 }),
+    read('handsets', { limit: maxHandsets }),
+    msisdn === undefined ? { texts: [] } : read('texts', { msisdn, limit: maxTexts }),
+    read('log', { ...(group !== 'all' && { group }), limit: maxEntries }),
+  ]);
+  return { state, msisdn, group, ...handsetPage, ...textPage, ...logPage };
 }
 
-followEvents({
-  state: (snapshot) => {
-    state.settings = snapshot.settings;
-    state.addressBook = snapshot.addressBook;
-    texts = [];
-    entries = [];
-    handsets.reset(snapshot);
-    log.reset(snapshot.log);
-    addressBook.update();
-    showCredentials(snapshot);
-    showSettings();
-    if (isStarted) void conversation.reload();
-    else go();
-    isStarted = true;
-    show();
-  },
-  texts: (changed) => {
-    texts.push(...changed);
-    announce(changed);
-    show();
-  },
-  log: (changed) => {
-    entries.push(...changed);
-    show();
-  },
-  settings: (settings) => {
-    state.settings = settings;
-    showSettings();
-  },
-  addressBook: (changed) => {
-    state.addressBook = changed;
-    addressBook.update();
-    conversation.update();
-    void handsets.find().then(closeRemoved).then(show);
-  },
-  connection: (isConnected) => {
-    isLive = isConnected;
-    showConnection();
-  },
-});
+/** @param {Awaited<ReturnType<typeof readContent>>} content */
+function draw({ state, msisdn, group, handsets: summaries, texts, entries }) {
+  if (!isStarted) start(state, summaries);
+  handsets.update(summaries, conversation.msisdn);
+  // The user can have opened another conversation, or chosen another group, during the read.
+  if (msisdn === conversation.msisdn) conversation.update(state.account, texts);
+  if (group === log.group) log.update(entries);
+  addressBook.update(state.account);
+  service.update(state);
+  faults.update(state.faults);
+  announcer.update(summaries);
+}
+
+/**
+ * Opens the part that the address names, and the latest conversation if the address names none.
+ * @param {import('../model').SimulatorState} state
+ * @param {import('../model').HandsetSummary[]} summaries
+ */
+function start(state, summaries) {
+  isStarted = true;
+  showCredentials(state);
+  followAddress({
+    open: (msisdn, key) => {
+      conversation.open(msisdn, key);
+      if (key === undefined) conversation.focus();
+      void refresh();
+    },
+    openEntry: (key) => log.open(key),
+  });
+  if (conversation.msisdn !== undefined) return;
+  const [latest] = [...summaries].sort((a, b) => (b.last?.key ?? 0) - (a.last?.key ?? 0));
+  if (latest === undefined) return;
+  conversation.open(latest.msisdn);
+  void refresh();
+}
+
+/** @param {boolean} isConnected */
+function showConnection(isConnected) {
+  const element = findElement('connection');
+  element.dataset.live = String(isConnected);
+  setText(element, isConnected ? 'Live' : 'Not connected; trying again');
+}
+
+// The browser reconnects automatically. The simulator sends an event at the beginning and after changes.
+const source = new EventSource('/control/events');
+source.addEventListener('message', () => void refresh());
+source.addEventListener('error', () => showConnection(false));

@@ -7,9 +7,9 @@ const views = ['handsets', 'conversation', 'log', 'service', 'addresses'];
  * enough, other parts stay visible beside it. The number after the slash is the key of a message or of a log entry.
  * @param {object} listeners
  * @param {(msisdn: string, key: number | undefined) => void} listeners.open
- * @param {(key: number) => void} listeners.showEntry
+ * @param {(key: number) => void} listeners.openEntry
  */
-export function followAddress({ open, showEntry }) {
+export function followAddress({ open, openEntry }) {
   const go = () => {
     const [, name = '', digits] = /^#([\w-]*)(?:\/(\d+))?$/.exec(location.hash) ?? [];
     const key = digits === undefined ? undefined : Number(digits);
@@ -22,11 +22,11 @@ export function followAddress({ open, showEntry }) {
       link.ariaCurrent = link.getAttribute('href') === `#${view}` ? 'page' : null;
     }
     if (msisdn !== undefined) open(msisdn, key);
-    else if (view === 'log' && key !== undefined) showEntry(key);
+    else if (view === 'log' && key !== undefined) openEntry(key);
     else findElement(view).focus({ preventScroll: true });
   };
   addEventListener('hashchange', go);
-  return go;
+  go();
 }
 
 /** @param {string} msisdn @param {number} [key] */

@@ -57,19 +57,20 @@ describe('the simulator page', () => {
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'half a sentence');
   });
 
-  it('adds a named handset by keyboard', async () => {
+  it('adds a handset by keyboard', async () => {
     await open();
-    await page.getByText('Add or rename a handset').focus();
+    await page.getByRole('link', { name: 'Add a handset' }).focus();
     await page.keyboard.press('Enter');
+    const form = page.locator('#contact-form');
+    await form.getByLabel('Name').fill('Anna');
     await page.keyboard.press('Tab');
     await page.keyboard.type('021 555');
     await page.keyboard.press('Enter');
     await page.getByText('Enter the number with its country code').waitFor();
-    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('name')), 'msisdn');
-    await page.locator('#add-handset').getByLabel('Number').fill('');
-    await page.keyboard.type('+64 (21) 555-124');
-    await page.keyboard.press('Tab');
-    await page.keyboard.type('Anna');
+    await form.getByLabel('Number').fill('+64 (21) 555-124');
+    await page.keyboard.press('Enter');
+    await row(second).getByText('Anna').waitFor();
+    await row(second).focus();
     await page.keyboard.press('Enter');
     await phone(second).getByRole('heading', { name: 'Anna' }).waitFor();
     await page.waitForFunction(() => document.activeElement?.tagName === 'TEXTAREA');
@@ -82,45 +83,26 @@ describe('the simulator page', () => {
     assert.deepEqual([body, displayName], ['first line\nsecond line', 'Anna']);
   });
 
-  it('renames and removes a handset', async () => {
-    await open();
-    simulator.addContact('Anna', first);
+  it('shows the latest conversation, and keeps it open while others write', async () => {
     receive(second, 'hello');
-    await row(first).getByText('Anna').waitFor();
-    const opened = await choose(second);
-    await page.getByText('Add or rename a handset').click();
-    const form = page.locator('#add-handset');
-    const rename = async (name: string): Promise<void> => {
-      await form.getByLabel('Number').fill(second);
-      await form.getByLabel('Name').fill(name);
-      await page.keyboard.press('Enter');
-    };
-    await rename('Anna');
-    await form.getByText(`Anna is +${first}. Choose another name.`).waitFor();
-    await rename('👩‍🚒');
-    await opened.getByRole('heading', { name: '👩‍🚒' }).waitFor();
-    await row(second).getByText(`+${second}`).waitFor();
-    assert.equal(await row(second).locator('.initial').innerText(), '👩‍🚒', 'one sign, not a part of it');
-    await opened.getByRole('button', { name: 'Remove the handset' }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await opened.getByRole('button', { name: 'Remove the handset' }).click();
-    await page.getByText('Remove 👩‍🚒, with its messages').waitFor();
-    await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator('dialog *')).click();
-    await row(second).waitFor({ state: 'detached' });
-    await phone(first).waitFor();
-  });
-
-  it('shows the latest handset until a user chooses another handset', async () => {
+    receive(first, 'and you');
     await open();
-    await phone(first).waitFor();
-    await send({ to: second, body: 'hello' });
-    await phone(second).locator('.bubble').getByText('hello').waitFor();
-    await send({ to: first, body: 'and you' });
     await phone(first).locator('.bubble').getByText('and you').waitFor();
     await phone(first).getByLabel('Write as').fill('I am wri');
     await send({ to: second, body: 'later' });
     await row(second).getByText('later').waitFor();
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
+  });
+
+  it('opens the pressed handset if another handset writes before the release', async () => {
+    for (const from of [first, '6421555125', second]) receive(from, 'one');
+    await open();
+    await row(second).hover();
+    await page.mouse.down();
+    receive(first, 'two');
+    await row(first).getByText('two').waitFor();
+    await page.mouse.up();
+    await phone(second).waitFor();
   });
 
   it('shows missed messages after a lost connection', async () => {
@@ -139,30 +121,22 @@ describe('the simulator page', () => {
     problems.length = 0;
   });
 
-  it('finds handsets by name and message', async () => {
+  it('shows the last message of each of many handsets', async () => {
     simulator.addContact('Änna', '6421555049');
     for (let index = 0; index < 500; index += 1) receive(`64215550${index % 50}`.padEnd(10, '0'), `text ${index}`);
     await open();
-    const shown = page.locator('.handset');
-    const search = page.getByLabel('Search');
-    const until = (count: number) =>
-      page.waitForFunction((expected) => document.querySelectorAll('.handset').length === expected, count);
-    const { total } = simulator.handsets({ search: '', limit: 1 });
-    await until(total);
-    assert.match(await shown.first().innerText(), /text 499/);
-    receive('6421555000', 'up I go');
-    await shown.first().getByText('up I go').waitFor();
-    await search.fill('änna');
-    await until(1);
-    assert.match(await shown.innerText(), /Änna.*\+6421555049/s);
-    await search.fill('text 123');
-    await page.waitForFunction(() => document.querySelector('.handset .preview')?.textContent === 'text 123');
-    await shown.first().click();
-    await page.locator('.bubble:focus', { hasText: 'text 123' }).waitFor();
-    await search.fill('nobody has this');
-    await page.getByText('No handset matches the search').waitFor();
-    await search.fill('');
-    await until(total);
+    await row('6421555049').getByText('Änna').waitFor();
+    const { handsets } = simulator.handsets(500);
+    const shown = await page
+      .locator('.handset')
+      .evaluateAll((rows) => rows.map((row) => row.getAttribute('data-msisdn')));
+    assert.deepEqual(
+      shown,
+      handsets.map(({ msisdn }) => msisdn),
+    );
+    await row('6421555049').getByText('text 499').waitFor();
+    receive('6421555000', 'the newest');
+    await row('6421555000').getByText('the newest').waitFor();
   });
 
   it('replies to a chosen message', async () => {

@@ -20,19 +20,6 @@ import {
 describe('the simulator page', () => {
   useSimulatorPage();
 
-  /**
-   * Starts or ends an outage. During an outage, the service refuses connections on its port, so the page moves to
-   * another port.
-   */
-  const setOutage = async (isOn: boolean): Promise<void> => {
-    const { origin } = new URL(simulator.baseUrl);
-    await page.getByRole('switch', { name: 'Outage' }).click();
-    await page.waitForURL((url) => (url.origin === origin) === !isOn);
-    await whenLoaded();
-    await page.getByText(isOn ? 'Outage' : 'Live', { exact: true }).waitFor();
-    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), isOn);
-  };
-
   /** Waits until the organisation of the simulator has a setting. */
   const untilOrganisation = (isSet: (organisation: Record<string, string>) => boolean): Promise<void> =>
     until(async () => isSet((await (await fetch(`${simulator.pageUrl}control/state`)).json()).account.organisation));
@@ -72,14 +59,18 @@ describe('the simulator page', () => {
     try {
       await open({}, '#service');
       const panel = page.locator('#callbacks-form');
-      await panel.getByRole('switch').click();
-      await panel.getByText('Enter an address to call').waitFor();
-      assert.equal(await panel.getByRole('switch').isChecked(), false);
+      const set = panel.getByRole('button', { name: 'Set callbacks' });
+      await panel.getByLabel('Replies go to').fill('nowhere');
+      await set.click();
+      await panel.getByText('callbackUrl must be a URL').waitFor();
+      // Ignores the refused request, which the browser reports as a problem.
+      problems.length = 0;
       await panel.getByLabel('Replies go to').fill(receiver.url('/cb'));
       await panel.getByLabel('Format').selectOption('FORMv1');
-      await untilOrganisation(({ callbackFormat }) => callbackFormat === 'FORMv1');
-      await panel.getByRole('switch').click();
-      await untilOrganisation(({ callbackUrl }) => callbackUrl !== undefined);
+      await set.click();
+      await untilOrganisation(
+        ({ callbackFormat, callbackUrl }) => callbackFormat === 'FORMv1' && callbackUrl !== undefined,
+      );
       await write(first, 'call me');
       await phone(first)
         .locator('.bubble')
@@ -90,7 +81,8 @@ describe('the simulator page', () => {
       await entry.getByText('200', { exact: true }).waitFor();
       assert.match(receiver.received[0]?.body ?? '', /body=call(\+|%20)me/);
       await goTo('Service');
-      await panel.getByRole('switch', { checked: true }).click();
+      await panel.getByLabel('Replies go to').fill('');
+      await set.click();
       await untilOrganisation(({ callbackUrl }) => callbackUrl === undefined);
     } finally {
       await receiver.close();
@@ -110,7 +102,7 @@ describe('the simulator page', () => {
     await entries.nth(1).locator('summary').click();
     await entries.nth(1).getByText('authorization: Bearer ••••••').waitFor();
     const shown = await page.locator('#log').innerText();
-    assert.match(shown, /to=6421555123&body=look\+inside/);
+    assert.match(shown, /to: 6421555123\s+body: look inside/);
     assert.doesNotMatch(shown, /do-not-show|demo-password/);
     const filter = page.locator('#log-filter');
     await filter.selectOption('sending');
@@ -122,54 +114,33 @@ describe('the simulator page', () => {
   it('makes an endpoint fail several times', async () => {
     await open({}, '#service');
     const fault = page.locator('.faults li[data-endpoint="send"]');
-    await fault.getByLabel('Kind of fault').selectOption('503 unavailable');
+    const kind = fault.getByLabel('Fault of Sending');
     await fault.getByLabel('How often').selectOption('3 times');
-    await fault.getByRole('switch').click();
+    await kind.selectOption('503 unavailable');
     await fault.getByText('3 left').waitFor();
     assert.equal((await send({ to: first, body: 'x' })).status, 503);
     await fault.getByText('2 left').waitFor();
     simulator.fault('send', { delayMs: 77 });
-    await page.waitForFunction(
-      () =>
-        document.querySelector<HTMLSelectElement>('[data-endpoint="send"] select')?.selectedOptions[0]?.text ===
-        '{"delayMs":77}',
-    );
+    const untilShown = (text: string) =>
+      page.waitForFunction(
+        (expected) =>
+          document.querySelector<HTMLSelectElement>('[data-endpoint="send"] select')?.selectedOptions[0]?.text ===
+          expected,
+        text,
+      );
+    await untilShown('{"delayMs":77}');
     simulator.fault('send', null);
-    await fault.and(page.locator(':not(.on)')).waitFor();
-    assert.equal(await fault.getByRole('switch').isChecked(), false);
+    await untilShown('none');
   });
 
-  it('starts and ends an outage', async () => {
+  it('starts an outage', async () => {
     await open({}, '#service');
-    const service = simulator.baseUrl;
-    await setOutage(true);
-    await assert.rejects(
-      fetch(service),
-      ({ cause }: Error) => (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED',
-    );
-    assert.equal(await page.locator('#credentials code').first().innerText(), service);
-    await page.reload();
-    await whenLoaded();
-    await write(first, 'nobody fetches this yet');
-    await phone(first).getByText('waiting for the flow').waitFor();
-    await goTo('Service');
-    await setOutage(false);
-    assert.equal(page.url(), `${service}/#service`);
-    assert.equal((await send({ to: first, body: 'here again' })).status, 200);
-    await phone(first).locator('.bubble').getByText('here again').waitFor();
-    await setOutage(true);
-    await page.getByRole('button', { name: 'Reset everything' }).click();
-    await page.getByRole('button', { name: 'Delete and reset' }).click();
-    await page.waitForURL(`${service}/#service`);
+    await page.getByRole('button', { name: 'Outage for 1 min' }).click();
+    await page.getByText('Not connected').waitFor();
+    await simulator.setOnline(true);
     await page.getByText('Live', { exact: true }).waitFor();
-    await page.getByRole('switch', { name: 'Outage', checked: false }).waitFor();
-    // An outage interrupts the event stream of the page, or resets its request if the stream is just starting.
-    const brokenOff = /(?:ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET) of \S+\/control\/events$/;
-    const others = problems.splice(0).filter((problem) => !brokenOff.test(problem));
-    assert.ok(
-      others.every((problem) => problem.startsWith('a request to')),
-      others.join(),
-    );
+    // Ignores the refused connections, which the browser reports as problems.
+    problems.length = 0;
   });
 
   it('copies credentials to the clipboard', async () => {
@@ -226,11 +197,11 @@ describe('the simulator page', () => {
     await page.getByRole('button', { name: '+1 day' }).click();
     await page.getByText('Simulated time at the last change').waitFor();
     assert.ok(simulator.clock.now() - before >= 86_400_000);
+    page.once('dialog', (dialog) => dialog.dismiss());
     await page.getByRole('button', { name: 'Reset everything' }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
     assert.equal(simulator.messages.length, 1);
+    page.once('dialog', (dialog) => dialog.accept());
     await page.getByRole('button', { name: 'Reset everything' }).click();
-    await page.getByRole('button', { name: 'Delete and reset' }).click();
     await page.getByText('Simulated time is the real time.').waitFor();
     await row(first).getByText('No messages yet').waitFor();
     await phone(first).locator('.bubble').waitFor({ state: 'detached' });

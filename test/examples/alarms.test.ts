@@ -48,10 +48,10 @@ describe('example', function () {
 
     it('raises an alarm for a failed send or an unknown outcome', async () => {
       await deploy();
-      simulator.block(number);
+      simulator.setOutcome(number, 'BLOCKED');
       await press('Send an order');
       await untilSent(alarm('Number is in the blocked list'));
-      simulator.block(number, false);
+      simulator.setOutcome(number, undefined);
       simulator.fault('send', { status: 503 }, 1);
       await press('Send an order');
       await untilSent(alarm('The service failed with status 503. Try again later.'));
@@ -148,7 +148,7 @@ describe('example', function () {
       await press('Alarm');
       const [unknown] = await untilShown('raise it another way');
       assert.equal(codeOf(unknown), 'SMS_UNCERTAIN');
-      simulator.block(number);
+      simulator.setOutcome(number, 'BLOCKED');
       await press('Alarm');
       const [, refused] = await untilShown('raise it another way', 2);
       assert.deepEqual([refused?.topic, refused?.sms?.errorCode], [number, 403]);
@@ -278,7 +278,7 @@ describe('example', function () {
       await untilShown('it waits, and will be sent');
       simulator.fault('send', null);
       await untilSent(`${tuesday}: ${asks}`);
-      simulator.block(tuesday);
+      simulator.setOutcome(tuesday, 'BLOCKED');
       await press('Alarm');
       await untilSent(notTaken);
       // The list includes refused messages.

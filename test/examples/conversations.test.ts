@@ -195,7 +195,7 @@ describe('example', function () {
       for (const wrong of ['12', '+8821612345678'])
         assert.equal(await enter('/sms-login/code', { number: wrong }), failed);
       assert.deepEqual(sent(), []);
-      simulator.block(number);
+      simulator.setOutcome(number, 'BLOCKED');
       assert.equal(await enter('/sms-login/code', { number }), failed);
     });
   });
@@ -288,7 +288,7 @@ describe('example', function () {
       await page.reload();
       await chat.locator('li').first().waitFor();
       assert.equal(simulator.messages.length, 1);
-      simulator.block(number);
+      simulator.setOutcome(number, 'BLOCKED');
       await chat.getByLabel('Handset').fill(number);
       for (const text of ['blocked', 'refused']) {
         await chat.getByLabel('Text', { exact: true }).fill(text);

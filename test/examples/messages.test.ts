@@ -33,7 +33,7 @@ describe('example', function () {
       await untilSent(`${number}: Hello from Node-RED`);
       const [shown] = await untilShown('sent');
       assert.deepEqual(shown?.sms?.accepted, [number]);
-      simulator.block(number);
+      simulator.setOutcome(number, 'BLOCKED');
       await press('Send');
       const [failed] = await untilShown('failed recipient');
       assert.equal(failed?.sms?.msisdn, number);
@@ -235,7 +235,7 @@ describe('example', function () {
   example('Send to a list from a CSV', ({ number, other, third, deploy }) => {
     it('retries a failed message at most three times', async () => {
       await deploy({ delay: shortDelay });
-      simulator.block(other);
+      simulator.setOutcome(other, 'BLOCKED');
       await press('Send to all');
       const [given] = await untilShown('last try failed');
       assert.equal(given?.topic, other);
@@ -276,11 +276,11 @@ describe('example', function () {
     it('reports whether the message of each row was delivered', async () => {
       await deploy();
       simulator.setOutcome(other, 'NUR');
-      simulator.block(third);
+      simulator.setOutcome(third, 'BLOCKED');
       await press('Send');
       await untilReported('received', 'not received: number unreachable', 'not sent: Number is in the blocked list');
       simulator.setOutcome(other, undefined);
-      simulator.block(third, false);
+      simulator.setOutcome(third, undefined);
       await press('Send');
       await untilReported('received', 'received', 'received');
     });

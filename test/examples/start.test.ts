@@ -73,7 +73,7 @@ describe('npm start', function () {
   async function untilSent(...expected: string[]): Promise<void> {
     const client = connectSimulator(`http://127.0.0.1:${simulatorPort}/`);
     const isSent = async () => {
-      const { messages } = await client.state();
+      const { messages } = await client.read('state');
       const sent = messages.map(({ to, body }) => `${to.join(' ')}: ${body}`);
       return expected.every((text) => sent.filter((one) => one === text).length === 1);
     };

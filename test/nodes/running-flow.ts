@@ -94,7 +94,7 @@ export async function startService(options: SimulatorOptions = {}): Promise<Simu
   services++;
   const basePath = `/service-${services}`;
   const sim = await startSimulator({ basePath, waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY, ...options });
-  sim.block(blocked);
+  sim.setOutcome(blocked, 'BLOCKED');
   stopLater(() => sim.close());
   return sim;
 }

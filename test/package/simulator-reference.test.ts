@@ -20,7 +20,7 @@ describe('docs/reference/simulator.md', () => {
       ],
     );
     const { account, faults } = simulator.describe(1);
-    assert.deepEqual((account as Record<string, unknown>).groups, { nurses: ['Anna', '6421555124'] });
+    assert.deepEqual(account.groups, { nurses: ['Anna', '6421555124'] });
     assert.deepEqual(faults, { incoming: { fault: { drop: 'after' }, left: 1 } });
     await runCommands(this, script);
     assert.equal(simulator.incoming.length, 0);

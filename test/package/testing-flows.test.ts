@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { connectSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { simulator, useSimulator } from '../simulator/use-simulator';
 import { root } from './packed';
@@ -49,11 +50,12 @@ describe('docs/testing-flows.md', function () {
     }
   });
 
-  it('names only existing methods of the simulator', () => {
+  it('names only existing methods of the simulator and its client', () => {
+    const client = connectSimulator(simulator.pageUrl);
     const named = [...page.matchAll(/\bsimulator\.(?!md)(\w+)/g)].map(([, name = '']) => name);
     assert.ok(named.length > 20);
     assert.deepEqual(
-      named.filter((name) => !(name in simulator)),
+      named.filter((name) => !(name in simulator) && !(name in client)),
       [],
     );
   });

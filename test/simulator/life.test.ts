@@ -27,8 +27,8 @@ describe('simulator: life cycle', () => {
 
   it('reports every change until the listener is removed', async () => {
     await start({ clock: createManualClock() });
-    const kinds: Change['kind'][] = [];
-    const stop = simulator.on('change', ({ kind }) => kinds.push(kind));
+    const kinds: Change[] = [];
+    const stop = simulator.on('change', (kind) => kinds.push(kind));
     simulator.setOrganisation({ callbackUrl: 'mailto:a@client.example' });
     simulator.receive({ from: handset, to: number, body: 'x' });
     simulator.status({ messageId: 'm', msisdn: handset, statusCode: 'RCV' });

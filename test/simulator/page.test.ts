@@ -2,40 +2,12 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
-import {
-  createManualClock,
-  type HandsetSummary,
-  type LogEntry,
-  type LoggedRequest,
-  type ShownMessage,
-} from '../../simulator';
-import { readEvents } from './event-reader';
+import { createManualClock, type LoggedRequest } from '../../simulator';
 import { calls, handset, number, simulator, start, useSimulator } from './use-simulator';
-
-interface Snapshot {
-  handsets: HandsetSummary[];
-  log: { entries: LogEntry[] };
-}
 
 describe('simulator:', () => {
   useSimulator(() => ({ clock: createManualClock() }));
-  const streams: AsyncGenerator[] = [];
-  afterEach(async () => {
-    for (const stream of streams.splice(0)) await stream.return(undefined);
-  });
 
-  /** Follows the events, and returns a function that reads the data of the next event with a name. */
-  const follow = () => {
-    const events = readEvents(`${simulator.pageUrl}control/events`);
-    streams.push(events);
-    return async <Data>(wantedName: 'state' | 'texts' | 'log'): Promise<Data> => {
-      for (;;) {
-        const { value, done } = await events.next();
-        if (done) return assert.fail('the events ended');
-        if (value.name === wantedName) return value.data as Data;
-      }
-    };
-  };
   const get = async (path: string, headers: Record<string, string> = {}) => {
     const answer = await request(new URL(path, simulator.pageUrl), { headers });
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
@@ -87,30 +59,35 @@ describe('simulator:', () => {
   });
 
   describe('event stream', () => {
-    it('sends all changes of a record under one key', async () => {
-      const next = follow();
-      await next('state');
-      await calls.send({ to: handset, body: 'out', messageId: 'mine' });
-      const requests: LogEntry[] = [];
-      const isEnded = (entry: LogEntry) => entry.kind === 'request' && entry.record.ended;
-      while (!requests.some(isEnded)) requests.push(...(await next<LogEntry[]>('log')));
-      assert.equal(new Set(requests.map(({ key }) => key)).size, 1);
-      const [text] = simulator.texts(handset, 1).texts;
-      assert.equal(text?.call, requests[0]?.key);
-      simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
-      const texts: ShownMessage[] = [];
-      while (!texts.some(({ statusCode }) => statusCode === 'RCV'))
-        texts.push(...(await next<ShownMessage[]>('texts')));
-      assert.equal(texts.at(-1)?.key, text?.key);
-      await simulator.close();
-      await assert.rejects(next('log'));
-    });
-
-    it('sends one new state instead of a flood of changes', async () => {
-      const next = follow();
-      await next('state');
+    it('sends one event at the beginning and one after many changes', async () => {
+      const { body } = await request(`${simulator.pageUrl}control/events`);
+      const chunks = body.setEncoding('utf8')[Symbol.asyncIterator]();
+      let text = '';
+      const events = () => text.split('data:').length - 1;
+      const untilEvents = async (count: number): Promise<void> => {
+        while (events() < count) {
+          const { value, done } = await chunks.next();
+          if (done) return assert.fail('the events ended');
+          text += value;
+        }
+      };
+      await untilEvents(1);
       for (let index = 0; index < 600; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
-      assert.equal((await next<Snapshot>('state')).handsets[0]?.last?.body, '599');
+      await untilEvents(2);
+      simulator.setBalance(5);
+      await untilEvents(3);
+      assert.equal(events(), 3);
+      await simulator.close();
+      await assert.rejects(untilEvents(4));
+    });
+  });
+
+  describe('log', () => {
+    it('names the request of a message, and the message of a request', async () => {
+      await calls.send({ to: `${handset} 6421555124`, body: 'out' });
+      const [entry] = simulator.log({ limit: 9 }).entries;
+      const [text] = simulator.texts(handset, 9).texts;
+      assert.deepEqual([text?.call, entry?.text], [entry?.key, { key: text?.key, msisdn: handset }]);
     });
 
     it('masks keys, passwords and tokens in each encoding', async () => {
@@ -127,8 +104,7 @@ describe('simulator:', () => {
       await calls.pollIncoming({ authorization: `Basic ${secret}` });
       simulator.receive({ from: handset, to: number, body: 'x' });
       await simulator.whenIdle();
-      const { log } = await follow()<Snapshot>('state');
-      const records = [...log.entries].reverse();
+      const records = simulator.log({ limit: 99 }).entries.reverse();
       assert.equal(records.filter(({ kind }) => kind === 'request').length, 6);
       assert.equal(records.filter(({ kind }) => kind === 'callback').length, 1);
       assert.equal(JSON.stringify(records).includes(secret), false, JSON.stringify(records, null, 1));
@@ -137,7 +113,6 @@ describe('simulator:', () => {
       );
       assert.equal(second?.headers.authorization, 'Bearer ••••••');
       assert.match(first?.params.callbackUrl ?? '', /^http:\/\/••••••@client\.example\/cb\?a=1&token=/);
-      assert.match(first?.body ?? '', /to=6421555123&body=x&callbackUrl=http%3A/);
     });
   });
 });

@@ -112,7 +112,7 @@ describe('simulator: send endpoint', () => {
     });
 
     it('reports 403 for a blocked or unknown recipient', async () => {
-      simulator.block('6421555009');
+      simulator.setOutcome('6421555009', 'BLOCKED');
       const answer = await calls.send({ to: `6421555009 Nobody 0215551234 ${handset}`, body: 'x' });
       assert.equal(rootOf(answer).isError, 'false');
       const [blocked, unknown, leadingZero, sent] = recipientsOf(answer);
@@ -122,7 +122,7 @@ describe('simulator: send endpoint', () => {
       assert.deepEqual(sent, { msisdn: handset, isError: 'false' });
       const refused = await calls.send({ to: '6421555009', body: 'x' });
       assert.deepEqual([refused.status, rootOf(refused).isError], [200, 'false'], 'the root has no error');
-      simulator.block('6421555009', false);
+      simulator.setOutcome('6421555009', undefined);
       assert.equal(recipientsOf(await calls.send({ to: '6421555009', body: 'x' }))[0]?.isError, 'false');
     });
 
@@ -176,7 +176,7 @@ describe('simulator: send endpoint', () => {
       const several = await send({ to: `${handset} 6421555124` });
       assert.equal(several.status, 400);
       assert.match(several.reason, /\/api\/3/);
-      simulator.block(handset);
+      simulator.setOutcome(handset, 'BLOCKED');
       assert.equal((await send({})).status, 403);
       assert.equal(simulator.messages.length, 1);
     });

@@ -502,7 +502,7 @@ describe('an account with a new store', () => {
       await passUntil(0, () => first.sender.outages.length === 1);
       await first.remove(0);
       const second = deploy(other, one, settings);
-      if (how !== 'a message sent long ago') simulator.block('6421555123');
+      if (how !== 'a message sent long ago') simulator.setOutcome('6421555123', 'BLOCKED');
       if (how !== 'a withdrawn message') simulator.fault('send', null);
       await passUntil(100, () => second.sender.state?.waiting === 1 || second.sender.ends.length === 1);
       if (how === 'a withdrawn message') void second.sender.node.withdraw('a message');
@@ -512,7 +512,7 @@ describe('an account with a new store', () => {
       await clock.advance(61_000);
       await second.remove(0);
       simulator.fault('send', null);
-      simulator.block('6421555123', false);
+      simulator.setOutcome('6421555123', undefined);
       const third = deploy(one, other, settings);
       sendText(third.sender, 'hello', options);
       await passUntil(0, () => third.sender.ends.length === 1);
