@@ -103,6 +103,7 @@ export async function runChaos({ seed, minutes, log = () => {} }: ChaosOptions):
       observations: readOutputs(observationsFile),
       disturbances,
       inputs: traffic.inputs,
+      loggedRefusals: nodeRed.loggedRefusals,
       log: nodeRed.log,
       state,
       pids: nodeRed.pids,

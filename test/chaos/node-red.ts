@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeploymentType, type FlowNode, NodeRedProcess } from '../node-red-process';
-import { now, recorderOf, recordOutput, type Story } from './record';
+import { type LoggedRefusal, now, recorderOf, recordOutput, type Story } from './record';
 import type { Service } from './service';
 
 /** Settings that a deploy can change. */
@@ -36,6 +36,9 @@ export const template = '“{{payload.body}}” – {{payload.key}}{{payload.not
 const filler = 'filler';
 const token = 'token-of-the-test';
 
+/** A line of the log that counts the inputs that a sending node could not store while it was being stopped. */
+const refusalLine = /\[sms-(?:send|ask):(\w+) \d+\] (\d+) × The (?:former login or store|message could not be stored)/g;
+
 /** A Node-RED that tests can kill, suspend, deploy and restart. */
 export class NodeRed extends NodeRedProcess {
   /** True if the store is on a separate small disk. Mounting one needs special rights. */
@@ -43,6 +46,7 @@ export class NodeRed extends NodeRedProcess {
   readonly pids: Story['pids'] = [];
   /** Unexpected ends of the process. */
   readonly endedBy: Story['endedBy'] = [];
+  readonly loggedRefusals: LoggedRefusal[] = [];
   #isEnding = false;
 
   constructor(
@@ -74,8 +78,13 @@ export class NodeRed extends NodeRedProcess {
   }
 
   async change(change: Partial<Setup>, type: DeploymentType): Promise<void> {
+    const [at, loggedBefore] = [now(), this.log.length];
     Object.assign(this.setup, change);
     await this.deploy(this.#flows(), type);
+    // Any other deploy leaves the Catch node in place, so that it records the errors.
+    if (type !== 'full') return;
+    for (const [, node = '', count] of this.log.slice(loggedBefore).matchAll(refusalLine))
+      this.loggedRefusals.push({ node, count: Number(count), at });
   }
 
   override async kill(): Promise<void> {
@@ -199,7 +208,7 @@ export class NodeRed extends NodeRedProcess {
           ...place,
           id: node,
           type: 'sms-send',
-          name: `sender ${sender}`,
+          name: `${node} ${sender}`,
           account,
           to: 'payload.to',
           toType: 'msg',

@@ -77,6 +77,14 @@ export interface Input {
   confirmedAt?: number;
 }
 
+/** Inputs that a node did not store, as the log shows them after a full deploy. */
+export interface LoggedRefusal {
+  node: string;
+  count: number;
+  /** Time at which the deploy began. */
+  at: number;
+}
+
 /** All data of a run. */
 export interface Story {
   seed: number;
@@ -87,6 +95,7 @@ export interface Story {
   observations: Observation[];
   disturbances: Disturbance[];
   inputs: Input[];
+  loggedRefusals: LoggedRefusal[];
   log: string;
   /** Final state of the account, as its sidebar shows it. */
   state: Record<string, unknown> | undefined;

@@ -2,7 +2,7 @@ import { reportSeconds, timeoutSeconds, waitSeconds } from './node-red';
 import type { Input, Observation } from './record';
 import { isBlocked, troubles } from './service';
 import { countReplacements, needsUtf16 } from './traffic';
-import { describeEvent, describeInput, type Finding, freshMs, type Rule, type World } from './world';
+import { describeEvent, describeInput, type Finding, freshMs, maxRefusalMs, type Rule, type World } from './world';
 
 const storingNodes = new Set<Input['node']>(['kept', 'once', 'ask', 'report', 'replace']);
 const unknownCodes = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
@@ -48,10 +48,10 @@ export const sendingRules: readonly Rule[] = [
         const end = world.ends(input.from, input.confirmedAt + 15_000)[0];
         const wasStuck =
           end !== undefined && world.findDisturbances(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
-        if (isFresh || wasStuck) return;
+        if (isFresh || wasStuck || world.wasRefusedInLog(input)) return;
       } else if (world.ends(input.from, input.confirmedAt + 60_000).length > 0) return;
       // A deploy can stop the Catch node before the error occurs. Only the log then shows the error.
-      else if (world.findDisturbances(/deploy/, input.confirmedAt, input.confirmedAt + 12_000).length > 0) return;
+      else if (world.findDisturbances(/deploy/, input.confirmedAt, input.confirmedAt + maxRefusalMs).length > 0) return;
       yield [input.from, 'without an outcome'];
     },
   },

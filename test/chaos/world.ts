@@ -39,6 +39,9 @@ const maxHoldMs = 61_000;
 /** Time until an account uses a repaired store again: it retries a failed store every 5 s. */
 const reopenMs = 7_000;
 
+/** Maximum time for which an input can be on its way to the store or the service when a deploy stops it, in ms. */
+export const maxRefusalMs = 12_000;
+
 /** Time between two tries of an import whose former store fails, in ms. */
 const importRetryMs = 12_000;
 
@@ -75,6 +78,22 @@ export class World {
   /** Outcomes of the node for one input. */
   outcomes({ id }: Input): Observation[] {
     return this.#outcomesByInput.get(id) ?? [];
+  }
+
+  /**
+   * Checks whether the log shows that an input was not stored. A full deploy stops the Catch node before the error
+   * occurs. The node handles its inputs in order, so its last inputs before the deploy are the refused ones.
+   */
+  wasRefusedInLog(input: Input): boolean {
+    return this.story.loggedRefusals.some(({ node, count, at }) => {
+      const from = this.before(at, maxRefusalMs);
+      const pendingInputs = this.story.inputs.filter((one) => {
+        const { confirmedAt = Number.POSITIVE_INFINITY, isReset } = one;
+        const mayBePending = one.node === node && confirmedAt >= from && confirmedAt <= at;
+        return mayBePending && !isReset && this.outcomes(one).length === 0;
+      });
+      return pendingInputs.slice(-count).includes(input);
+    });
   }
 
   /** Times at which processes ended, within a period. */

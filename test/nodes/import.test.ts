@@ -147,6 +147,25 @@ describe('an account with a new store or login', () => {
     await until(() => running.logged('account', 40).includes(imported));
   });
 
+  it('logs SMS_STORE for a message that a full deploy refuses', async () => {
+    const server = await startRedis();
+    const before = await start(nodes(redis));
+    await until(() => sim.polling('incoming') === 1);
+    await before.stop();
+    server.suspend();
+    const running = await start(nodes(disk));
+    running.send('send', { topic: handset, payload: 'refused' });
+    const deployed = running.deploy(nodes(disk, { authType: 'form' }));
+    await until(() => running.logged('send').length > 0);
+    server.resume();
+    await deployed;
+    assert.match(running.logged('send')[0] ?? '', /^1 × The former login or store \(redis\) has not been imported/);
+    const codes = running.completions.map(({ error }) => (error as { code?: string }).code);
+    assert.deepEqual([codes, running.received('caught')], [['SMS_STORE'], []]);
+    await until(() => sim.polling('incoming') === 1);
+    assert.deepEqual(bodiesOf(sim), []);
+  });
+
   it('logs the folder of a damaged former store', async () => {
     const before = await leave(nodes(disk));
     const [key] = Object.keys(notedPlaces());
