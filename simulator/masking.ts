@@ -3,28 +3,33 @@ import { isForm, isMultipart } from './params';
 
 const mask = '••••••';
 const secretHeaders = new Set(['authorization', 'proxy-authorization', 'cookie']);
-const secretName = /password|token|secret|api_?key/i;
+const secretName = /password|token|secret|api[_-]?key/i;
 const callbackName = /^callback(Status)?Url$/i;
 
 /**
- * Returns a logged request without credentials (§5) and without tokens in callback URLs. The body of a form is omitted,
- * because `params` has its fields.
+ * Returns a logged request without credentials (§5) and without tokens in URLs. The body of a form is omitted, because
+ * `params` has its fields. Any other body is masked completely if it seems to contain a secret.
  */
 export function maskRequest(request: LoggedRequest): LoggedRequest {
   const contentType = request.headers['content-type'];
   const headers = Object.entries(request.headers).map(([name, value]) => [name, maskHeader(name, value)]);
   return {
     ...request,
+    path: maskUrl(request.path),
     query: maskFields(request.query),
     params: maskFields(request.params),
     headers: Object.fromEntries(headers),
-    body: isForm(contentType) || isMultipart(contentType) ? '' : request.body,
+    body: isForm(contentType) || isMultipart(contentType) ? '' : maskBody(request.body),
   };
 }
 
 /** Returns a callback without the token in its URL. */
 export function maskCallback(callback: CallbackAttempt): CallbackAttempt {
   return { ...callback, url: maskUrl(callback.url) };
+}
+
+function maskBody(body: string): string {
+  return secretName.test(body) ? mask : body;
 }
 
 /** Masks secret headers. The scheme stays visible, because it shows the authentication method. */
@@ -43,12 +48,14 @@ function maskField(name: string, value: string): string {
   return callbackName.test(name) ? maskUrl(value) : value;
 }
 
-/** Masks the login of a URL and the secret parameters of its query. */
+/** Masks the login of a URL and its secret parameters, also in the forms that browsers and Node.js correct. */
 function maskUrl(url: string): string {
-  const [address = '', ...pairs] = url.split(/(?=[?&])/);
+  const [address = '', ...pairs] = url
+    .replace(/^(\s*(?!mailto:)[\w+.-]+:[/\\]*)[^/\\?#]*@/i, `$1${mask}@`)
+    .split(/(?=[?&;#])/);
   const maskedPairs = pairs.map((pair) => {
-    const [name = ''] = pair.split('=', 1);
-    return secretName.test(name) ? `${name}=${mask}` : pair;
+    const [name = ''] = new URLSearchParams(pair.slice(1)).keys();
+    return secretName.test(name) ? pair.replace(/=.*/s, `=${mask}`) : pair;
   });
-  return [address.replace(/^(\w+:\/\/)[^/@]*@/, `$1${mask}@`), ...maskedPairs].join('');
+  return [address, ...maskedPairs].join('');
 }

@@ -102,10 +102,15 @@ describe('simulator:', () => {
       await calls.send({ to: handset, body: 'x', userId: 'me', password: secret }, { authorization: null });
       await calls.call('/api/1/sms/in', { userId: 'me', password: secret }, { method: 'GET', authorization: null });
       await calls.pollIncoming({ authorization: `Basic ${secret}` });
+      const headers = { 'x-api-key': secret };
+      for (const body of [`password=${secret}`, JSON.stringify({ token: secret })])
+        await request(`${simulator.baseUrl}/api/1/sms/in;token=${secret}`, { method: 'POST', headers, body });
+      const urls = ['//h?%74oken=', '//h/?a#token=', '//h/?api-key=', '//u:a&', '//u:a@', '/u:', '\\\\u:'];
+      for (const url of urls) await calls.call('/', { callbackUrl: `http:${url}${secret}@h/` });
       simulator.receive({ from: handset, to: number, body: 'x' });
       await simulator.whenIdle();
       const records = simulator.log({ limit: 99 }).entries.reverse();
-      assert.equal(records.filter(({ kind }) => kind === 'request').length, 6);
+      assert.equal(records.filter(({ kind }) => kind === 'request').length, 15);
       assert.equal(records.filter(({ kind }) => kind === 'callback').length, 1);
       assert.equal(JSON.stringify(records).includes(secret), false, JSON.stringify(records, null, 1));
       const [first, , second] = records.flatMap(({ kind, record }) =>
