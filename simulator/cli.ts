@@ -2,6 +2,9 @@
 import { parseArgs } from 'node:util';
 import { startSimulator } from './index';
 
+/** Maximum time of a timer of Node.js, in ms. */
+const maxTimerMs = 2_147_483_647;
+
 const help = `Usage: sms-simulator [options]
 
 Runs the SMS service on this machine, to build and try flows without an account.
@@ -56,11 +59,9 @@ async function run(): Promise<void> {
   process.once('SIGTERM', stop);
 }
 
-function readNumber(name: string, text: string, max?: number): number {
-  const isTooMuch = max !== undefined && Number(text) > max;
-  const range = max === undefined ? '' : ` up to ${max}`;
-  if (!/^\d+$/.test(text) || isTooMuch) throw new Error(`--${name} must be a whole number${range}, not "${text}".`);
-  return Number(text);
+function readNumber(name: string, text: string, max = maxTimerMs): number {
+  if (/^\d+$/.test(text) && Number(text) <= max) return Number(text);
+  throw new Error(`--${name} must be a whole number up to ${max}, not "${text}".`);
 }
 
 function fail(error: unknown): void {

@@ -71,7 +71,7 @@ export class ControlInput {
 
   number(name: string, min = 0, max = Number.POSITIVE_INFINITY): number {
     const value = this.#fields.get(name);
-    if (typeof value !== 'number' || value < min || value > max) {
+    if (typeof value !== 'number' || !Number.isFinite(value) || value < min || value > max) {
       const range = Number.isFinite(max) ? `a number from ${min} to ${max}` : `a number of ${min} or more`;
       throw this.#createError(name, range);
     }

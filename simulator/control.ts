@@ -10,6 +10,8 @@ const defaultLimit = 100;
 const maxLimit = 10_000;
 const maxInputBytes = 16 * 1_048_576;
 const maxOutageSeconds = 86_400;
+/** One leap year. */
+const maxAdvanceMs = 366 * 86_400_000;
 /** Minimum time in ms between two events, so that a page can handle many changes. */
 const eventPauseMs = 100;
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
@@ -63,7 +65,7 @@ const actions: Readonly<Record<string, [fields: string[], run: Run]>> = {
     },
   ],
   outage: [['seconds'], (simulator, input) => simulator.startOutage(input.number('seconds', 1, maxOutageSeconds))],
-  clock: [['advanceMs'], (simulator, input) => simulator.advanceClock(input.number('advanceMs'))],
+  clock: [['advanceMs'], (simulator, input) => simulator.advanceClock(input.number('advanceMs', 0, maxAdvanceMs))],
   balance: [['balance'], (simulator, input) => simulator.setBalance(input.number('balance'))],
   'daily-limit': [
     ['dailyLimit'],

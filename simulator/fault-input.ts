@@ -1,8 +1,10 @@
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { ControlError, ControlInput } from './control-input';
 import type { Fault } from './model';
 
 const withStatus = ['reason', 'body', 'contentType', 'headers'];
 const flags = ['half', 'garbage', 'empty', 'hang', 'repeat'] as const;
+const maxPauseMs = 86_400_000;
 const kindNames = ['status', 'delayMs', 'drop', 'dripMs', ...flags];
 
 /** Reads a fault in the form of the control API: one kind, with the fields of that kind. */
@@ -22,16 +24,29 @@ export function parseFault(object: object): Fault {
     return { [flag]: true } as Fault;
   }
   if (kind === 'drop') return { drop: input.choice('drop', ['before', 'after', 'during']) };
-  if (kind === 'delayMs') return { delayMs: input.number('delayMs') };
-  if (kind === 'dripMs') return { dripMs: input.number('dripMs') };
+  if (kind === 'delayMs') return { delayMs: input.number('delayMs', 0, maxPauseMs) };
+  if (kind === 'dripMs') return { dripMs: input.number('dripMs', 0, maxPauseMs) };
   const status = input.number('status');
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw new ControlError('fault.status must be a whole number from 200 to 599');
   }
-  return {
+  const fault: Fault = {
     status,
     ...input.presentTexts('reason', 'contentType'),
     ...(input.has('body') && { body: input.anyText('body') }),
     ...(input.has('headers') && { headers: input.textsByName('headers') }),
   };
+  checkHeaders({ ...fault.headers, 'content-type': fault.contentType ?? '' });
+  return fault;
+}
+
+function checkHeaders(headers: Readonly<Record<string, string>>): void {
+  try {
+    for (const [name, value] of Object.entries(headers)) {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    }
+  } catch (error) {
+    throw new ControlError(`fault cannot be sent: ${error instanceof Error ? error.message : error}`);
+  }
 }

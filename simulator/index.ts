@@ -77,7 +77,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   messaging.resume();
 
   const serve: RequestListener = (request, response) => {
-    const url = new URL((request.url ?? '/').replace(/^\/*/, '/'), 'http://localhost');
+    const url = new URL(`http://localhost${(request.url ?? '').replace(/^\/*/, '/')}`);
     const { pathname } = url;
     const isPage = pathname === '/' && request.method === 'GET';
     if (!isPage && !pathname.startsWith('/control/')) {
