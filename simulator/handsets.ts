@@ -6,14 +6,10 @@ import type { HandsetSummary, IncomingMessage, OutboundMessage, ShownMessage } f
 
 /** Lists the last handsets of the address book and with messages, in the order in which they appeared. */
 export function listHandsets(account: Account, history: History, limit: number): HandsetSummary[] {
-  const lastMessages = new Map<string, Message>();
-  for (const message of history.all()) {
-    for (const msisdn of handsetsOf(message)) lastMessages.set(msisdn, message);
-  }
-  const numbers = new Set([...account.numbers, ...lastMessages.keys()]);
+  const numbers = new Set([...account.numbers, ...history.lastMessages.keys()]);
   return [...numbers].slice(-limit).map((msisdn) => {
     const name = account.nameOf(msisdn);
-    const message = lastMessages.get(msisdn);
+    const message = history.lastMessages.get(msisdn);
     return {
       msisdn,
       ...(name !== undefined && { name }),

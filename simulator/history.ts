@@ -22,6 +22,8 @@ export function handsetsOf(message: Message): string[] {
 
 /** The messages in both directions, and their statuses. Each of the three lists loses its oldest record if it is full. */
 export class History {
+  /** The last message of each handset, in the order in which the handsets appeared. */
+  readonly lastMessages = new Map<string, Message>();
   readonly messages: OutboundMessage[] = [];
   readonly incoming: IncomingMessage[] = [];
   readonly statuses: StatusUpdate[] = [];
@@ -35,14 +37,24 @@ export class History {
 
   addMessage(message: OutboundMessage): void {
     this.#byId.set(message.messageId, message);
-    const oldestMessage = addBounded(this.messages, message, this.#keep);
+    const oldestMessage = this.#add(this.messages, message);
     if (oldestMessage === undefined) return;
     const { messageId } = oldestMessage;
     if (this.#byId.get(messageId) === oldestMessage) this.#byId.delete(messageId);
   }
 
   addIncoming(message: IncomingMessage): void {
-    addBounded(this.incoming, message, this.#keep);
+    this.#add(this.incoming, message);
+  }
+
+  #add<T extends Message>(messages: T[], message: T): T | undefined {
+    for (const msisdn of handsetsOf(message)) this.lastMessages.set(msisdn, message);
+    const oldestMessage = addBounded(messages, message, this.#keep);
+    if (oldestMessage === undefined) return undefined;
+    for (const msisdn of handsetsOf(oldestMessage)) {
+      if (this.lastMessages.get(msisdn) === oldestMessage) this.lastMessages.delete(msisdn);
+    }
+    return oldestMessage;
   }
 
   addStatus(update: StatusUpdate): void {
@@ -73,6 +85,6 @@ export class History {
 
   clear(): void {
     for (const list of [this.messages, this.incoming, this.statuses]) list.length = 0;
-    this.#byId.clear();
+    for (const index of [this.#byId, this.lastMessages]) index.clear();
   }
 }

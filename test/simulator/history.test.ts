@@ -52,6 +52,15 @@ describe('simulator: history', () => {
     assert.deepEqual([polled.length, polled.at(-1)?.messageId], [50, 'last']);
   });
 
+  it('keeps the places of handsets as long as they have messages', async () => {
+    await start({ keepMessages: 3 });
+    const orders = Array.from('767333', (last) => {
+      simulator.receive({ from: `642155512${last}`, to: number, body: 'x' });
+      return simulator.handsets(9).handsets.map(({ msisdn }) => msisdn.at(-1));
+    });
+    assert.equal(orders.join(' '), '3,7 3,7,6 3,7,6 3,7,6 3,7 3');
+  });
+
   it('answers 400 to an invalid query', async () => {
     for (const query of [
       'texts',
