@@ -52,6 +52,8 @@ export interface SimulatorParts {
 export class Simulator {
   readonly #parts: SimulatorParts;
   #outageEnd: NodeJS.Timeout | undefined;
+  /** Resolves when no outage is ending. */
+  #whenEnded: Promise<void> = Promise.resolve();
 
   constructor(parts: SimulatorParts) {
     this.#parts = parts;
@@ -239,7 +241,7 @@ export class Simulator {
     clearTimeout(this.#outageEnd);
     const end = (): void => {
       // If another program has taken the port in the meantime, tries again later.
-      this.setOnline(true).catch(() => this.startOutage(1));
+      this.#whenEnded = this.setOnline(true).catch(() => this.startOutage(1));
     };
     this.#outageEnd = setTimeout(end, seconds * 1000);
     setImmediate(() => void this.setOnline(false));
@@ -316,6 +318,8 @@ export class Simulator {
   /** Ends all waits, timers, callbacks and connections immediately. */
   async close(): Promise<void> {
     const { callbacks, data, incoming, listener, messaging, statuses } = this.#parts;
+    // Otherwise the listener could open again later.
+    await this.#whenEnded;
     clearTimeout(this.#outageEnd);
     messaging.close();
     const whenClosed = listener.close();

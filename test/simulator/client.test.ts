@@ -44,13 +44,8 @@ describe('simulator: client', () => {
     const { incoming } = await client.read('state', { limit: 1 });
     assert.equal(incoming.map(({ body }) => body).join(), 'hello');
     const { handsets } = await client.read('handsets');
-    assert.deepEqual(
-      handsets.map(({ msisdn, last }) => [msisdn, last?.body]),
-      [
-        [handset, 'yes'],
-        [other, 'hello'],
-      ],
-    );
+    const shown = handsets.map(({ msisdn, last }) => `${msisdn} ${last?.body}`);
+    assert.deepEqual(shown, [`${handset} yes`, `${other} hello`]);
     assert.equal((await client.read('log', { group: 'send' })).entries.length, 1);
   });
 
@@ -96,13 +91,21 @@ describe('simulator: client', () => {
     await client.change('outage', { seconds: 1 });
     await brokenPoll;
     simulator.receive({ from: handset, to: number, body: 'meanwhile' });
-    const isOnline = () =>
-      client.read('state').then(
-        () => true,
-        () => false,
-      );
-    await until(isOnline, 'the simulator is online again');
+    await until(() => client.read('state').then(Boolean, () => false), 'the simulator is online again');
     assert.equal((await calls.pollIncoming()).status, 200);
+  });
+
+  it('stays closed if an outage ends during the close', async () => {
+    const setOnline = simulator.setOnline.bind(simulator);
+    const whenClosed = new Promise<void>((resolve) => {
+      simulator.setOnline = (isOnline) => {
+        if (isOnline) queueMicrotask(() => resolve(simulator.close()));
+        return setOnline(isOnline);
+      };
+    });
+    simulator.startOutage(1);
+    await whenClosed;
+    await assert.rejects(client.read('state'), /No simulator answers/);
   });
 
   it('sets each kind of fault', async () => {
