@@ -1,5 +1,6 @@
 const keys = new WeakMap<object, number>();
-let lastKey = 0;
+/** Begins at the time in µs, so that a page which stays open across a restart of the simulator sees no key twice. */
+let lastKey = Date.now() * 1000;
 
 /** Returns the key of a record, which stays the same if the record changes. A later record has a greater key. */
 export function keyOf(record: object): number {

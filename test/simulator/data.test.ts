@@ -79,6 +79,8 @@ describe('simulator: `--data`', () => {
   });
 
   it('keeps the last saved change after a kill', async () => {
+    simulator.receive({ from: handset, to: number, body: 'of another run' });
+    const [earlier] = simulator.texts(handset, 1).texts;
     await simulator.close();
     const dataFolder = join(folder, 'killed');
     const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', '--port', '0', '--data', dataFolder];
@@ -86,6 +88,8 @@ describe('simulator: `--data`', () => {
     const [, page] = await program.printed(/Page +(\S+)[\s\S]*Stop with/);
     const client = connectSimulator(page);
     await client.change('receive', { from: handset, to: number, body: 'kept' });
+    const [later] = (await client.read('texts', { msisdn: handset })).texts;
+    assert.ok((later?.key ?? 0) > (earlier?.key ?? 0), 'no run repeats a key');
     await client.change('contacts', { name: 'Anna', msisdn: other });
     const file = join(dataFolder, 'simulator.json');
     await until(() => existsSync(file) && readFileSync(file, 'utf8').includes('Anna'), 'the file has the last change');
