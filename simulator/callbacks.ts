@@ -69,9 +69,9 @@ export class Callbacks {
       status: '',
     });
     if (/^mailto:/i.test(url)) {
-      const mail = parseMailto(url, message.body);
-      addBounded(this.mailbox, mail, this.#surroundings.keep);
-      this.#surroundings.changes.emit('mail');
+      const { changes, clock, keep } = this.#surroundings;
+      addBounded(this.mailbox, { at: clock.now(), ...parseMailto(url, message.body) }, keep);
+      changes.emit('mail');
       return;
     }
     this.#start({ event: 'reply', url, message, ...formatReplyCallback(message, organisation.callbackFormat) });

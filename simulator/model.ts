@@ -220,6 +220,8 @@ export interface CallbackAttempt {
 
 /** One e-mail of a mailto callback (§6.3). */
 export interface Mail {
+  /** Time by the simulator's clock, in ms since 1970. */
+  at: number;
   to: string;
   subject: string;
   body: string;

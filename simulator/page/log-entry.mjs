@@ -25,7 +25,7 @@ export class LogEntryView {
   /** @param {LogEntry} entry */
   constructor(entry) {
     this.#entry = entry;
-    const at = new Date(entry.kind === 'mail' ? Date.now() : entry.record.at);
+    const at = new Date(entry.record.at);
     const [what, where] = describeCall(entry);
     this.#details = createElement(
       'details',

@@ -27,10 +27,10 @@ export function isCallbackUrl(url: string, protocols: readonly string[]): boolea
 /**
  * Creates the e-mail of a mailto URL (§6.3) whose variables were replaced. `text` is the body of the received message.
  */
-export function parseMailto(url: string, text: string): Mail {
+export function parseMailto(url: string, text: string): Omit<Mail, 'at'> {
   const afterScheme = url.slice(url.indexOf(':') + 1);
   const queryStart = afterScheme.indexOf('?');
-  const mail: Mail = {
+  const mail = {
     to: decode(queryStart < 0 ? afterScheme : afterScheme.slice(0, queryStart)),
     subject: 'RE:',
     body: text,

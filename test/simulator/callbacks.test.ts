@@ -113,8 +113,8 @@ describe('simulator: callback', () => {
     await send({ callbackUrl: 'mailto:ops@client.example' });
     simulator.reply({ from: handset, body: 'Danke' });
     assert.deepEqual(simulator.mailbox, [
-      { to: 'ops+sms@client.example', subject: `Von ${handset}`, body: '1\n50% & mehr' },
-      { to: 'ops@client.example', subject: 'RE:', body: 'Danke' },
+      { at: clock.now(), to: 'ops+sms@client.example', subject: `Von ${handset}`, body: '1\n50% & mehr' },
+      { at: clock.now(), to: 'ops@client.example', subject: 'RE:', body: 'Danke' },
     ]);
     assert.equal(simulator.callbackLog.length, 0);
   });
