@@ -6,7 +6,7 @@ import { isNarrow } from './views.mjs';
 
 /**
  * @typedef {import('../model').ShownMessage} ShownMessage
- * @typedef {{ key: number | string, text?: ShownMessage }} Item a message, or a day before its first message
+ * @typedef {{ key: number | string, day?: string, text?: ShownMessage }} Item a message, or a day before its first message
  */
 
 /** If the view is scrolled further from the end than this, new messages do not scroll it. */
@@ -35,6 +35,8 @@ export class ConversationView {
   #items = this.#createItems();
   #sender = '';
   #isNew = false;
+  /** @type {number | undefined} key of the last message */
+  #lastKey;
   /** @type {number | undefined} key of the message to show */
   #wantedKey;
 
@@ -85,11 +87,13 @@ export class ConversationView {
       texts.flatMap((text, index) => {
         const day = formatDay(text);
         const isSameDay = day === formatDay(texts[index - 1]);
-        return isSameDay ? [{ key: text.key, text }] : [{ key: day }, { key: text.key, text }];
+        return [...(isSameDay ? [] : [{ key: `day of ${text.key}`, day }]), { key: text.key, text }];
       }),
     );
     // Sets a position beyond the end. Reading the real height instead would force another layout.
-    if (this.#isNew || isAtEnd) this.#screen.scrollTop = beyondEndPx;
+    const lastKey = texts.at(-1)?.key;
+    if (this.#isNew || (isAtEnd && lastKey !== this.#lastKey)) this.#screen.scrollTop = beyondEndPx;
+    this.#lastKey = lastKey;
     if (this.#wantedKey !== undefined) this.#showMessage(this.#wantedKey);
     this.#isNew = false;
     this.#wantedKey = undefined;
@@ -104,8 +108,8 @@ export class ConversationView {
   }
 
   #createItems() {
-    return new ListView(this.#list, (/** @type {Item} */ { key, text }) => {
-      if (text === undefined) return createDay(String(key));
+    return new ListView(this.#list, (/** @type {Item} */ { day = '', text }) => {
+      if (text === undefined) return createDay(day);
       return new BubbleView(text, {
         sender: this.#sender,
         reply: (chosen) => this.#composers.get(chosen.msisdn)?.replyTo(chosen),

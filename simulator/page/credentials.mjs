@@ -1,6 +1,7 @@
 import { createButton, createElement, findElement } from './element.mjs';
 
 const copiedMs = 1500;
+let shownJson = '';
 
 /**
  * Shows the values for an account node, each with a copy button.
@@ -14,6 +15,9 @@ export function showCredentials({ baseUrl, credentials }) {
     User: credentials.userId,
     Password: credentials.password,
   };
+  // Keeps the focus and the selection if nothing has changed.
+  if (JSON.stringify(values) === shownJson) return;
+  shownJson = JSON.stringify(values);
   findElement('credentials').replaceChildren(
     ...Object.entries(values).map(([name, value]) => {
       const code = createElement('code', {}, value);

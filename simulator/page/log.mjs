@@ -53,7 +53,7 @@ export class LogView {
   /** @param {number} key */
   #showEntry(key) {
     const details = this.#entries.elementOf(key)?.querySelector('details');
-    setText(this.#error, details ? '' : 'This request is no longer in the log.');
+    setText(this.#error, details ? '' : 'The log no longer shows this request.');
     if (!details) {
       findElement('log').focus({ preventScroll: true });
       return;

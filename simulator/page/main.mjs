@@ -13,6 +13,7 @@ import { followAddress } from './views.mjs';
 const maxHandsets = 500;
 const maxTexts = 200;
 const maxEntries = 200;
+const reconnectMs = 1000;
 
 const handsets = new HandsetsView();
 const conversation = new ConversationView();
@@ -56,7 +57,8 @@ async function readContent() {
 
 /** @param {Awaited<ReturnType<typeof readContent>>} content */
 function draw({ state, msisdn, group, handsets: summaries, texts, entries }) {
-  if (!isStarted) start(state, summaries);
+  showCredentials(state);
+  if (!isStarted) start(summaries);
   handsets.update(summaries, conversation.msisdn);
   // The user can have opened another conversation, or chosen another group, during the read.
   if (msisdn === conversation.msisdn) conversation.update(state.account, texts);
@@ -69,12 +71,10 @@ function draw({ state, msisdn, group, handsets: summaries, texts, entries }) {
 
 /**
  * Opens the part that the address names, and the latest conversation if the address names none.
- * @param {import('../model').SimulatorState} state
  * @param {import('../model').HandsetSummary[]} summaries
  */
-function start(state, summaries) {
+function start(summaries) {
   isStarted = true;
-  showCredentials(state);
   followAddress({
     open: (msisdn, key) => {
       conversation.open(msisdn, key);
@@ -97,7 +97,14 @@ function showConnection(isConnected) {
   setText(element, isConnected ? 'Live' : 'Not connected; trying again');
 }
 
-// The browser reconnects automatically. The simulator sends an event at the beginning and after changes.
-const source = new EventSource('/control/events');
-source.addEventListener('message', () => void refresh());
-source.addEventListener('error', () => showConnection(false));
+/** Follows the changes of the simulator, which sends an event at the beginning and after changes. */
+function connect() {
+  const source = new EventSource('/control/events');
+  source.addEventListener('message', () => void refresh());
+  source.addEventListener('error', () => {
+    showConnection(false);
+    // The browser reconnects after a lost connection, but not after another answer, such as the error of a proxy.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, reconnectMs);
+  });
+}
+connect();

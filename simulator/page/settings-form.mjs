@@ -4,8 +4,8 @@ import { findElement } from './element.mjs';
 /** A form that shows settings, and saves them together. Fields that the user has edited keep their content. */
 export class SettingsForm {
   #form;
-  /** @type {Map<string, string>} the last values of the simulator, by field */
-  #values = new Map();
+  /** @type {Set<string>} names of edited fields */
+  #edited = new Set();
 
   /**
    * @param {string} id
@@ -14,22 +14,29 @@ export class SettingsForm {
   constructor(id, save) {
     this.#form = findElement(id, HTMLFormElement);
     const error = /** @type {Element} */ (this.#form.querySelector('.error'));
-    this.#form.addEventListener('submit', (event) => {
+    this.#form.addEventListener('input', ({ target }) => {
+      this.#edited.add(/** @type {HTMLInputElement | HTMLSelectElement} */ (target).name);
+    });
+    this.#form.addEventListener('submit', async (event) => {
       event.preventDefault();
-      const values = Object.fromEntries([...this.#values.keys()].map((name) => [name, this.#field(name).value.trim()]));
+      const entries = [...new FormData(this.#form)].map(([name, value]) => [name, String(value).trim()]);
+      const values = /** @type {Record<string, string>} */ (Object.fromEntries(entries));
+      const names = [...this.#edited];
       // From now on, the fields count as unedited, so that they show changes during the request.
-      for (const name of this.#values.keys()) this.#values.set(name, this.#field(name).value);
-      void reportIn(error, () => save(values));
+      this.#edited.clear();
+      if (await reportIn(error, () => save(values))) return;
+      for (const name of names) {
+        this.#edited.add(name);
+        this.#field(name).value = values[name] ?? '';
+      }
     });
   }
 
   /** @param {Record<string, string>} values */
   update(values) {
     for (const [name, value] of Object.entries(values)) {
-      const field = this.#field(name);
-      const isEdited = field.value !== (this.#values.get(name) ?? field.value);
-      this.#values.set(name, value);
-      if (!isEdited) field.value = value;
+      if (this.#field(name).value === value) this.#edited.delete(name);
+      else if (!this.#edited.has(name)) this.#field(name).value = value;
     }
   }
 

@@ -13,7 +13,7 @@ export function followAddress({ open, openEntry }) {
   const go = () => {
     const [, name = '', digits] = /^#([\w-]*)(?:\/(\d+))?$/.exec(location.hash) ?? [];
     const key = digits === undefined ? undefined : Number(digits);
-    const msisdn = /^handset-(\d+)$/.exec(name)?.[1];
+    const msisdn = /^handset-([1-9]\d{6,14})$/.exec(name)?.[1];
     const view = msisdn === undefined ? name : 'conversation';
     if (!views.includes(view)) return;
     document.body.dataset.view = view;
@@ -26,6 +26,10 @@ export function followAddress({ open, openEntry }) {
     else findElement(view).focus({ preventScroll: true });
   };
   addEventListener('hashchange', go);
+  // The browser reports no change if a link leads to the present address.
+  addEventListener('click', ({ target }) => {
+    if (target instanceof Element && target.closest('a')?.hash === location.hash) go();
+  });
   go();
 }
 

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContextOptions } from 'playwright-core';
 import { createManualClock } from '../../simulator';
+import { createTemporaryFolder } from '../temporary-folder';
 import { findBarriers, findFaintTexts } from './axe';
 import {
   choose,
@@ -86,7 +87,8 @@ describe('the simulator page', () => {
   it('shows the latest conversation, and keeps it open while others write', async () => {
     receive(second, 'hello');
     receive(first, 'and you');
-    await open();
+    // The address has no possible number.
+    await open({}, '#handset-12');
     await phone(first).locator('.bubble').getByText('and you').waitFor();
     await phone(first).getByLabel('Write as').fill('I am wri');
     await send({ to: second, body: 'later' });
@@ -113,10 +115,13 @@ describe('the simulator page', () => {
     // Looks only in the form, because the conversation shows the same error if it was still loading.
     await phone(first).locator('form').getByText('The simulator does not answer').waitFor();
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'nobody hears this');
+    // The answer of a proxy while the simulator starts again.
+    await page.route('**/control/events', (route) => route.fulfill({ status: 502 }), { times: 1 });
+    await start({ port: Number(new URL(page.url()).port), credentials: { userId: 'u', password: 'p', apiKey: 'new' } });
     receive(first, 'missed meanwhile');
-    await simulator.setOnline(true);
     await phone(first).locator('.bubble').getByText('missed meanwhile').waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
+    await page.locator('#credentials', { hasText: 'new' }).waitFor({ state: 'attached' });
     // Ignores the refused connections, which the browser reports as problems.
     problems.length = 0;
   });
@@ -130,13 +135,25 @@ describe('the simulator page', () => {
     const shown = await page
       .locator('.handset')
       .evaluateAll((rows) => rows.map((row) => row.getAttribute('data-msisdn')));
-    assert.deepEqual(
-      shown,
-      handsets.map(({ msisdn }) => msisdn),
-    );
+    assert.equal(shown.join(), handsets.map(({ msisdn }) => msisdn).join());
     await row('6421555049').getByText('text 499').waitFor();
     receive('6421555000', 'the newest');
     await row('6421555000').getByText('the newest').waitFor();
+  });
+
+  it('keeps the place of a reader while messages arrive', async () => {
+    for (let index = 0; index < 205; index += 1) receive(first, `text ${index}`);
+    await open();
+    for (const [from, place] of Object.entries({ [second]: 'text 204', [first]: 'text 100' })) {
+      const text = phone(first).locator('.bubble').getByText(place, { exact: true });
+      const measure = async () => (await text.boundingBox())?.y ?? Number.NaN;
+      await text.evaluate((element) => element.scrollIntoView({ block: 'end' }));
+      const before = await measure();
+      receive(from, 'new');
+      await row(from).getByText('new').waitFor();
+      const movedPx = (await measure()) - before;
+      assert.ok(Math.abs(movedPx) < 2, `${place} moved by ${movedPx} px`);
+    }
   });
 
   it('replies to a chosen message', async () => {
@@ -156,14 +173,21 @@ describe('the simulator page', () => {
 
   it('shows the date between messages of different days', async () => {
     const clock = createManualClock(Date.parse('2026-03-01T12:00:00.000Z'));
-    await start({ clock });
+    const dataFolder = createTemporaryFolder('sms-days');
+    await start({ clock, dataFolder });
     receive(first, 'one');
     await clock.advance(48 * 3_600_000);
     receive(first, 'two');
+    // A restart sets the clock back.
+    await start({ clock: createManualClock(Date.parse('2026-03-01T13:00:00.000Z')), dataFolder });
+    receive(first, 'three');
     await open();
-    await phone(first).locator('.bubble').getByText('two').waitFor();
+    await phone(first).locator('.bubble').getByText('three').waitFor();
     const items = await phone(first).locator('.bubbles > li').allInnerTexts();
-    assert.match(items.join('|'), /^Sunday, March 1, 2026\|one\n[^|]*\|Tuesday, March 3, 2026\|two\n/);
+    assert.match(
+      items.join('|'),
+      /^Sunday, March 1, 2026\|one\n[^|]*\|Tuesday, March 3, 2026\|two\n[^|]*\|Sunday, March 1, 2026\|three/,
+    );
   });
 
   it('shows one view at a time on a phone', async () => {

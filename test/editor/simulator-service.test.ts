@@ -63,6 +63,9 @@ describe('the simulator page', () => {
       await panel.getByLabel('Replies go to').fill('nowhere');
       await set.click();
       await panel.getByText('callbackUrl must be a URL').waitFor();
+      simulator.setBalance(7);
+      await page.waitForFunction(() => document.querySelector<HTMLInputElement>('[name=balance]')?.value === '7');
+      assert.equal(await panel.getByLabel('Replies go to').inputValue(), 'nowhere');
       // Ignores the refused request, which the browser reports as a problem.
       problems.length = 0;
       await panel.getByLabel('Replies go to').fill(receiver.url('/cb'));
@@ -96,7 +99,10 @@ describe('the simulator page', () => {
     await send({ to: first, body: 'look inside', password: 'do-not-show' });
     const entries = page.locator('.log-entry');
     await entries.nth(1).waitFor();
-    await phone(first).getByRole('link', { name: 'Request in the log: look inside' }).last().click();
+    const link = phone(first).getByRole('link', { name: 'Request in the log: look inside' }).last();
+    await link.click();
+    await entries.first().locator('[open] summary').click();
+    await link.click();
     await entries.first().getByRole('link', { name: 'Show the message' }).click();
     await page.waitForFunction(() => document.activeElement?.classList.contains('bubble'));
     await entries.nth(1).locator('summary').click();
