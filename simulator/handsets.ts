@@ -1,5 +1,5 @@
 import type { Account } from './account';
-import { type History, handsetsOf, isOutbound, type Message } from './history';
+import { type History, isOutbound, type Message } from './history';
 import { keyOf } from './keys';
 import { callOf } from './links';
 import type { HandsetSummary, IncomingMessage, OutboundMessage, ShownMessage } from './model';
@@ -20,8 +20,8 @@ export function listHandsets(account: Account, history: History, limit: number):
 
 /** Describes the last messages of a handset as the handset shows them, oldest first. */
 export function listTexts(history: History, msisdn: string, limit: number): ShownMessage[] {
-  const messages = history.all().filter((message) => handsetsOf(message).includes(msisdn));
-  return messages.slice(-limit).map((message) => describeMessage(message, msisdn));
+  const messages = history.messagesOf(msisdn).slice(-limit);
+  return messages.map((message) => describeMessage(message, msisdn));
 }
 
 function describeMessage(message: Message, msisdn: string): ShownMessage {

@@ -15,7 +15,7 @@ export function isMessage(record: object): record is Message {
 }
 
 /** Returns the handsets that a message was sent to or came from. Omits items that are not numbers. */
-export function handsetsOf(message: Message): string[] {
+function handsetsOf(message: Message): string[] {
   if (!isOutbound(message)) return [message.from];
   return message.recipients.flatMap(({ msisdn }) => (isMsisdn(msisdn) ? [msisdn] : []));
 }
@@ -73,9 +73,11 @@ export class History {
       .at(-1);
   }
 
-  /** Returns the messages of both directions, oldest first. */
-  all(): Message[] {
-    return [...this.messages, ...this.incoming].sort(byKey);
+  /** Returns the messages to and from a handset, oldest first. */
+  messagesOf(handset: string): Message[] {
+    const sent = this.messages.filter(({ recipients }) => recipients.some(({ msisdn }) => msisdn === handset));
+    const received = this.incoming.filter(({ from }) => from === handset);
+    return [...sent, ...received].sort(byKey);
   }
 
   /** Returns the messages that were sent after the message with a key. */
