@@ -234,8 +234,8 @@ export class Simulator {
   }
 
   /**
-   * Goes offline for some seconds of real time, at least 1. Before that, it sends the answers that it is writing now, so that the
-   * page can start an outage.
+   * Goes offline for some seconds of real time, at least 1. Before that, it sends the answers that it is writing now, so
+   * that the page can start an outage.
    */
   startOutage(seconds: number): void {
     clearTimeout(this.#outageEnd);
