@@ -139,7 +139,6 @@ export class Messaging {
     const { account, history } = this.#surroundings;
     for (const message of history.messages) {
       for (const recipient of message.recipients) {
-        if (recipient.isError) continue;
         const chosenOutcome = account.outcomeOf(recipient.msisdn) ?? 'RCV';
         // A block affects only later messages.
         const outcome = chosenOutcome === blockedOutcome ? 'RCV' : chosenOutcome;

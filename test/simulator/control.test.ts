@@ -35,6 +35,7 @@ describe('simulator: control API', () => {
       assert.match(error, expected);
       assert.equal(error.includes('\n'), false);
     }
+    assert.equal((await calls.control('constructor', {})).status, 404);
     assert.equal(simulator.incoming.length + simulator.statuses.length, 0);
   });
 

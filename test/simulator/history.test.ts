@@ -59,6 +59,8 @@ describe('simulator: history', () => {
       return simulator.handsets(9).handsets.map(({ msisdn }) => msisdn.at(-1));
     });
     assert.equal(orders.join(' '), '3,7 3,7,6 3,7,6 3,7,6 3,7 3');
+    for (const body of '1234') await calls.send({ to: handset, body, messageId: 'mine' });
+    assert.equal(simulator.find('mine')?.body, '4');
   });
 
   it('answers 400 to an invalid query', async () => {

@@ -28,7 +28,10 @@ describe('simulator: poll', () => {
     it('returns the id of the message that a reply answers', async () => {
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
-      for (const messageId of ['first', 'second']) await calls.send({ to: handset, body: 'x', messageId });
+      for (const messageId of ['first', 'second', 'refused']) {
+        if (messageId === 'refused') simulator.setNextOutcome('BLOCKED');
+        await calls.send({ to: handset, body: 'x', messageId });
+      }
       simulator.reply({ from: handset, body: 'y' });
       simulator.reply({ from: handset, body: 'y', inReplyTo: 'first' });
       for (const id of ['default', 'second', 'first'])
