@@ -81,7 +81,6 @@ describe('the simulator page', () => {
   it('shows the latest conversation, and keeps it open while others write', async () => {
     receive(second, 'hello');
     receive(first, 'and you');
-    // The address has no possible number.
     await open({}, '#handset-12');
     await phone(first).locator('.bubble').getByText('and you').waitFor();
     await phone(first).getByLabel('Write as').fill('I am wri');
@@ -178,10 +177,7 @@ describe('the simulator page', () => {
     await open();
     await phone(first).locator('.bubble').getByText('three').waitFor();
     const items = await phone(first).locator('.bubbles > li').allInnerTexts();
-    assert.match(
-      items.join('|'),
-      /^Sunday, March 1, 2026\|one\n[^|]*\|Tuesday, March 3, 2026\|two\n[^|]*\|Sunday, March 1, 2026\|three/,
-    );
+    assert.match(items.join('|'), /March 1, 2026\|one\n[^|]*\|\w+, March 3, 2026\|two\n[^|]*\|\w+, March 1, .*three/);
   });
 
   it('shows one view at a time on a phone', async () => {

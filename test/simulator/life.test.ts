@@ -63,15 +63,11 @@ describe('simulator: life cycle', () => {
   it('refuses a wrong option on the command line', async () => {
     const root = join(__dirname, '../..');
     await start();
-    for (const option of [
-      ['--port', 'x'],
-      ['--prot', '1'],
-      ['--port', new URL(simulator.baseUrl).port],
-    ]) {
-      const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', ...option];
+    for (const option of ['--port x', '--prot 1', `--port ${new URL(simulator.baseUrl).port}`]) {
+      const args = ['--require', 'tsx/cjs', 'simulator/cli.ts', ...option.split(' ')];
       const program = new Program(process.execPath, args, { cwd: root });
       assert.equal((await program.exited).code, 1);
-      assert.match(program.output, new RegExp(option[0] ?? ''));
+      assert.match(program.output, /--pr?o/);
     }
   });
 });

@@ -159,10 +159,8 @@ describe('simulator: send endpoint', () => {
   it('delivers `?` for a character outside GSM 03.38', async () => {
     await calls.send({ to: handset, body: 'Žluťoučký 🚀 Größe [€]' });
     await calls.send({ to: handset, body: '🚀', contentType: 'text/plain; charset=UTF-16' });
-    assert.deepEqual(
-      simulator.messages.map(({ body, deliveredBody }) => deliveredBody ?? body),
-      ['?lu?ou?k? ? Größe [€]', '🚀'],
-    );
+    const delivered = simulator.messages.map(({ body, deliveredBody }) => deliveredBody ?? body);
+    assert.deepEqual(delivered, ['?lu?ou?k? ? Größe [€]', '🚀']);
     assert.equal((await calls.pollOutbox())[0]?.body, 'Žluťoučký 🚀 Größe [€]', 'the outbox has the submitted body');
   });
 
