@@ -115,6 +115,8 @@ describe('the simulator page', () => {
     await entries.nth(1).waitFor();
     await filter.selectOption('callbacks');
     await page.getByText('No such entries yet').waitFor();
+    await link.click();
+    await entries.first().locator('[open]').waitFor();
   });
 
   it('makes an endpoint fail several times', async () => {
