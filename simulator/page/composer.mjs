@@ -1,5 +1,5 @@
 import { control, reportIn } from './control.mjs';
-import { createButton, createElement, setText } from './element.mjs';
+import { createButton, createElement, createError, setText } from './element.mjs';
 
 /** @typedef {import('../model').ShownMessage} ShownMessage */
 
@@ -11,7 +11,7 @@ export class Composer {
   #text;
   #reply;
   #fresh;
-  #error = createElement('p', { class: 'error', role: 'alert' });
+  #error = createError();
   #quoted = createElement('span', { class: 'quoted', dir: 'auto' });
   #quote;
   /** @type {ShownMessage | undefined} the message to reply to, or undefined for the last one */

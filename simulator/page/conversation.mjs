@@ -1,6 +1,6 @@
 import { BubbleView } from './bubble.mjs';
 import { Composer } from './composer.mjs';
-import { createElement, findElement, ListView, setText } from './element.mjs';
+import { createElement, createError, findElement, ListView, setText } from './element.mjs';
 import { PhoneHead } from './phone-head.mjs';
 import { isNarrow } from './views.mjs';
 
@@ -20,7 +20,7 @@ export class ConversationView {
   msisdn;
   #pane = findElement('conversation');
   #list = createElement('ol', { class: 'bubbles' });
-  #error = createElement('p', { class: 'error', role: 'alert' });
+  #error = createError();
   #empty = createElement(
     'p',
     { class: 'empty', hidden: true },
