@@ -40,7 +40,6 @@ describe('simulator: HTTP server', () => {
       assert.equal(answer.status, 401, path);
       assert.equal(answer.headers['www-authenticate'], 'Basic realm="SMS"');
     }
-    // Other clients replace a backslash.
     await once(get(simulator.baseUrl, { path: '/\\' }), 'response');
     assert.equal(simulator.requests.length, 7, 'they are in the log');
   });
