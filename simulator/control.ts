@@ -17,7 +17,7 @@ const eventPauseMs = 100;
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
-/** What a path does with an input. A result that is not undefined becomes the answer. */
+/** Performs the action of a path. Its result becomes the answer. */
 type Run = (simulator: Simulator, input: ControlInput) => unknown;
 
 /** The paths for POST, each with the names of all fields of its input. */
@@ -151,8 +151,8 @@ async function readInput(incoming: IncomingMessage): Promise<string> {
 }
 
 /**
- * Sends an event to a page now and after changes, as server-sent events without data. The page then reads again what it
- * shows.
+ * Sends an event to a page now and after changes, as server-sent events without data. The page then reads its content
+ * again.
  */
 function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   let timer: NodeJS.Timeout | undefined;

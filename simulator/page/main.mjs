@@ -26,7 +26,7 @@ let isStarted = false;
 let isReading = false;
 let isOutdated = false;
 
-/** Reads what the page shows, and draws it. If it can have changed during the read, reads it again. */
+/** Reads the content of the page, and draws it. If the content can have changed during the read, reads it again. */
 async function refresh() {
   isOutdated = true;
   if (isReading) return;
