@@ -51,7 +51,7 @@ export class Account {
   }
 
   addContact(name: string, msisdn: string): void {
-    // Moves the name to the end, because the last name of a number counts.
+    // Moves an existing name to the end, because `nameOf` returns the last of several names.
     this.#contacts.delete(name);
     this.#contacts.set(name, msisdn);
   }
@@ -70,7 +70,7 @@ export class Account {
     this.#groups.delete(name);
   }
 
-  /** Returns the first handset and the numbers of the address book. */
+  /** Returns the number of the handset that always exists, and the numbers of the address book. */
   get numbers(): string[] {
     return [firstHandset, ...this.#contacts.values()];
   }

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { startSimulator } from './index';
 
-/** Maximum time of a timer of Node.js, in ms. */
+/** Maximum delay of a Node.js timer, in ms. */
 const maxTimerMs = 2_147_483_647;
 
 const help = `Usage: sms-simulator [options]

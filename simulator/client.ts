@@ -2,7 +2,7 @@ import type { HandsetSummary, LogEntry, ShownMessage, SimulatorState } from './m
 
 const retryMs = 25;
 
-/** The answers of the paths that a client can read. */
+/** The paths that a client can read, each with the type of its answer. */
 export interface SimulatorViews {
   state: SimulatorState;
   handsets: { handsets: HandsetSummary[] };

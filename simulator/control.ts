@@ -10,17 +10,17 @@ const defaultLimit = 100;
 const maxLimit = 10_000;
 const maxInputBytes = 16 * 1_048_576;
 const maxOutageSeconds = 86_400;
-/** One leap year. */
+/** Maximum time by which one request moves the clock, in ms: one leap year. */
 const maxAdvanceMs = 366 * 86_400_000;
 /** Minimum time in ms between two events, so that a page can handle many changes. */
 const eventPauseMs = 100;
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
-/** Performs the action of a path. Its result becomes the answer. */
+/** Handles a request to a path, and returns the answer. Undefined becomes an empty object. */
 type Run = (simulator: Simulator, input: ControlInput) => unknown;
 
-/** The paths for POST, each with the names of all fields of its input. */
+/** The paths for POST, each with all fields that its input can have, and its function. */
 const actions: Readonly<Record<string, [fields: string[], run: Run]>> = {
   reply: [
     ['from', 'body', 'inReplyTo'],
@@ -91,7 +91,7 @@ const actions: Readonly<Record<string, [fields: string[], run: Run]>> = {
   reset: [[], (simulator) => simulator.reset()],
 };
 
-/** The paths for GET, each with the names of all its parameters. */
+/** The paths for GET, each with all parameters that its query can have, and its function. */
 const views: Readonly<Record<string, [parameters: string[], run: Run]>> = {
   state: [['limit'], (simulator, query) => simulator.describe(readLimit(query))],
   handsets: [['limit'], (simulator, query) => simulator.handsets(readLimit(query))],
@@ -151,14 +151,14 @@ async function readInput(incoming: IncomingMessage): Promise<string> {
 }
 
 /**
- * Sends an event to a page now and after changes, as server-sent events without data. The page then reads its content
- * again.
+ * Sends server-sent events without data to a page: one now, and at most one per `eventPauseMs` after changes. The page
+ * reads its content again after each event.
  */
 function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
     timer = undefined;
-    // If the page does not read, an event that it has not read yet also stands for this change.
+    // A full buffer contains an event that the page has not read yet. That event also covers this change.
     if (!outgoing.writableNeedDrain) outgoing.write('data:\n\n');
   };
   const stop = simulator.on('change', () => {

@@ -4,7 +4,7 @@ import { keyOf } from './keys';
 import { callOf } from './links';
 import type { HandsetSummary, IncomingMessage, OutboundMessage, ShownMessage } from './model';
 
-/** Lists the last handsets of the address book and with messages, in the order in which they appeared. */
+/** Lists the handsets of `account.numbers`, then all other handsets with messages. Returns the last `limit` of them. */
 export function listHandsets(account: Account, history: History, limit: number): HandsetSummary[] {
   const numbers = new Set([...account.numbers, ...history.lastMessages.keys()]);
   return [...numbers].slice(-limit).map((msisdn) => {

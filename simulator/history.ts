@@ -14,13 +14,13 @@ export function isMessage(record: object): record is Message {
   return 'recipients' in record || 'receivedOn' in record;
 }
 
-/** Returns the handsets that a message was sent to or came from. Omits items that are not numbers. */
+/** Returns the handsets that a message was sent to or came from. Omits recipients without a number. */
 function handsetsOf(message: Message): string[] {
   if (!isOutbound(message)) return [message.from];
   return message.recipients.flatMap(({ msisdn }) => (isMsisdn(msisdn) ? [msisdn] : []));
 }
 
-/** The messages in both directions, and their statuses. Each of the three lists loses its oldest record if it is full. */
+/** The messages in both directions, and their statuses. A record added to a full list replaces the oldest record. */
 export class History {
   /** The last message of each handset, in the order in which the handsets appeared. */
   readonly lastMessages = new Map<string, Message>();
@@ -66,7 +66,7 @@ export class History {
     return this.#byId.get(messageId);
   }
 
-  /** Returns the last message that a handset could receive. */
+  /** Returns the last message to a handset. Skips messages that were refused for this handset. */
   lastSentTo(handset: string): OutboundMessage | undefined {
     return this.messages
       .filter(({ recipients }) => recipients.some(({ msisdn, isError }) => msisdn === handset && !isError))

@@ -1,5 +1,5 @@
 const keys = new WeakMap<object, number>();
-/** Begins at the time in µs, so that a page which stays open across a restart of the simulator sees no key twice. */
+/** Starts at the current time in µs, so that a page that stays open during a restart never sees a key twice. */
 let lastKey = Date.now() * 1000;
 
 /** Returns the key of a record, which stays the same if the record changes. A later record has a greater key. */
@@ -22,7 +22,10 @@ export function byKey(a: object, b: object): number {
   return keyOf(a) - keyOf(b);
 }
 
-/** Adds a record to a list of at most `max` records, and gives it a key. Removes and returns the oldest if necessary. */
+/**
+ * Gives a record a key, and adds the record to a list. If the list then has more than `max` records, removes the oldest
+ * one and returns it.
+ */
 export function addBounded<T extends object>(records: T[], record: T, max: number): T | undefined {
   keyOf(record);
   records.push(record);

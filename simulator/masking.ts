@@ -48,7 +48,10 @@ function maskField(name: string, value: string): string {
   return callbackName.test(name) ? maskUrl(value) : value;
 }
 
-/** Masks the login of a URL and its secret parameters, also in the forms that browsers and Node.js correct. */
+/**
+ * Masks the login and the secret parameters of a URL. Covers wrong spellings that browsers and Node.js accept, e.g.
+ * `http:user:password@host`.
+ */
 function maskUrl(url: string): string {
   const [address = '', ...pairs] = url
     .replace(/^(\s*(?!mailto:)[\w+.-]+:[/\\]*)[^/\\?#]*@/i, `$1${mask}@`)

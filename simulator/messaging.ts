@@ -29,7 +29,7 @@ const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the ad
 const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
 const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
 
-/** Outcome that refuses messages because the number is blocked. */
+/** Outcome of messages that the service refuses because their number is blocked. */
 export const blockedOutcome = 'BLOCKED';
 
 const statusTexts: Readonly<Record<string, string>> = {

@@ -348,17 +348,17 @@ export interface AccountState {
   currency: string;
   /** Maximum number of recipients per UTC day. `null`: no limit. */
   dailyLimit: number | null;
-  /** A day by the simulator's clock, as days since 1970, and its number of recipients. */
+  /** A day by the simulator's clock, in days since 1970, and the number of recipients on that day. */
   sentOnDay: [day: number, recipients: number];
   defaultSender: string;
   organisation: Organisation;
   /** Numbers by name. */
   contacts: Record<string, string>;
-  /** Members by name. */
+  /** Members by name of the group. */
   groups: Record<string, string[]>;
-  /** Results by handset. */
+  /** Chosen results of messages, by number of the handset. */
   outcomes: Record<string, string>;
-  /** Result of the next message. `null`: the usual one. */
+  /** Result of the next message. `null`: the usual result. */
   nextOutcome: string | null;
 }
 
@@ -371,7 +371,7 @@ export interface SimulatorState {
   faults: Partial<Record<Endpoint, { fault: Fault; left: number | null }>>;
   /** ISO 8601 UTC, by the simulator's clock. */
   now: string;
-  /** Why the last changes could not be saved in the data folder. `null`: there is no problem. */
+  /** Reason why the last changes could not be saved in the data folder. `null`: there is no problem. */
   dataProblem: string | null;
   messages: OutboundMessage[];
   incoming: IncomingMessage[];

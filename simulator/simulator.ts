@@ -52,7 +52,7 @@ export interface SimulatorParts {
 export class Simulator {
   readonly #parts: SimulatorParts;
   #outageEnd: NodeJS.Timeout | undefined;
-  /** Resolves when no outage is ending. */
+  /** Resolves when the end of the last outage has opened the listener again, or could not open it. */
   #whenEnded: Promise<void> = Promise.resolve();
 
   constructor(parts: SimulatorParts) {
@@ -234,13 +234,15 @@ export class Simulator {
   }
 
   /**
-   * Goes offline for some seconds of real time, at least 1. Before that, it sends the answers that it is writing now, so
-   * that the page can start an outage.
+   * Refuses every connection for some time. First sends the answers that are being written, because one of them might
+   * answer the request for the outage.
+   *
+   * @param seconds real time, at least 1
    */
   startOutage(seconds: number): void {
     clearTimeout(this.#outageEnd);
     const end = (): void => {
-      // If another program has taken the port in the meantime, tries again later.
+      // If the port cannot be opened, e.g. because another program uses it, tries again after 1 s.
       this.#whenEnded = this.setOnline(true).catch(() => this.startOutage(1));
     };
     this.#outageEnd = setTimeout(end, seconds * 1000);
@@ -268,7 +270,7 @@ export class Simulator {
     return this.#parts.callbacks.whenIdle();
   }
 
-  /** Returns the last handsets of the address book and with messages, in the order in which they appeared. */
+  /** Returns the last `limit` handsets: those of the address book come first, then all others with messages. */
   handsets(limit: number): { handsets: HandsetSummary[] } {
     return { handsets: listHandsets(this.#parts.account, this.#parts.history, limit) };
   }
@@ -318,7 +320,7 @@ export class Simulator {
   /** Ends all waits, timers, callbacks and connections immediately. */
   async close(): Promise<void> {
     const { callbacks, data, incoming, listener, messaging, statuses } = this.#parts;
-    // Otherwise the listener could open again later.
+    // Waits for the end of an outage, which would otherwise open the listener again after the close.
     await this.#whenEnded;
     clearTimeout(this.#outageEnd);
     messaging.close();

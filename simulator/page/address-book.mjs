@@ -95,7 +95,7 @@ function onSubmit(form, work) {
 
 /**
  * @param {FormData} data
- * @throws {Error} if it has no name
+ * @throws {Error} if the name is blank
  */
 function readName(data) {
   const name = String(data.get('name')).trim();

@@ -6,10 +6,10 @@ const pauseMs = 1000;
 const maxSentenceLength = 160;
 const maxSentences = 3;
 
-/** Announces new messages and their final statuses to screen readers. */
+/** Announces the last message of each handset to screen readers: when it is new, and when it has its final status. */
 export class Announcer {
   #element = findElement('announcer');
-  /** @type {Map<string, string> | undefined} the last message of each handset and its phase */
+  /** @type {Map<string, string> | undefined} key and phase of the last message of each handset */
   #announced;
   /** @type {string[]} */
   #sentences = [];

@@ -6,7 +6,7 @@ import { isNarrow } from './views.mjs';
 
 /**
  * @typedef {import('../model').ShownMessage} ShownMessage
- * @typedef {{ key: number | string, day?: string, text?: ShownMessage }} Item a message, or a day before its first message
+ * @typedef {{ key: number | string, day?: string, text?: ShownMessage }} Item a message, or the date above messages
  */
 
 /** If the view is scrolled further from the end than this, new messages do not scroll it. */
@@ -16,7 +16,7 @@ const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
 
 /** The open conversation, as the handset shows it. */
 export class ConversationView {
-  /** @type {string | undefined} the handset */
+  /** @type {string | undefined} number of the handset */
   msisdn;
   #pane = findElement('conversation');
   #list = createElement('ol', { class: 'bubbles' });
@@ -37,7 +37,7 @@ export class ConversationView {
   #isNew = false;
   /** @type {number | undefined} key of the last message */
   #lastKey;
-  /** @type {number | undefined} key of the message to show */
+  /** @type {number | undefined} key of the message that the next update scrolls to */
   #wantedKey;
 
   constructor() {
@@ -45,9 +45,9 @@ export class ConversationView {
   }
 
   /**
-   * Opens the conversation of a handset, at its end or at a message. The next update shows its messages.
+   * Opens the conversation of a handset. The next update shows its messages, and scrolls to a message or to the end.
    * @param {string} msisdn
-   * @param {number} [key]
+   * @param {number} [key] key of the message to scroll to
    */
   open(msisdn, key) {
     this.#wantedKey = key;

@@ -9,7 +9,7 @@ let shownJson = '';
  */
 export function showCredentials({ baseUrl, credentials }) {
   const values = {
-    // The simulator can have another host name for this browser.
+    // Uses the host name of this page, because this browser might not reach the one in `baseUrl`.
     'Base URL': `${location.origin}${new URL(baseUrl).pathname.replace(/\/$/, '')}`,
     'API key': credentials.apiKey,
     User: credentials.userId,

@@ -55,7 +55,7 @@ export function setText(element, text) {
 }
 
 /**
- * The views of records in a list, one for each record.
+ * Shows records as elements of a list, with one view for each record. A view stays as long as its record is shown.
  * @template {{ key: string | number }} T
  */
 export class ListView {
@@ -79,7 +79,7 @@ export class ListView {
     for (const record of records) this.#views.get(record.key)?.update(record);
     const elements = new Set([...this.#views.values()].map(({ element }) => element));
     for (const child of [...this.#list.children]) if (!elements.has(/** @type {HTMLElement} */ (child))) child.remove();
-    // Moves only elements at a wrong place, because a moved element loses the focus and the click on it.
+    // Moves only elements in the wrong place. Moving an element takes the focus from it, and cancels a click on it.
     let next = this.#list.firstElementChild;
     for (const element of elements) {
       if (element === next) next = next.nextElementSibling;

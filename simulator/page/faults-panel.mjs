@@ -37,7 +37,7 @@ const faults = [
   ['repeats its last answer', { repeat: true }],
 ];
 
-/** One row for each endpoint: the fault, and the number of times. */
+/** One row for each endpoint, in which a user chooses a fault and how often it occurs. */
 export class FaultsPanel {
   #rows = endpoints.map(([endpoint, title, path]) => new FaultRow(endpoint, title, path));
 
@@ -88,7 +88,7 @@ class FaultRow {
   /** @param {{ fault: Fault, left: number | null } | undefined} active */
   update(active) {
     const value = JSON.stringify(active?.fault ?? null);
-    // A program can set a fault that is not in the list.
+    // Adds a fault that is not in the list, because a program can set any fault.
     if (![...this.#fault.options].some((option) => option.value === value)) this.#fault.add(new Option(value, value));
     this.#fault.value = value;
     this.#fault.classList.toggle('unusual', active !== undefined);

@@ -8,7 +8,7 @@ const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hour
 const dateFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const shownCharacters = 120;
 
-/** The list of handsets. A new handset comes last, so that no row moves away under the pointer. */
+/** The list of handsets. Messages do not change its order, so that no row moves away under the pointer. */
 export class HandsetsView {
   /** @type {ListView<ShownHandset>} */
   #rows = new ListView(findElement('handset-list'), ({ msisdn }) => new HandsetRow(msisdn));

@@ -53,8 +53,8 @@ export class LogEntryView {
   }
 
   /**
-   * Fills the entry with content only while it is open, because most entries are never opened. Leaves unchanged content,
-   * so that a user can select it.
+   * Fills the entry with content only while it is open, because most entries are never opened. Does not replace
+   * unchanged content, so that a selection in it stays.
    */
   #showContent() {
     const shownJson = this.#details.open ? JSON.stringify(this.#entry) : '';

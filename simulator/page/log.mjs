@@ -29,7 +29,7 @@ export class LogView {
     return this.#filter.value;
   }
 
-  /** Opens an entry, which the next update shows. @param {number} key */
+  /** Shows entries of all groups. The next update opens the entry with this key. @param {number} key */
   open(key) {
     this.#filter.value = 'all';
     this.#wantedKey = key;

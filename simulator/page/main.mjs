@@ -26,7 +26,7 @@ let isStarted = false;
 let isReading = false;
 let isOutdated = false;
 
-/** Reads the content of the page, and draws it. If the content can have changed during the read, reads it again. */
+/** Reads the content of the page, and draws it. A call during a read causes another read. */
 async function refresh() {
   isOutdated = true;
   if (isReading) return;
@@ -60,7 +60,7 @@ function draw({ state, msisdn, group, handsets: summaries, texts, entries }) {
   showCredentials(state);
   if (!isStarted) start(summaries);
   handsets.update(summaries, conversation.msisdn);
-  // The user can have opened another conversation, or chosen another group, during the read.
+  // During the read, the user might have opened another conversation or chosen another group.
   if (msisdn === conversation.msisdn) conversation.update(state.account, texts);
   if (group === log.group) log.update(entries);
   addressBook.update(state.account);
@@ -70,7 +70,8 @@ function draw({ state, msisdn, group, handsets: summaries, texts, entries }) {
 }
 
 /**
- * Opens the part that the address names, and the latest conversation if the address names none.
+ * Opens the part of the page that the address names. If the address names no handset, also opens the conversation with
+ * the latest message.
  * @param {import('../model').HandsetSummary[]} summaries
  */
 function start(summaries) {
@@ -97,13 +98,13 @@ function showConnection(isConnected) {
   setText(element, isConnected ? 'Live' : 'Not connected; trying again');
 }
 
-/** Follows the changes of the simulator, which sends an event at the beginning and after changes. */
+/** Refreshes the page after each event of the simulator, which sends one at the beginning and after changes. */
 function connect() {
   const source = new EventSource('/control/events');
   source.addEventListener('message', () => void refresh());
   source.addEventListener('error', () => {
     showConnection(false);
-    // The browser reconnects after a lost connection, but not after another answer, such as the error of a proxy.
+    // The browser reconnects automatically after a lost connection, but not after an error answer, e.g. of a proxy.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, reconnectMs);
   });
 }

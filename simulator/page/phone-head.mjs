@@ -2,7 +2,7 @@ import { createElement, createError } from './element.mjs';
 import { showIdentity } from './handsets.mjs';
 import { connectOutcome } from './statuses.mjs';
 
-/** Head of the open conversation: the handset, and the result of all messages to it. */
+/** Head of the open conversation: name and number of the handset, and a select for the result of messages to it. */
 export class PhoneHead {
   element;
   #msisdn;

@@ -1,7 +1,7 @@
 import { reportIn } from './control.mjs';
 import { findElement } from './element.mjs';
 
-/** A form that shows settings, and saves them together. Fields that the user has edited keep their content. */
+/** A form that shows settings, and saves them together. Edited fields keep their content until they are saved. */
 export class SettingsForm {
   #form;
   /** @type {Set<string>} names of edited fields */

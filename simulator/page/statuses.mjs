@@ -33,11 +33,11 @@ export function classifyStatus(code = 'PND') {
 }
 
 /**
- * Lets a select choose the result of the next message, or of every message to a handset.
+ * Fills a select, in which a user chooses the result of the next message, or of every message to a handset.
  * @param {HTMLSelectElement} select
  * @param {Element} error
- * @param {{ msisdn?: string }} handset
- * @returns {(code: string | null | undefined) => void} shows the result of the simulator
+ * @param {{ msisdn?: string }} handset empty for the next message
+ * @returns {(code: string | null | undefined) => void} shows the result that the simulator has now
  */
 export function connectOutcome(select, error, handset) {
   select.append(...outcomes.map((code) => new Option(describeStatus(code), code)));

@@ -36,7 +36,7 @@ export const template = '“{{payload.body}}” – {{payload.key}}{{payload.not
 const filler = 'filler';
 const token = 'token-of-the-test';
 
-/** A line of the log that counts the inputs that a sending node could not store while it was being stopped. */
+/** A line of the log with the number of inputs that a sending node could not store when a deploy stopped the node. */
 const refusalLine = /\[sms-(?:send|ask):(\w+) \d+\] (\d+) × The (?:former login or store|message could not be stored)/g;
 
 /** A Node-RED that tests can kill, suspend, deploy and restart. */
@@ -81,7 +81,7 @@ export class NodeRed extends NodeRedProcess {
     const [at, loggedBefore] = [now(), this.log.length];
     Object.assign(this.setup, change);
     await this.deploy(this.#flows(), type);
-    // Any other deploy leaves the Catch node in place, so that it records the errors.
+    // Only a full deploy stops the Catch node. During any other deploy, the Catch node records the errors.
     if (type !== 'full') return;
     for (const [, node = '', count] of this.log.slice(loggedBefore).matchAll(refusalLine))
       this.loggedRefusals.push({ node, count: Number(count), at });

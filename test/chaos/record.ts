@@ -77,7 +77,7 @@ export interface Input {
   confirmedAt?: number;
 }
 
-/** Inputs that a node did not store, as the log shows them after a full deploy. */
+/** A line of the log about inputs that a node could not store during a full deploy. */
 export interface LoggedRefusal {
   node: string;
   count: number;

@@ -39,7 +39,7 @@ const maxHoldMs = 61_000;
 /** Time until an account uses a repaired store again: it retries a failed store every 5 s. */
 const reopenMs = 7_000;
 
-/** Maximum time for which an input can be on its way to the store or the service when a deploy stops it, in ms. */
+/** Maximum time between an input and a deploy that refuses it, in ms. */
 export const maxRefusalMs = 12_000;
 
 /** Time between two tries of an import whose former store fails, in ms. */
@@ -81,8 +81,8 @@ export class World {
   }
 
   /**
-   * Checks whether the log shows that an input was not stored. A full deploy stops the Catch node before the error
-   * occurs. The node handles its inputs in order, so its last inputs before the deploy are the refused ones.
+   * Checks whether the log shows that a full deploy refused an input. Only the log shows this error, because the deploy
+   * stops the Catch node first. A sending node handles its inputs in order, so the deploy refused the last ones.
    */
   wasRefusedInLog(input: Input): boolean {
     return this.story.loggedRefusals.some(({ node, count, at }) => {

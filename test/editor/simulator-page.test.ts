@@ -78,7 +78,7 @@ describe('the simulator page', () => {
     assert.deepEqual([body, displayName], ['first line\nsecond line', 'Anna']);
   });
 
-  it('shows the latest conversation, and keeps it open while others write', async () => {
+  it('keeps the latest conversation open while others write', async () => {
     receive(second, 'hello');
     receive(first, 'and you');
     await open({}, '#handset-12');
@@ -91,7 +91,7 @@ describe('the simulator page', () => {
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
   });
 
-  it('opens the pressed handset if another handset writes before the release', async () => {
+  it('opens a handset if a message arrives during the click', async () => {
     for (const from of [first, '6421555125', second]) receive(from, 'one');
     await open();
     await row(second).hover();
@@ -110,7 +110,7 @@ describe('the simulator page', () => {
     // Looks only in the form, because the conversation shows the same error if it was still loading.
     await phone(first).locator('form').getByText('The simulator does not answer').waitFor();
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'nobody hears this');
-    // The answer of a proxy while the simulator starts again.
+    // Answers as a proxy does while the simulator restarts.
     await page.route('**/control/events', (route) => route.fulfill({ status: 502 }), { times: 1 });
     await start({ port: Number(new URL(page.url()).port), credentials: { userId: 'u', password: 'p', apiKey: 'new' } });
     receive(first, 'missed meanwhile');
@@ -121,7 +121,7 @@ describe('the simulator page', () => {
     problems.length = 0;
   });
 
-  it('shows the last message of each of many handsets', async () => {
+  it('shows many handsets, each with its last message', async () => {
     simulator.addContact('Änna', '6421555049');
     for (let index = 0; index < 500; index += 1) receive(`64215550${index % 50}`.padEnd(10, '0'), `text ${index}`);
     await open();
@@ -136,7 +136,7 @@ describe('the simulator page', () => {
     await row('6421555000').getByText('the newest').waitFor();
   });
 
-  it('keeps the place of a reader while messages arrive', async () => {
+  it('keeps the scroll position while messages arrive', async () => {
     for (let index = 0; index < 205; index += 1) receive(first, `text ${index}`);
     await open();
     for (const [from, place] of Object.entries({ [second]: 'text 204', [first]: 'text 100' })) {

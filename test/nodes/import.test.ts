@@ -147,7 +147,7 @@ describe('an account with a new store or login', () => {
     await until(() => running.logged('account', 40).includes(imported));
   });
 
-  it('logs SMS_STORE for a message that a full deploy refuses', async () => {
+  it('logs a message refused in a deploy', async () => {
     const server = await startRedis();
     const before = await start(nodes(redis));
     await until(() => sim.polling('incoming') === 1);

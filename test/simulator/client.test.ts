@@ -96,7 +96,7 @@ describe('simulator: client', () => {
     assert.equal((await calls.pollIncoming()).status, 200);
   });
 
-  it('ends an outage later if its port is in use, but not after a close', async () => {
+  it('retries the end of an outage, but not after a close', async () => {
     const setOnline = simulator.setOnline.bind(simulator);
     await new Promise<void>((resolve) => {
       let ends = 0;

@@ -52,7 +52,7 @@ describe('simulator: history', () => {
     assert.deepEqual([polled.length, polled.at(-1)?.messageId], [50, 'last']);
   });
 
-  it('keeps the places of handsets as long as they have messages', async () => {
+  it('keeps the order of handsets that have messages', async () => {
     await start({ keepMessages: 3 });
     const orders = Array.from('767333', (last) => {
       simulator.receive({ from: `642155512${last}`, to: number, body: 'x' });
