@@ -52,7 +52,10 @@ export class History {
     const oldestMessage = addBounded(messages, message, this.#keep);
     if (oldestMessage === undefined) return undefined;
     for (const msisdn of handsetsOf(oldestMessage)) {
-      if (this.lastMessages.get(msisdn) === oldestMessage) this.lastMessages.delete(msisdn);
+      if (this.lastMessages.get(msisdn) !== oldestMessage) continue;
+      const lastMessage = this.messagesOf(msisdn).at(-1);
+      if (lastMessage === undefined) this.lastMessages.delete(msisdn);
+      else this.lastMessages.set(msisdn, lastMessage);
     }
     return oldestMessage;
   }

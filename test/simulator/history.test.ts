@@ -59,8 +59,10 @@ describe('simulator: history', () => {
       return simulator.handsets(9).handsets.map(({ msisdn }) => msisdn.at(-1));
     });
     assert.equal(orders.join(' '), '3,7 3,7,6 3,7,6 3,7,6 3,7 3');
-    for (const body of '1234') await calls.send({ to: handset, body, messageId: 'mine' });
-    assert.equal(simulator.find('mine')?.body, '4');
+    simulator.receive({ from: other, to: number, body: 'from the handset' });
+    for (const to of [other, handset, handset, handset]) await calls.send({ to, body: to, messageId: 'mine' });
+    assert.equal(simulator.find('mine')?.body, handset);
+    assert.equal(simulator.handsets(9).handsets.at(-1)?.last?.body, 'from the handset');
   });
 
   it('answers 400 to an invalid query', async () => {
