@@ -62,7 +62,7 @@ export async function compare(
   return costs;
 }
 
-/** Reads a figure from the cost of one round. */
+/** Calculates a figure from the cost of one round. */
 type Reader = (cost: Cost) => number;
 
 export const perSecond: Reader = ({ count, wallMs }) => (count / wallMs) * 1_000;

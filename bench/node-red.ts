@@ -5,11 +5,11 @@ import { type ServiceProcess, startService } from './service-process';
 
 const root = join(__dirname, '..');
 
-/** A new service and a new Node-RED. */
+/** The two processes of a benchmark, and the way to control the probe node in Node-RED. */
 export interface Bench {
   service: ServiceProcess;
   nodeRed: NodeRedProcess;
-  /** Sends a command to the probe inside Node-RED. `probe/bench-probe.js` defines the commands. */
+  /** Sends a command to the probe node. `probe/bench-probe.js` defines the commands. */
   order<Result>(order: string, parameters?: object): Promise<Result>;
 }
 

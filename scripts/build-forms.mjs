@@ -64,8 +64,8 @@ async function compileForm(type) {
 }
 
 /**
- * Delays a form until the plugin is loaded. If the package is installed while the editor is open, the editor can load
- * the form first.
+ * Delays a form until the plugin is loaded, because the editor might load the form first if the package is installed
+ * while the editor is open.
  */
 function startAfterPlugin(script) {
   return `(() => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Provides programs for the tests: debian-program.sh PACKAGE PROGRAM… If a program is not installed, the script unpacks the
-# package of Debian into .cache/debian, without root.
+# Provides programs for the tests. Usage: debian-program.sh PACKAGE PROGRAM…
+# If a program is not installed, the script unpacks the Debian package into .cache/debian, without root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -41,12 +41,12 @@ async function run(copy: string, args: readonly string[], env: NodeJS.ProcessEnv
   await once(spawn(process.execPath, args, { cwd: copy, env, stdio: 'ignore', timeout: maxSeconds * 1_000 }), 'close');
 }
 
-/** Returns the files to run, and a pattern for the titles of their tests. */
+/** Returns the test files to run, and a pattern that matches the titles of the tests to run in them. */
 function chooseTests({ name }: Mutant): { files: string[]; titles: string } {
   if (folders.length > 0) return { files: folders.map((folder) => `test/${folder}`), titles: '' };
   const tests = (promises['npm test']?.[name] ?? []).map((test) => test.split(/: (.*)/s));
   const files = new Set(tests.map(([file = '']) => file));
-  // Escapes the parts of a title that are literal text. In test/promises.json, `…` in a title stands for any text.
+  // Escapes only the literal text between `…`, because `…` in a title of test/promises.json stands for any text.
   const escapePattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const titles = tests.map(([, title = '']) => title.split('…').map(escapePattern).join('.*'));
   return { files: [...files], titles: titles.join('|') };

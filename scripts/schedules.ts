@@ -56,7 +56,7 @@ function readChoice<Choice extends string>(name: string, text: string, choices: 
   return choice ?? refuse(usage, `--${name} must be one of ${choices.join(', ')}, not "${text}".`);
 }
 
-/** Time limit of a mutant, because a mutant can loop forever. */
+/** Time limit for testing one mutant (the library with a planted mistake), because a mutant can loop forever. */
 const maxHuntMs = 15 * 60_000;
 
 async function trace(): Promise<void> {

@@ -112,7 +112,7 @@ function startNodeRed({ baseUrl }: Simulator): ChildProcess {
   });
 }
 
-/** Resolves to true when Node-RED has started its flows, or to false if it ended before. */
+/** Resolves to true when Node-RED has started its flows, or to false if Node-RED ends first. */
 async function isStarted(nodeRed: ChildProcess): Promise<boolean> {
   while (nodeRed.exitCode === null) {
     const answer = await fetch(`${url}/flows/state`).catch(() => undefined);

@@ -42,7 +42,7 @@ const secondGeneration = [
   'src/store/engines.test.ts',
 ];
 
-/** Folders whose files share a few processes. All other files, and {@link separateFiles}, have their own processes. */
+/** Folders whose files share a few processes. All other files and {@link separateFiles} have one process each. */
 const groups = [
   { name: 'src', maxProcesses: 3 },
   { name: 'nodes', maxProcesses: 4 },
@@ -50,7 +50,7 @@ const groups = [
   { name: 'simulator', maxProcesses: 1 },
 ];
 
-/** Files that have their own process, because they use TLS, measure the heap or open native databases. */
+/** Files and folders whose files have one process each, because they use TLS, measure the heap or open databases. */
 const separateFiles = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
 
 /**

@@ -168,8 +168,7 @@ async function runTask({ name, files: testFiles, generation }, folder) {
   const result = existsSync(resultFile)
     ? JSON.parse(readFileSync(resultFile, 'utf8'))
     : { passed, failed: 0, failures: [], skips: [], secondsOf: {} };
-  // If the process fails although no test failed, counts one failure. For example, the process was killed or did not
-  // end.
+  // If no test failed, counts one failure if the process failed (for example, it was killed) or if no test ran.
   if ((status !== 0 || result.passed + result.skips.length === 0) && result.failed === 0) {
     const runningFile = `${resultFile}.running`;
     const during = existsSync(runningFile) ? ` Last test: ${readFileSync(runningFile, 'utf8')}` : '';

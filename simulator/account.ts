@@ -21,7 +21,7 @@ export class Account {
   balance = 0;
   /** Maximum number of recipients per UTC day. */
   dailyLimit = Number.POSITIVE_INFINITY;
-  /** Result of the next message for all its recipients. */
+  /** Result of the next message, except at handsets with their own result. Undefined: RCV (received). */
   nextOutcome: string | undefined;
   readonly #options: SimulatorOptions;
   readonly #contacts = new Map<string, string>();
@@ -51,7 +51,7 @@ export class Account {
   }
 
   addContact(name: string, msisdn: string): void {
-    // Moves an existing name to the end, because `nameOf` returns the last of several names.
+    // Moves an existing name to the end, because `nameOf` returns the last name if a number has several.
     this.#contacts.delete(name);
     this.#contacts.set(name, msisdn);
   }
@@ -61,7 +61,7 @@ export class Account {
     this.#contacts.delete(name);
   }
 
-  /** @param members names of contacts, or numbers; a message to the group skips all other members */
+  /** @param members names of contacts, or numbers; a message to the group ignores members that are neither */
   addGroup(name: string, members: readonly string[]): void {
     this.#groups.set(name, [...members]);
   }
@@ -70,7 +70,7 @@ export class Account {
     this.#groups.delete(name);
   }
 
-  /** Returns the number of the handset that always exists, and the numbers of the address book. */
+  /** Returns {@link firstHandset}, which always exists, and the numbers of the address book. */
   get numbers(): string[] {
     return [firstHandset, ...this.#contacts.values()];
   }
@@ -121,7 +121,7 @@ export class Account {
     return true;
   }
 
-  /** Sets the result of every message to a handset. Without a code, the default applies again. */
+  /** Sets the result of every message to a handset. If `statusCode` is undefined, restores the default. */
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     if (statusCode === undefined) this.#outcomes.delete(msisdn);
     else this.#outcomes.set(msisdn, statusCode);

@@ -68,8 +68,8 @@ export async function writeAnswer(outgoing: ServerResponse, answer: Answer, mish
 }
 
 /**
- * Writes only the beginning of a status line. Writes it to the socket, because Node.js itself writes only complete
- * headers.
+ * Writes only the beginning of a status line. Writes directly to the socket, because a `ServerResponse` writes only
+ * complete headers.
  */
 export function writeFirstBytes({ socket }: ServerResponse): Promise<void> {
   return new Promise((resolve) => {

@@ -23,7 +23,7 @@ export interface CallbackSurroundings {
   changes: Changes;
   organisation: Organisation;
   retries: Partial<CallbackRetries>;
-  /** Maximum number of log entries. */
+  /** Maximum number of entries in `log` and in `mailbox`. */
   keep: number;
 }
 
@@ -105,7 +105,7 @@ export class Callbacks {
     await this.whenIdle();
   }
 
-  /** Drops retries and the results of attempts, including attempts in flight. */
+  /** Drops retries and clears the log. Attempts that are still in flight will not be logged or retried. */
   reset(): void {
     this.#abortRetries();
     this.clearLog();

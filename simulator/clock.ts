@@ -7,15 +7,15 @@ export interface Clock {
   now(): number;
   /** Runs `run` once after `delayMs`. Returns a function that cancels it. `run` must not reject. */
   schedule(delayMs: number, run: () => void | Promise<void>): () => void;
-  /** Lets the clock move forward only after `work` has ended. `work` must not reject. */
+  /** Keeps a manual clock from moving forward until `work` has ended. `work` must not reject. */
   during(work: Promise<void>): void;
   /** Moves forward by `ms` and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void>;
-  /** Sets the clock back to the real time. Call it only if no run is scheduled. */
+  /** Sets a real clock back to the real time. Does not change a manual clock. Call it only if no run is scheduled. */
   reset(): void;
 }
 
-/** Creates a clock that shows the real time plus the time by which it was advanced. */
+/** Creates a clock that shows the real time plus the sum of all times passed to `advance`. */
 export function createRealClock(): Clock {
   let aheadMs = 0;
   const timers = new Map<ScheduledRun, NodeJS.Timeout>();
@@ -55,8 +55,8 @@ interface ScheduledRun {
 }
 
 /**
- * Creates a clock that only `advance` moves. `advance` waits until everything that it runs has finished, including
- * callbacks.
+ * Creates a clock that stands still until `advance` is called. `advance` waits until everything that it runs has
+ * finished, including callbacks.
  *
  * @param startMs first time, in ms since 1970; default: the current time
  *
@@ -73,7 +73,7 @@ interface ScheduledRun {
  */
 export function createManualClock(startMs = Date.now()): Clock {
   let time = startMs;
-  /** In the order in which the runs are due. Runs that are due at the same time are in the order of their calls. */
+  /** Sorted by due time. Runs that are due at the same time are in the order of their `schedule` calls. */
   const queue: ScheduledRun[] = [];
   const workInProgress = new Set<Promise<void>>();
 

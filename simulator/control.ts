@@ -158,7 +158,7 @@ function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
     timer = undefined;
-    // A full buffer contains an event that the page has not read yet. That event also covers this change.
+    // If the buffer is full, sends nothing, because the page will read this change when it reads the earlier event.
     if (!outgoing.writableNeedDrain) outgoing.write('data:\n\n');
   };
   const stop = simulator.on('change', () => {

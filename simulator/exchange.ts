@@ -48,8 +48,8 @@ export class Exchange {
   }
 
   /**
-   * Creates the handler of an endpoint. Without an endpoint, creates the handler of unknown paths, which have no
-   * faults.
+   * Creates the handler of an endpoint. If `endpoint` is undefined, creates the handler of unknown paths, to which no
+   * faults apply.
    */
   handler(endpoint: Endpoint | undefined, work: Work): Handler {
     return (incoming, outgoing) => {
@@ -161,7 +161,7 @@ export class Exchange {
   }
 }
 
-/** Returns the answer of a fault that always answers in the same way. Returns undefined for other faults. */
+/** Returns the answer that a fault gives instead of the work. Returns undefined for faults that need the work. */
 function createFaultAnswer(fault: Fault | undefined, { endpoint, params }: LoggedRequest): Answer | undefined {
   if (fault === undefined) return undefined;
   if ('garbage' in fault)

@@ -64,7 +64,7 @@ export class History {
     addBounded(this.statuses, update, this.#keep);
   }
 
-  /** Returns the message with a messageId. If there are several, returns the last one. */
+  /** Returns the message with this messageId. If there are several, returns the last one. */
   find(messageId: string): OutboundMessage | undefined {
     return this.#byId.get(messageId);
   }
@@ -83,7 +83,7 @@ export class History {
     return [...sent, ...received].sort(byKey);
   }
 
-  /** Returns the messages that were sent after the message with a key. */
+  /** Returns the messages that were sent after the message with this key. */
   sentAfter(key: number): OutboundMessage[] {
     return this.messages.filter((message) => keyOf(message) > key);
   }

@@ -1,8 +1,8 @@
 const keys = new WeakMap<object, number>();
-/** Starts at the current time in µs, so that a page that stays open during a restart never sees a key twice. */
+/** Starts at the current time in µs, so that a page that stays open during a restart never sees an old key reused. */
 let lastKey = Date.now() * 1000;
 
-/** Returns the key of a record, which stays the same if the record changes. A later record has a greater key. */
+/** Returns the key of a record. The key stays the same if the record changes. Later records have greater keys. */
 export function keyOf(record: object): number {
   let key = keys.get(record);
   if (key === undefined) {

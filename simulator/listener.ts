@@ -4,8 +4,8 @@ import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /**
- * Time for which idle connections stay open, in ms, as in nginx. Node's default of 5 s is too short: a busy client
- * would still read its answers when the connection closes, and its next request would fail.
+ * Time for which idle connections stay open, in ms (the default of nginx). The default of Node.js, 5 s, is too short:
+ * a busy client might still be reading an answer when the connection closes, and its next request would fail.
  */
 const keepAliveMs = 75_000;
 

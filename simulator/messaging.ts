@@ -140,7 +140,7 @@ export class Messaging {
     for (const message of history.messages) {
       for (const recipient of message.recipients) {
         const chosenOutcome = account.outcomeOf(recipient.msisdn) ?? 'RCV';
-        // A block affects only later messages.
+        // Ignores a block, because it affects only messages that are sent after it was chosen.
         const outcome = chosenOutcome === blockedOutcome ? 'RCV' : chosenOutcome;
         if (recipient.statusCode === 'PND') this.#scheduleStatuses(message, recipient, outcome);
         if (recipient.statusCode === 'SNT') this.#scheduleOutcome(message, recipient, outcome);

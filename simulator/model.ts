@@ -20,7 +20,7 @@ export interface CallbackRetries {
   firstMs: number;
   /** Maximum pause. Default: one hour. */
   maxMs: number;
-  /** Time after which retries end and the event is only viewable online. Default: 48 hours. */
+  /** Time from the first attempt until retries end. After that, the event is only viewable online. Default: 48 hours. */
   windowMs: number;
 }
 
@@ -318,8 +318,8 @@ export type LogEntry = {
   key: number;
   group: LogGroup;
   /**
-   * The message that the request or callback sent, fetched or reported. If it has several handsets, `msisdn` is the
-   * first.
+   * The message that the request or callback sent, fetched or reported. If the message went to several handsets,
+   * `msisdn` is the first.
    */
   text?: { key: number; msisdn: string };
 } & (
@@ -352,13 +352,13 @@ export interface AccountState {
   sentOnDay: [day: number, recipients: number];
   defaultSender: string;
   organisation: Organisation;
-  /** Numbers by name. */
+  /** Number of each contact, by name of the contact. */
   contacts: Record<string, string>;
-  /** Members by name of the group. */
+  /** Members of each group, by name of the group. */
   groups: Record<string, string[]>;
-  /** Chosen results of messages, by number of the handset. */
+  /** Result that was chosen for messages to a handset, by number of the handset. */
   outcomes: Record<string, string>;
-  /** Result of the next message. `null`: the usual result. */
+  /** Result that was chosen for the next message. `null`: none was chosen. */
   nextOutcome: string | null;
 }
 
@@ -367,7 +367,7 @@ export interface SimulatorState {
   baseUrl: string;
   credentials: Credentials;
   account: AccountState;
-  /** Active faults. `left`: number of requests to which a fault still applies, or `null` if it does not end. */
+  /** Active faults. `left`: number of requests to which a fault still applies, or `null` if the fault never ends. */
   faults: Partial<Record<Endpoint, { fault: Fault; left: number | null }>>;
   /** ISO 8601 UTC, by the simulator's clock. */
   now: string;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Addresses that mean every network interface. A simulator at such an address can have any host name. */
+/** Addresses that mean every network interface. A simulator at such an address accepts requests to any host name. */
 const unspecified = ['0.0.0.0', '[::]'];
 
 /**

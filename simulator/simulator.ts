@@ -52,7 +52,7 @@ export interface SimulatorParts {
 export class Simulator {
   readonly #parts: SimulatorParts;
   #outageEnd: NodeJS.Timeout | undefined;
-  /** Resolves when the end of the last outage has opened the listener again, or could not open it. */
+  /** Resolves when the listener is open again after the last outage, or could not be opened. */
   #whenEnded: Promise<void> = Promise.resolve();
 
   constructor(parts: SimulatorParts) {
@@ -170,8 +170,8 @@ export class Simulator {
   }
 
   /**
-   * Sets the result of the next message for all its recipients, instead of RCV (received). `BLOCKED` refuses the
-   * message as if the number were blocked.
+   * Sets the result of the next message, instead of RCV (received). A result that was set by `setOutcome` takes
+   * precedence. `BLOCKED` refuses the message as if the number were blocked.
    */
   setNextOutcome(statusCode: string | undefined): void {
     this.#parts.account.nextOutcome = statusCode;
@@ -187,7 +187,7 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Returns the accepted message with a messageId. If there are several, returns the last one. */
+  /** Returns the accepted message with this messageId. If there are several, returns the last one. */
   find(messageId: string): OutboundMessage | undefined {
     return this.#parts.history.find(messageId);
   }
@@ -235,7 +235,7 @@ export class Simulator {
 
   /**
    * Refuses every connection for some time. First sends the answers that are being written, because one of them might
-   * answer the request for the outage.
+   * be the answer to the control request that started the outage.
    *
    * @param seconds real time, at least 1
    */

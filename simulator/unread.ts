@@ -6,7 +6,7 @@ export interface Poller {
   onGone(callback: () => void): () => void;
 }
 
-/** How a queue of unread records works. */
+/** Options of an {@link UnreadQueue}. */
 export interface UnreadOptions<T> {
   /** Maximum wait of a poller, in ms of real time. */
   waitMs: number;

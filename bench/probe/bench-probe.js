@@ -1,6 +1,6 @@
-// A node that sends messages into a flow and counts the messages that come out. It also contains the bare loops with
-// which the flows are compared. It runs in the process of Node-RED and measures the CPU time of this process. Commands
-// arrive at `POST /bench`.
+// A node that sends messages into a flow and counts the messages that come out. This file also contains the bare loops
+// (plain code without a flow) with which the flows are compared. The code runs in the process of Node-RED and measures
+// the CPU time of this process. Commands arrive at `POST /bench`.
 const { setFlagsFromString } = require('node:v8');
 const { runInNewContext } = require('node:vm');
 const { Pool } = require('undici');
@@ -37,7 +37,7 @@ module.exports = (RED) => {
   }
   RED.nodes.registerType('bench-probe', BenchProbe);
 
-  /** Resolves with the cost of `work` after `work` has called `tick` for each of `count` messages. */
+  /** Runs `work`, which calls `tick` once for each message. Resolves with the cost after `count` calls. */
   const measure = (count, work) =>
     new Promise((resolve, reject) => {
       let remainingCount = count;
@@ -147,7 +147,7 @@ module.exports = (RED) => {
       return measure(count, loop);
     },
 
-    /** Adds the route `/loop` to Node-RED's Express app. It answers as soon as the body is read. */
+    /** Adds the route `/loop` to Node-RED's Express app. The route answers as soon as it has read the body. */
     addLoopRoute() {
       if (hasLoopRoute) return;
       hasLoopRoute = true;

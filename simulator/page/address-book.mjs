@@ -32,7 +32,7 @@ export class AddressBookView {
 
   /** @param {import('../model').AccountState} account */
   update({ contacts, groups }) {
-    // Keeps the focus in the lists if nothing has changed.
+    // If nothing has changed, leaves the lists as they are, so that they keep the focus.
     if (JSON.stringify([contacts, groups]) === JSON.stringify([this.#contacts, this.#groups])) return;
     this.#contacts = contacts;
     this.#groups = groups;

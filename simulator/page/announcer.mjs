@@ -9,7 +9,7 @@ const maxSentences = 3;
 /** Announces the last message of each handset to screen readers: when it is new, and when it has its final status. */
 export class Announcer {
   #element = findElement('announcer');
-  /** @type {Map<string, string> | undefined} key and phase of the last message of each handset */
+  /** @type {Map<string, string> | undefined} by handset: key and delivery phase of the last message */
   #announced;
   /** @type {string[]} */
   #sentences = [];

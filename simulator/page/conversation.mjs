@@ -90,7 +90,7 @@ export class ConversationView {
         return [...(isSameDay ? [] : [{ key: `day of ${text.key}`, day }]), { key: text.key, text }];
       }),
     );
-    // Sets a position beyond the end. Reading the real height instead would force another layout.
+    // Scrolls to a position beyond the end, because reading the new height would force another layout.
     const lastKey = texts.at(-1)?.key;
     if (this.#isNew || (isAtEnd && lastKey !== this.#lastKey)) this.#screen.scrollTop = beyondEndPx;
     this.#lastKey = lastKey;

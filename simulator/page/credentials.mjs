@@ -15,7 +15,7 @@ export function showCredentials({ baseUrl, credentials }) {
     User: credentials.userId,
     Password: credentials.password,
   };
-  // Keeps the focus and the selection if nothing has changed.
+  // If nothing has changed, leaves the elements as they are, so that they keep the focus and the selection.
   if (JSON.stringify(values) === shownJson) return;
   shownJson = JSON.stringify(values);
   findElement('credentials').replaceChildren(
@@ -34,7 +34,7 @@ export function showCredentials({ baseUrl, credentials }) {
 /**
  * @param {string} name
  * @param {string} value
- * @param {Element} shown element with the value, which is selected if the browser does not let the page copy
+ * @param {Element} shown shows the value; if the browser does not let the page copy, the button selects this element
  */
 function createCopyButton(name, value, shown) {
   const copy = async () => {

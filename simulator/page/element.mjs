@@ -79,7 +79,7 @@ export class ListView {
     for (const record of records) this.#views.get(record.key)?.update(record);
     const elements = new Set([...this.#views.values()].map(({ element }) => element));
     for (const child of [...this.#list.children]) if (!elements.has(/** @type {HTMLElement} */ (child))) child.remove();
-    // Moves only elements in the wrong place. Moving an element takes the focus from it, and cancels a click on it.
+    // Moves only elements that are in the wrong place, because a move takes the focus and cancels a click.
     let next = this.#list.firstElementChild;
     for (const element of elements) {
       if (element === next) next = next.nextElementSibling;

@@ -26,7 +26,7 @@ export function followAddress({ open, openEntry }) {
     else findElement(view).focus({ preventScroll: true });
   };
   addEventListener('hashchange', go);
-  // The browser reports no change if a link leads to the present address.
+  // Also listens to clicks, because `hashchange` does not occur if a link leads to the present address.
   addEventListener('click', ({ target }) => {
     if (target instanceof Element && target.closest('a')?.hash === location.hash) go();
   });
