@@ -132,8 +132,8 @@ export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
 export const systemClock: Clock = createSystemClock();
 
 /**
- * Time in ms after which a redeploy counts as ended. Node-RED waits up to 15 s for nodes to close. A node that has not
- * attached by then was removed from the flows.
+ * Time in ms after the start of a deployment at which it counts as ended, because Node-RED waits up to 15 s for nodes
+ * to close. A node that has not attached by then was removed from the flows.
  */
 export const maxDeploymentMs = 20_000;
 

@@ -9,7 +9,7 @@ export interface Parameters {
 /** Way in which a reply or status was matched to a message: by the messageId, or by the number of the handset. */
 export type MatchedBy = 'messageId' | 'handset';
 
-/** The message that a reply or status answers. */
+/** The outbound message that a reply answers, or that a status is about. */
 export interface SentMessage {
   /** Absent if the service returned no messageId. */
   messageId?: string;
@@ -21,7 +21,7 @@ export interface SentMessage {
   sentAt: string;
   /** Id of the sending node. */
   node: string;
-  /** Value of `remember`. */
+  /** Value of the option `remember` of the sending node. */
   remembered?: unknown;
   matchedBy: MatchedBy;
 }
@@ -52,7 +52,7 @@ export interface IncomingRecord extends Parameters {
   ackId?: string;
 }
 
-/** A status update of an outbound message at one recipient (§2.5, §6.5). */
+/** A status update of an outbound message for one recipient (§2.5, §6.5). */
 export interface StatusRecord extends Parameters {
   /** Identifies this status update. */
   messageId: string;
@@ -69,7 +69,7 @@ export interface StatusRecord extends Parameters {
   /** ISO 8601 UTC, as received. */
   statusDate?: string;
   error?: string;
-  /** The message that was sent. */
+  /** The outbound message that this status is about. */
   sent?: SentMessage;
   via: Via;
   redelivered?: boolean;
@@ -138,7 +138,7 @@ export interface OutboundMessage {
   callbackStatusUrl?: string;
 }
 
-/** Result of a recipient (§2.2). */
+/** Result of a send for one recipient (§2.2). */
 export interface RecipientResult {
   msisdn: string;
   isError: boolean;

@@ -12,7 +12,9 @@ export interface EntryQuery {
 export interface PageQuery<Item> {
   /** Maximum number of items. */
   limit: number;
-  /** `next` of an earlier page. Also valid after the item with this key is gone. Absent: the first page. */
+  /**
+   * `next` of an earlier page. It stays valid if the last item of that page no longer exists. Absent: the first page.
+   */
   after?: string | undefined;
   /** Returns whether an item is listed; absent: all items are. */
   matches?: ((item: Item) => boolean) | undefined;
@@ -23,7 +25,7 @@ export interface Page<Item> {
   items: Item[];
   /** Number of items on all pages. */
   total: number;
-  /** `after` of the next page; absent: this page is the last. */
+  /** Value of `after` for the query of the next page. Absent: this is the last page. */
   next?: string;
 }
 
@@ -46,8 +48,9 @@ export function pageOf<Item>(
 }
 
 /**
- * Returns a function that finds a search text in other texts, without regard to case. A number is found without its
- * formatting. Returns `undefined` for a blank search text, which finds everything.
+ * Returns a function that finds a search text in other texts, without regard to case. If the search text is a formatted
+ * phone number, such as `+64 21 555-1234`, the function also finds the plain digits. Returns `undefined` for a blank
+ * search text, which finds everything.
  */
 export function createSearch(search: string): ((texts: readonly unknown[]) => boolean) | undefined {
   const searchText = search.trim().toLowerCase();

@@ -17,20 +17,20 @@ interface AccountDataOptions extends Required<Pick<JournalOptions, 'store' | 'on
   inbox: Omit<InboxOptions, 'clock' | 'journal' | 'correlator'>;
   outbox: Omit<OutboxOptions, 'clock' | 'journal'>;
   /**
-   * Earlier data in the same store. Present if another store has imported that data, or is importing it. The new data
-   * opens the store only after that import.
+   * Earlier data of the account in the same store, if another store has imported it or is still importing it. This data
+   * opens the store only after that import has ended.
    */
   formerData: AccountData | undefined;
   /** Returns whether a deployed account node uses this data. */
   isUsed(): boolean;
 }
 
-/** Time in ms after which an open shared store has claimed all items of dead processes. */
+/** A shared store that has been open for longer than this, in ms, has claimed all items of dead processes. */
 const claimedAfterMs = 70_000;
 
 /**
  * The data of an account in one store: an inbox and an outbox on one journal. If a user changes the store or the login,
- * a new object of this class imports the data of the former one.
+ * a new object of this class imports the data of the old object.
  */
 export class AccountData {
   readonly storeName: string;
@@ -42,7 +42,7 @@ export class AccountData {
   readonly #clock: Clock;
   /** Time at which the store was first opened, by {@link Clock.elapsed}. */
   #openedAt = Number.POSITIVE_INFINITY;
-  /** The data of another store that imports everything from here, or has imported it. */
+  /** The data in another store that is importing or has imported this data. */
   #successor: AccountData | undefined;
   /** Settles when {@link exportTo} has ended. */
   exporting: Promise<void> | undefined;
@@ -84,13 +84,14 @@ export class AccountData {
     });
   }
 
-  /** Whether another store imports everything from here, or has imported it. If so, nothing more may be stored here. */
+  /** Whether another store is importing or has imported this data. If so, nothing new may be stored here. */
   get isImported(): boolean {
     return this.#successor !== undefined;
   }
 
   /**
-   * The inbox that accepts the answers of polls in flight. After {@link exportTo}, this is the inbox of the new data.
+   * The inbox that accepts the answers of polls in flight. After the call of {@link exportTo}, this is the inbox of the
+   * data that imports this data.
    */
   get receiver(): Inbox {
     return this.#successor?.receiver ?? this.inbox;
@@ -132,7 +133,7 @@ export class AccountData {
     successor.#importMemoryOf(this);
   }
 
-  /** Imports the inputs and the unmatched records of former data. The store does not have them. */
+  /** Imports the inputs of nodes and the unmatched records, because the former store does not contain them. */
   #importMemoryOf({ outbox, inbox }: AccountData): void {
     this.outbox.importInputs(outbox);
     this.inbox.matchRecordsOf(inbox);

@@ -38,16 +38,16 @@ export interface AccountOptions {
 /** Maximum time that the account waits for a partly received answer after the last member has left, in ms. */
 const halfReceivedGraceMs = 2_500;
 
-/** Default time for which a sent message is remembered, in ms. */
+/** Default time after a send for which replies and statuses are matched to the message, in ms. */
 const sentMs = 168 * 3_600_000;
 
 /**
- * Time in ms after which the account reads the number of opted-out numbers again, because other instances can change
+ * Time in ms after which the number of opted-out numbers, once read, is out of date, because other instances can change
  * it.
  */
 const optedOutKnownMs = 30_000;
 
-/** Time in ms for which the account stays in memory after its last member has left. No redeploy takes longer. */
+/** Time in ms for which an account without members stays in memory. It is longer than any redeploy takes. */
 const forgetAfterMs = 60_000;
 
 /** Connections, queue, store and polls of one login. The deployed account nodes of this login are its members. */
@@ -70,11 +70,11 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #byStore = new Map<string, AccountData>();
   /** The data in the store that the account uses now. */
   data: AccountData | undefined;
-  /** Whether an account node has chosen the store, see {@link dataOf}. Reset when the first node joins. */
+  /** Whether a present member has chosen the store, see {@link dataOf}. Reset if a member joins an empty account. */
   #isChosen = false;
   /** Promise of the latest {@link leave}. */
   #departure: Promise<void> | undefined;
-  /** Polls for replies, and for statuses. */
+  /** Polls for the replies and for the statuses that sending nodes wait for. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
   /** Queue of the requests with which flows read from the service. */
@@ -84,7 +84,7 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #connections: Pick<Connections, 'dispatch'> = {
     dispatch: (...exchange) => this.#currentConnections?.dispatch(...exchange) ?? false,
   };
-  /** Settings of a member. They stay after the last member has left, because its polls might still be in flight. */
+  /** Settings of the first member. They stay after all members have left, because polls might still be in flight. */
   settings: AccountSettings | undefined;
   /** Settings whose limits apply, by id of the member. Includes members that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
@@ -119,7 +119,7 @@ export class Account implements EndpointHost, MembershipHost {
       status: new Endpoint('status', this),
       outbox: new Endpoint('outbox', this),
     };
-    // If both polls fail for the same reason, a node that waits for replies and for statuses gets only one error.
+    // If the polls for replies and for statuses fail for the same reason, a node that needs both gets only one error.
     const createPoll = (kind: AwaitedKind, other: AwaitedKind) =>
       new ReplyPoll({
         endpoint: this.endpoints[kind],
@@ -157,7 +157,7 @@ export class Account implements EndpointHost, MembershipHost {
    * @throws SmsError `SMS_CONFIG` if the settings are invalid
    */
   join(settings: AccountSettings): JoinedMembership {
-    // Throws for an invalid proxy now, because this member might open the connections later.
+    // Throws now if the proxy is invalid, because this member might be the one that opens the connections later.
     findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
     this.#forgetTimer?.cancel();
     if (this.members.size === 0) {
@@ -197,7 +197,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#queue.nudge();
   }
 
-  /** If any node uses opt-outs, polls incoming messages while a sending node is attached. */
+  /** If any member has `optOut`, polls incoming messages while a sending node is attached. */
   #listen(): void {
     const nodes = this.#readConsentChange && this.data?.outbox.registrations.nodes;
     this.#replyPolls.incoming.listen(new Set(nodes));
@@ -206,8 +206,7 @@ export class Account implements EndpointHost, MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
     const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
-    // The prefixes stay when the node closes. This has no effect, because messages of a node are sent only while it is
-    // deployed.
+    // When the node closes, its prefixes stay without effect, because its messages are sent only while it is deployed.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
     else this.#prefixes.delete(handler.id);
     this.#listen();
@@ -363,9 +362,7 @@ export class Account implements EndpointHost, MembershipHost {
     );
   }
 
-  /**
-   * Keeps this account open while a former account has polls in flight, because this account stores their answers.
-   */
+  /** Keeps this account open while polls of a former login are in flight, because this account stores their answers. */
   #keepFor(formerAccount: Account): void {
     const arrivals = formerAccount.lastArrivals();
     this.#arrivals.add(arrivals);
@@ -422,7 +419,7 @@ export class Account implements EndpointHost, MembershipHost {
       !firstMember ||
       !isDeepStrictEqual(connectionSettingsOf(firstMember.settings), connectionSettingsOf(this.settings))
     ) {
-      // Closes the old connections. Work in progress continues on them until it ends.
+      // Closes the old connections as soon as their running requests have ended.
       void this.#currentConnections?.close().catch(() => {});
       if (firstMember) this.#open(firstMember.settings);
     }
@@ -438,16 +435,16 @@ export class Account implements EndpointHost, MembershipHost {
     if (firstMember) return;
     this.#deploymentTimer?.cancel();
     const { clock } = this;
-    // Keeps the account open until this stop ends. Otherwise, another stop could close the store before the outcomes
-    // are written.
+    // Keeps the account open until this call ends. Otherwise, a later call could close the store before the outcomes of
+    // sent messages are written.
     this.#runningTaskCount++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.whenArrived(clock, Math.min(halfReceivedGraceMs, restMs()));
     // Waits one turn of the event loop, so that a record that was just passed on reaches its flow.
     await wait(clock, 0);
-    // Closes the outbox even if polls are still in flight, because Node-RED limits the time of a stop.
+    // Closes the outbox even if polls are still in flight, because Node-RED limits the time in which nodes can close.
     const closing = this.data?.outbox.close(restMs());
-    // Stops polling for replies, because the open reply requests now wait for the next deployment.
+    // Stops polling for replies and statuses, because no node needs them until the next deployment.
     for (const poll of Object.values(this.#replyPolls)) poll.stop();
     await closing;
     await this.data?.journal.flush();
@@ -470,8 +467,8 @@ export class Account implements EndpointHost, MembershipHost {
     const { data } = this;
     await data?.close(() => this.#isNeeded);
     if (this.#isNeeded) return;
-    // Keeps an account for a while if it has items in a shared store. A new account for this login would not find these
-    // items.
+    // Keeps the account for a while if it has items in a shared store, because a new account of this login would not
+    // find these items.
     const hasOwnItems = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!hasOwnItems && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();

@@ -14,9 +14,12 @@ import type { UnhandledEntry } from './stats';
 /** A received record that waits for a flow, or an open reply request. No user has to decide about it. */
 export interface WaitingEntry {
   id: string;
-  /** Time at which the record arrived, or at which the wait began, in ms. Absent: the wait has not begun. */
+  /**
+   * Time at which the record arrived or, for a reply request, at which the wait for the reply began, in ms. Absent: the
+   * wait has not begun.
+   */
   at?: number;
-  /** Id of the node that must receive the record, or that sent the message. Blank: no node yet. */
+  /** Id of the node that must receive the record or, for a reply request, of the sending node. Blank: no node yet. */
   node: string;
   to?: readonly string[];
   from?: string;
@@ -24,14 +27,14 @@ export interface WaitingEntry {
   body: string;
   /** Time at which the wait of a reply request ends, in ms. */
   endsAt?: number;
-  /** Last reply that was not an answer. */
+  /** Body of the last reply that matched no answer. */
   unclear?: string;
 }
 
 /** The two lists of {@link WaitingEntry}: received records that wait for a flow, and open reply requests. */
 export type WaitingListName = 'undelivered' | 'awaitingReply';
 
-/** The lists of entries that wait. */
+/** All values of {@link WaitingListName}, to check a name from a request. */
 export const waitingLists: readonly WaitingListName[] = ['undelivered', 'awaitingReply'];
 
 const maxShownBody = 1_000;
@@ -45,7 +48,8 @@ export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<U
 /**
  * Returns a page of the entries that wait.
  *
- * @throws SmsError `SMS_STORE` if the store fails. Only the store has the bodies of messages that wait for a reply
+ * @throws SmsError `SMS_STORE` for reply requests, if the store fails, because only the store has the bodies of their
+ * messages
  */
 export async function listWaiting(
   data: AccountData,
@@ -58,8 +62,8 @@ export async function listWaiting(
 }
 
 /**
- * Searches the recipients and messageIds of reply requests. Does not search the bodies of the sent messages, because
- * only the store has them.
+ * Returns a page of reply requests. A search finds their recipients and messageIds, but not the bodies of the sent
+ * messages, because only the store has these bodies.
  */
 async function listRequests({ outbox, journal }: AccountData, query: EntryQuery): Promise<Page<WaitingEntry>> {
   const search = searchIn(query, ({ recipient, messageId }: ReplyRequest) => [recipient, messageId]);
@@ -75,7 +79,7 @@ async function listRequests({ outbox, journal }: AccountData, query: EntryQuery)
   return { items: items.map(format), ...pageInfo };
 }
 
-/** Returns the values of a record in which a search looks. */
+/** Returns the fields of a record that a search compares with the search text. */
 function searchedFieldsOf({ record }: RecordOfKind): readonly unknown[] {
   const { to, from, body, messageId, inReplyToId } = record as Partial<Record<string, unknown>>;
   return [to, from, body, messageId, inReplyToId];

@@ -104,7 +104,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
   }
 }
 
-/** Removes the staged pages of an abandoned import. */
+/** Removes the staged pages of a skipped import that did not stage all its pages. */
 async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
   if (to.mayHold === false) return;
   await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });
@@ -132,8 +132,8 @@ async function copyAll(
   };
   await stage(pendingWrites, []);
   for await (const { items, remembered } of from.pages()) {
-    // Includes the staged items of an unfinished import into the former store. In a shared store, staged pages can
-    // belong to another instance, so they are ignored.
+    // If an earlier import into the former store did not finish, also copies the items that it staged there. Ignores
+    // staged pages in a shared store, because they can belong to another instance.
     const staged = from.shared ? [] : remembered.filter(([key]) => key.startsWith(pagePrefix));
     const ownPrefixes = [headPrefix, pagePrefix, markPrefix];
     const values = remembered.filter(([key]) => !ownPrefixes.some((prefix) => key.startsWith(prefix)));
@@ -203,7 +203,7 @@ function createItems(pendingWrites: readonly RecoveredWrite[], { onUnreadable }:
   });
 }
 
-/** A place where an account node kept its data before. */
+/** A store that an account node used before, under the same login or another one. */
 export interface FormerPlace {
   /** Id of the import. It stays the same for each try, also after a restart. */
   id: string;
@@ -213,9 +213,9 @@ export interface FormerPlace {
   kind: string;
   /** Absent: the store cannot be opened, because the URL of its server is no longer known. */
   store: StoreChoice | undefined;
-  /** Called when the place was imported, skipped because other nodes use it, or forgotten. */
+  /** Called when the data was imported, skipped because other nodes use it, or given up by a user (`forgotten`). */
   onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
-  /** Called if the place cannot be read now. Called again only if the reason changes. */
+  /** Called if the store cannot be read now. Called again only if the reason changes. */
   onFailure(error: SmsError): void;
 }
 
@@ -238,7 +238,7 @@ export interface ImportSource extends Pick<FormerPlace, 'id' | 'kind' | 'onDone'
   importInto(options: Omit<ImportOptions, 'id' | 'from' | 'hasAllItems'>): Promise<void>;
 }
 
-/** The former store of a waiting import, and why the import waits. */
+/** The kind of the former store that an import waits for, and the reason. */
 export interface WaitingImport {
   kind: string;
   error: SmsError;
@@ -252,7 +252,7 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
   reopen(): void;
 }
 
-/** Maximum time for which the opening of a store waits for an answer of the former store, in ms. */
+/** Maximum time, in ms, for which a store waits for an answer of the former store before it counts as failing. */
 const maxAnswerWaitMs = 2_000;
 const retryMs = 10_000;
 

@@ -97,14 +97,17 @@ export interface Membership {
    * then, the account treats the store as failing.
    *
    * @param whenStarted resolves when all nodes of the deployment have started. Before that, it is not known whether
-   * other nodes use the places
+   * other nodes use the former stores
    */
   importFrom(formerPlaces: readonly FormerPlace[], whenStarted?: Promise<void>): void;
   /** Abandons the waiting import. The data stays in the former store. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
-  /** The settings of this member that do not apply, and the id of the member whose connections apply instead. */
+  /**
+   * Present if another member has opened the connections, with different settings: the id of that member, and the names
+   * of this member's settings that do not apply.
+   */
   readonly connection: { id: string; settings: ('proxy' | 'tls')[] } | undefined;
-  /** Attaches a sending node with the credentials of this member. Earlier messages of the node continue. */
+  /** Attaches a sending node with the credentials of this member. Its messages from before a redeploy continue. */
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Client for direct calls with the credentials of this member. */
   readonly client: Client;
@@ -134,7 +137,8 @@ export interface Membership {
    * Lists received records that wait for a flow, or open reply requests. Both lists contain the bodies of messages,
    * which only some users may see.
    *
-   * @throws SmsError `SMS_STORE` if the store fails. Only the store has the bodies of messages that wait for a reply
+   * @throws SmsError `SMS_STORE` for reply requests, if the store fails, because only the store has the bodies of their
+   * messages
    */
   waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>>;
   /**
@@ -167,7 +171,7 @@ export interface Membership {
   /**
    * Ends the membership. Resolves when all received records are stored. Waits in this order:
    *
-   * 1. For the service, until 7 s after the flow was stopped.
+   * 1. For answers of the service, at most until 7 s after the flow was stopped.
    * 2. For the running calls of the store and, during an import, of the former store.
    *
    * A poll in flight continues, and the next member gets its answer.

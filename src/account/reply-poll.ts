@@ -6,7 +6,7 @@ import type { Member } from './settings';
 export interface ReplyPollHost {
   /** Endpoint of replies or statuses. */
   readonly endpoint: Endpoint;
-  /** Member for polling, or undefined if none is deployed. */
+  /** Returns the member that polls, or `undefined` if no member is deployed. */
   member(): Member | undefined;
   /** Reports a polling failure to a node. Returns whether the node is deployed. */
   onFailing(node: string, error: SmsError): boolean;
@@ -15,17 +15,18 @@ export interface ReplyPollHost {
 }
 
 /**
- * Polls incoming messages while reply requests are open or a node uses opt-outs. Polls statuses while reports are open.
+ * Polls one endpoint while sending nodes need it: incoming messages while reply requests are open or a node uses
+ * opt-outs, or statuses while delivery reports are awaited.
  */
 export class ReplyPoll {
   readonly #host: ReplyPollHost;
-  /** Nodes with open reply requests or reports. */
+  /** Nodes that wait for replies or, if this polls statuses, for delivery reports. */
   readonly #waitingNodes = new Set<string>();
   /** Nodes whose recipients can opt out. */
   #listeningNodes: ReadonlySet<string> = new Set();
   /**
-   * Nodes that received an error about a failure. They receive another error only after polling has worked, or has
-   * failed for another reason.
+   * Nodes that received an error about a failure. They receive another error only if the service has answered a poll
+   * since, or if no node needed polls for a time.
    */
   readonly #notices = new Notices();
   #error: SmsError | undefined;
@@ -37,7 +38,7 @@ export class ReplyPoll {
     this.#host = host;
   }
 
-  /** Notes whether a node has open reply requests or reports. */
+  /** Notes whether a node waits for replies or delivery reports. */
   setWaiting(node: string, isWaiting: boolean): void {
     if (isWaiting) this.#waitingNodes.add(node);
     else this.#waitingNodes.delete(node);
@@ -51,7 +52,7 @@ export class ReplyPoll {
     this.#watch();
   }
 
-  /** Whether polling fails. */
+  /** Whether the poll loop is in the state `failing`. */
   get isFailing(): boolean {
     return this.#error !== undefined;
   }

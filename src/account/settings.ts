@@ -15,23 +15,26 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   id: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
-  /** Rules for the proxy variables of the environment. */
+  /** How the proxy variables of the environment (such as `http_proxy`) are read. */
   proxyRules?: ProxyRules;
   /** Maximum number of sends in flight. */
   concurrency: number;
   /** Maximum number of waiting sends. */
   queueLimit: number;
-  /** Maximum number of sends per second, evenly spaced. The lowest value of all members applies. Absent: no limit. */
+  /**
+   * Maximum number of sends per second, evenly spaced. If several account nodes (members) share the login, the lowest
+   * of their values applies. Absent: this member sets no limit.
+   */
   perSecond?: number | undefined;
-  /** Limits of this member. The limits of all other members apply too. Absent: no limits. */
+  /** Limits of this member. The limits of all other members apply too. Absent: this member sets no limits. */
   limits?: LimitSettings;
-  /** Quiet hours of this member. The quiet hours of all other members apply too. Absent: no quiet hours. */
+  /** Quiet hours of this member. The quiet hours of all other members apply too. Absent: this member sets none. */
   quietHours?: QuietSettings | undefined;
-  /** Opt-out words of this member. The words of all other members apply too. Absent: no opt-outs. */
+  /** Opt-out words of this member. The words of all other members apply too. Absent: this member sets none. */
   optOut?: ConsentSettings | undefined;
   /** Allowed prefixes for nodes of this member. Empty or absent: all numbers. */
   prefixes?: readonly string[];
-  /** Time for which a sent message is remembered, in ms. Default: 168 hours. */
+  /** Time after a send for which replies and statuses are matched to the message, in ms. Default: 168 hours. */
   sentMs?: number;
   /** Called if a stored message expired because its node is no longer deployed. */
   onAbandoned?(node: string): void;

@@ -13,7 +13,7 @@ export interface AccountState {
   polls: PollSummary[];
   inbox: InboxState;
   sends: SendState;
-  /** Number of opted-out numbers at the last read. */
+  /** Number of opted-out numbers when the account last counted them. */
   consent: { optedOut: number };
   store: StoreState;
   /** Counts since the process started. */
@@ -28,7 +28,7 @@ export interface StoreState {
   ok: boolean;
   /** Why the store fails, or the damage that was found since the process started. */
   error?: SmsError;
-  /** The waiting import, and why it waits. */
+  /** The import that waits for its former store, and the reason. */
   former?: WaitingImport;
 }
 
@@ -50,7 +50,7 @@ export interface UnhandledEntry {
   error?: SmsError;
 }
 
-/** An entry that needs a decision. */
+/** A message or status about which a user must decide. */
 export type AccountEntry = MessageEntry | UnhandledEntry;
 
 /** State of an entry: stored, with an unknown outcome, or unhandled. */
@@ -67,7 +67,7 @@ export type EntryAction = MessageAction | 'deliver';
  */
 export type Decision = 'done' | 'gone' | 'unfit';
 
-/** Result of an action on all entries of a state. */
+/** Result of an action that a user chose for all entries of a state. */
 export interface Decided {
   done: number;
   /** Number of entries that the action does not fit. */
@@ -85,7 +85,7 @@ export class Stats {
   readonly outage: Outage;
   readonly #clock: Clock;
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, unhandled: 0 };
-  /** Counts at the start of this day. */
+  /** Values of {@link counts} at the last midnight, or zeros if the process started later. */
   #countsAtMidnight = this.counts;
   /** Nodes that received an error about a failing store. */
   readonly storeNotices = new Notices();

@@ -18,7 +18,7 @@ export interface OptOutChange {
   via: OptOut['via'];
 }
 
-/** Selects a page of the list. */
+/** Selects a page of the list of opted-out numbers. */
 export interface OptOutQuery {
   /** Digits that the numbers contain; absent: all numbers. */
   search?: string;
@@ -28,21 +28,21 @@ export interface OptOutQuery {
   limit?: number;
 }
 
-/** A page of the list, latest opt-out first. */
+/** A page of the list of opted-out numbers, the latest opt-out first. */
 export interface OptOutPage {
   optouts: OptOut[];
   /** Number of all entries that match the search. */
   total: number;
-  /** `after` of the next page; absent: this page is the last. */
+  /** Value of `after` for the query of the next page; absent: this is the last page. */
   next?: string;
 }
 
-/** Prefix of the keys of the list. */
+/** Prefix of the store keys under which the opted-out numbers are stored. */
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
 /**
- * Number of digits at the end of a phone number that decide under which key the number is stored. A change writes only
- * the numbers with the same last digits. All keys are known in advance.
+ * Number of last digits of a phone number that form the key under which it is stored. So a change rewrites only the
+ * numbers with the same last digits, and the list can be read without a search for its keys.
  */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));
@@ -77,7 +77,8 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
   let changeCount = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(readKey(key));
-    // If another instance changes the value before the commit, the step runs again, even if this step changes nothing.
+    // Compares the value at the commit even if this step changes nothing, so that the step runs again if another
+    // instance has changed the value.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
     if (concerned.length === 0) continue;
@@ -85,8 +86,8 @@ export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, readKe
     for (const msisdn of concerned) {
       const name = digest(msisdn);
       const replacedLine = lines.get(msisdn) ?? lines.get(name) ?? '';
-      // The new line must be later than the line that it replaces, so that {@link mergeOptOuts} keeps it. The clock
-      // might have been set back.
+      // Makes the new line later than the old line, even if the clock was set back. Otherwise, {@link mergeOptOuts}
+      // could keep the old line.
       const time = String(Math.ceil(Math.max(at, parse(replacedLine).at + 1))).padStart(digitsOfTime, '0');
       lines.delete(msisdn);
       lines.delete(name);

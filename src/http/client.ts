@@ -22,13 +22,13 @@ import { createUnread } from './failure';
 import { createRedactor, type Redact } from './redact';
 import { createRootError, createStatusError } from './refusal';
 
-/** Time for which the service holds back its answer to a poll if nothing is unread (§8), in ms. */
+/** Time for which the service holds back its answer to a poll if there is nothing new (§8), in ms. */
 export const pollWaitMs = 30_000;
 const longPollMs = pollWaitMs + 15_000;
 
 /** A service, a login and the settings of calls. */
 export interface ClientOptions extends Target {
-  /** HTTP method of the calls for which §4 allows both. */
+  /** HTTP method of the calls for which §4 allows both GET and POST. */
   method: 'GET' | 'POST';
   /** Maximum time of an ordinary call, in ms. A long poll gets 45 s, because the service waits up to 30 s. */
   timeoutMs: number;
@@ -136,7 +136,7 @@ export class Client {
     }
   }
 
-  /** @param request replaces defaults, which are those of a read without parameters */
+  /** @param request overrides the defaults, which fit a read without parameters */
   #call(request: Request, options: CallOptions): Promise<Answer> {
     const { method, timeoutMs } = this.#options;
     return this.#exchange({ method, timeoutMs, parameters: [], effect: 'read', ...request, ...options });
@@ -147,7 +147,7 @@ type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' |
 
 type Parse<Result> = (...encoded: Encoded) => Result;
 
-/** Reads an answer, which contains only one message (§4.2), into a list. */
+/** Reads the only message of an answer (§4.2), and returns it as a list. */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
 /** Reads the body of a refused send, which can be the XML of §2.2. Returns `undefined` for any other body. */

@@ -23,8 +23,8 @@ export interface Connections {
 }
 
 /**
- * Time until an idle connection is closed, in ms. Many servers close idle connections after 5 s. If a request is sent
- * at that moment, the client cannot know whether the server has read the request.
+ * Time until an idle connection is closed, in ms. It is short, because many servers close idle connections after 5 s.
+ * If the server closes it just when a request is sent, the client cannot know whether the server has read the request.
  */
 const idleTimeoutMs = 1_000;
 
@@ -43,7 +43,7 @@ const connectTimeoutMs = 10_000;
  */
 const addressTimeoutMs = 2_500;
 
-/** Maximum size of the headers of an answer. */
+/** Maximum size of the headers of an answer, in bytes. */
 const maxHeaderBytes = 64 * 1024;
 
 /** Options of {@link createConnections}. */
@@ -52,7 +52,7 @@ export interface ConnectionsOptions {
   baseUrl: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
-  /** Rules for the proxy variables of the environment. */
+  /** How the proxy variables of the environment (such as `http_proxy`) are read. */
   proxyRules?: ProxyRules;
   /** Measures the age of connections and the timeout of a proxy. Default: the clock of the machine. */
   clock?: Clock;

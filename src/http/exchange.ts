@@ -223,7 +223,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       this.begin();
       return;
     }
-    // Removes the unreadable data that the parser attaches to the error, because the data might contain a message.
+    // Removes the data that undici could not parse from the error, because the data might contain a message.
     if ('data' in error) delete error.data;
     this.#end(this.#failure(describeFailure(error), error));
   }

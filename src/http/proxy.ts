@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 
-/** A configured proxy. If none is configured, the environment applies. */
+/** A configured proxy. Without it, the proxy variables of the environment apply. */
 export interface ProxyOptions {
   /** URL such as `http://proxy.example.com:8080`. It can contain user and password. */
   url: string;
@@ -10,7 +10,10 @@ export interface ProxyOptions {
   password?: string;
 }
 
-/** Rules for the proxy variables of the environment, in the form of `proxyOptions` in Node-RED's `settings.js`. */
+/**
+ * How the proxy variables of the environment (such as `http_proxy`) are read, in the form of `proxyOptions` in
+ * Node-RED's `settings.js`.
+ */
 export interface ProxyRules {
   /** `legacy`: only `http_proxy` and `no_proxy` apply, and `no_proxy` contains parts of addresses. */
   mode?: 'strict' | 'legacy';
@@ -92,8 +95,8 @@ function parseProxy(options: ProxyOptions): ProxyAddress {
 }
 
 /**
- * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in the list excludes only this
- * host. A name with a leading dot or asterisk excludes all hosts with this ending.
+ * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in `noProxy` excludes only the
+ * host with this name. A name with a leading dot or asterisk excludes all hosts with this ending.
  */
 function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const usedPort = port || (protocol === 'https:' ? '443' : '80');

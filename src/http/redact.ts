@@ -1,11 +1,14 @@
 import type { Authentication } from '../login';
 
 const mark = '•••';
-/** Minimum length of a secret to search for. Shorter secrets occur in almost every text. */
+/** Minimum length of a secret that is redacted. Shorter secrets occur by chance in almost every text. */
 const minLength = 3;
 /** Minimum length of a secret that is redacted inside a word. Shorter secrets are redacted only as whole words. */
 const minPartLength = 6;
-/** Start of a word. A percent or JSON escape before the word ends in a letter or digit, but is not part of the word. */
+/**
+ * Start of a word. The word can follow directly after a percent or JSON escape (`%3D`, `\n`), although the escape ends
+ * in a letter or digit.
+ */
 const wordStart = String.raw`(?:(?<![\p{L}\p{N}])|(?<=%[\da-f]{2})|(?<=\\[bfnrt]))`;
 
 /** Removes secrets from a text. */

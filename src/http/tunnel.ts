@@ -71,7 +71,7 @@ export function createTunnel(
       }
     });
     request.once('error', (error) => {
-      // Removes the unreadable data that the parser attaches to the error, because the data might contain the login.
+      // Removes the data that Node.js could not parse from the error, because the data might contain the login.
       if ('rawPacket' in error) delete error.rawPacket;
       callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
     });

@@ -13,7 +13,7 @@ export interface TextMeasure {
   encoding: Encoding;
   /** Number of SMS parts; 0 for an empty body. */
   parts: number;
-  /** Number of septets, with escapes, or of UTF-16 units. */
+  /** Number of septets, including escapes, or of UTF-16 units. */
   units: number;
   /** Number of septets or UTF-16 units that still fit into the last part. */
   left: number;

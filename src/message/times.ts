@@ -18,10 +18,12 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-/** Maximum time from now until the time at which a message can be sent (`at`), in ms. */
+/** Maximum time by which the scheduled time of a message (`at`) can be in the future, in ms. */
 const maxAheadMs = 366 * dayMs;
 
-/** Smaller numbers are seconds since 1970. As milliseconds, they would be dates before March 1973. */
+/**
+ * Smaller numbers are refused as seconds since 1970, because as milliseconds, they would be dates before March 1973.
+ */
 const minMilliseconds = 100_000_000_000;
 
 /** Maximum offset of a time zone from UTC, in ms. */

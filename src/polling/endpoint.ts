@@ -31,7 +31,7 @@ export interface Watcher {
   onState(state: PollState): void;
   /** Called once per failure, when the service or the store starts to fail. */
   onFailing(error: SmsError): void;
-  /** Called when service and store work again. Only the first watcher is called. */
+  /** Called only for the first watcher, when both the service and the store work again. */
   onRecovered(): void;
   /** Interval of outbox polls, in ms. The shortest interval of all watchers applies. */
   intervalMs?: number;
@@ -77,15 +77,15 @@ export interface EndpointHost {
    * @throws SmsError `SMS_STORE` if answers cannot be stored, `SMS_CLOSED` if the account has no members
    */
   ready(member: Poller | undefined): Promise<Poller>;
-  /** Called when the state has changed, or a poll was answered. */
+  /** Called when the state of the poll loop has changed, or the service has answered a poll. */
   onChanged(): void;
   /** Called when the service has no more records of a kind for now. */
   onDrained(kind: Kind): void;
 }
 
 /**
- * Maximum number of saved answers that wait for their flush while polling continues. Without such answers, a slow disk
- * would slow down polling. A power cut can lose these answers.
+ * Maximum number of saved answers that wait for their flush while polling continues. If polling waited for each flush,
+ * a slow disk would slow it down. A power cut can lose the waiting answers.
  */
 const maxSavedAnswers = 2;
 

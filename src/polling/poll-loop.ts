@@ -11,7 +11,7 @@ export type PollState =
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
-/** The outcome of a poll: a new record, only records that were polled before, or no record (204). */
+/** The outcome of a poll: at least one new record, only records that were polled before, or no records (204). */
 export type PollOutcome = 'new' | 'repeated' | 'empty';
 
 /** Events of a poll. */
@@ -80,8 +80,9 @@ export class PollLoop {
   /** Polls whose answers are saved, but whose records are not stored yet. */
   readonly #pollsBeingStored = new Set<Promise<unknown>>();
   /**
-   * Outcome of a poll without new records, if the loop has already continued because the answer was saved. The loop
-   * then pauses before a later poll, unless a newer poll ends first.
+   * The loop continues as soon as an answer is saved. If the answer then proves to have no new records, or its records
+   * cannot be stored, this is the outcome of the poll. The loop pauses before a later poll, unless a newer poll ends
+   * first.
    */
   #lateOutcome: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
@@ -175,8 +176,8 @@ export class PollLoop {
           await this.#sleep(this.#resumeWaits);
           continue;
         }
-        // After failures or repeated answers, allows fewer polls at a time. Before the next poll, the loop must know
-        // whether the last answer contained new records.
+        // After failures or repeated answers, allows fewer polls at a time, because the loop must know before the next
+        // poll whether the last answer contained new records.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#pollsBeingStored.size >= Math.max(1, max)) {
           // Ends this worker if the limit is used up by polls in flight. The workers of these polls continue the loop.
@@ -211,8 +212,8 @@ export class PollLoop {
         }
       }
     } finally {
-      // Counts down in the same turn of the event loop. If several workers end together, the last one then detects that
-      // it is the last.
+      // Counts down in the same turn of the event loop, so that if several workers end together, the last one detects
+      // that it is the last.
       this.#workers--;
     }
   }
@@ -233,8 +234,8 @@ export class PollLoop {
   }
 
   async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
-    // Reads the number of repeats before the poll. If several simultaneous polls return only repeated records, they
-    // then count as one.
+    // Reads the number of repeats before the poll, so that several simultaneous polls with only repeated records count
+    // as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
