@@ -32,7 +32,7 @@ function formatParagraph(text: string): string {
   return text.trim().replace(/^[a-z]/, (first) => first.toUpperCase());
 }
 
-/** Formats a definition list: one bullet for each description, which begins with the terms that it describes. */
+/** Formats a definition list: one bullet for each description. Each bullet begins with the described terms. */
 function formatTerms(list: string): string {
   return list
     .replace(

@@ -117,7 +117,7 @@ function chooseFiles() {
   return choices;
 }
 
-/** Names of the processes that run, by process id. Each leads a process group, so that its children end with it. */
+/** Names of the processes that run, by process id. Each process leads a group, so that its children end with it. */
 const runningProcesses = new Map();
 
 function killGroup(pid) {

@@ -5,7 +5,7 @@
 export interface Clock {
   /** Returns the time in ms since 1970. */
   now(): number;
-  /** Runs `run` once after `delayMs`. Returns a function that cancels it. `run` must not reject. */
+  /** Calls `run` once after `delayMs`. Returns a function that cancels this call. `run` must not reject. */
   schedule(delayMs: number, run: () => void | Promise<void>): () => void;
   /** Keeps a manual clock from moving forward until `work` has ended. `work` must not reject. */
   during(work: Promise<void>): void;

@@ -10,8 +10,8 @@ import type { AccountState, Change, IncomingMessage, OutboundMessage, StatusUpda
 import type { UnreadQueue } from './unread';
 
 /**
- * Delay in ms between a change and its save, so that one save covers many changes. If the process is killed earlier,
- * the changes are lost.
+ * Delay in ms between a change and its save, so that one save covers many changes. If the process is killed before the
+ * save, the changes are lost.
  */
 const collectMs = 200;
 /** Kinds of changes that cause a save. Requests, callbacks and e-mails are not saved. */

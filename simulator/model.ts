@@ -20,7 +20,7 @@ export interface CallbackRetries {
   firstMs: number;
   /** Maximum pause. Default: one hour. */
   maxMs: number;
-  /** Time from the first attempt until retries end. After that, the event is only viewable online. Default: 48 hours. */
+  /** Time from the first attempt until retries end. The event is then only viewable online. Default: 48 hours. */
   windowMs: number;
 }
 
@@ -257,8 +257,8 @@ export type Fault =
   /** Never answers and does no work. */
   | { hang: true }
   /**
-   * Answers every request with the last answer of status 200, without any work or wait. If there is none yet, does the
-   * work of the request.
+   * Answers every request with the last answer of status 200, without any work or wait. If there is no such answer yet,
+   * does the work of the request.
    */
   | { repeat: true };
 
