@@ -37,7 +37,7 @@ export interface NodeRedOptions {
   /** Flows to deploy as soon as the admin API answers. */
   flows?: FlowNode[];
   env?: NodeJS.ProcessEnv;
-  /** Node.js and the `red.js` of a Node-RED of another major version than that of this run. */
+  /** Paths of Node.js and `red.js` for a Node-RED whose major version differs from that of this test run. */
   generation?: { node: string; redJs: string };
   /** Port to listen on. By default, a free one. */
   port?: number;
@@ -65,9 +65,9 @@ export function createLinkedUserDir(folder = root): string {
 }
 
 /**
- * Node-RED in a separate process on loopback. A test can end it and start it again: it keeps its user directory, and so
- * its flows, and its port. By default, it uses this Node.js and the Node-RED of the development dependencies. `NR_NODE`
- * and `NR_RED_JS` select others.
+ * Node-RED in a separate process on loopback. If a test ends it and starts it again, it keeps its port and its user
+ * directory, which contains its flows. By default, it uses this Node.js and the Node-RED of the development
+ * dependencies. The environment variables `NR_NODE` and `NR_RED_JS` select others.
  */
 export class NodeRedProcess {
   readonly userDir: string;

@@ -24,7 +24,7 @@ function endWhatIsLeftOpen(): void {
   const failure = setTimeout(() => {
     const kinds = process.getActiveResourcesInfo().join(', ');
     console.error(`All tests have ended, and ${maxEndMs} ms later this still keeps the process alive: ${kinds}`);
-    // Sets the exit code after Mocha, which sets its own when the process exits, so that this one applies.
+    // Mocha sets the exit code when the process exits. This listener runs after Mocha's, so its exit code applies.
     process.once('exit', () => {
       process.exitCode = 1;
     });

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { type MochaOptions, type Runner, reporters, type Suite, type Test } from 'mocha';
 import { reasonOf } from './skip';
 
-/** `scripts/test.mjs` sets this to the file that it reads the result from. */
+/** File for the result of this run. `scripts/test.mjs` sets the variable, and reads the file. */
 const { TEST_RESULT: resultFile } = process.env;
 
 /**

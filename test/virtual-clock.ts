@@ -54,7 +54,7 @@ export class VirtualClock implements Clock {
     this.#ahead += byMs;
   }
 
-  /** Lets time pass. Runs the due timers in order, each with everything that follows from it. */
+  /** Lets time pass. Runs the due timers in order, and lets each one take effect before the next one runs. */
   async advance(byMs: number): Promise<void> {
     const until = this.#elapsed + byMs;
     await settle();
@@ -95,7 +95,7 @@ export class TurningClock extends VirtualClock {
   }
 }
 
-/** Lets everything happen that needs no timer, during this number of turns of the event loop. */
+/** Waits for this number of turns of the event loop, in which everything happens that needs no timer. */
 export async function settle(turns = 1): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -8,7 +8,7 @@ const source = join(__dirname, '..', '..', 'src');
 export interface CodePath {
   /** Files with an entered function, in the order of their first entry. */
   files: string[];
-  /** Number of times that the run entered a function of another file than before. */
+  /** Number of times that the scenario entered a function in a different file from the previous function. */
   moves: number;
 }
 

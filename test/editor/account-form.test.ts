@@ -47,7 +47,7 @@ describe('the sms-account form', () => {
 
   it('names the other deployed accounts that have this login', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it with the value of the variable
     const key = { apiKey: '${SMS_TEST_KEY}' };
     await openEditor(
       account(),
@@ -183,7 +183,7 @@ describe('the sms-account form', () => {
       await form.locator('#sms-account-test').click();
       await form.locator('#sms-account-test-result', { hasText: 'Connected' }).waitFor();
     } finally {
-      // Leaves the stopped server, because the page would keep trying to reach it.
+      // Leaves the page of this server, because the page would keep trying to reach the stopped server.
       await editor.open(nodeRed);
       await separate.stop();
     }

@@ -38,7 +38,7 @@ interface EditorNode {
 
 declare const RED: Red;
 
-/** Types in the palette, which are all but `sms-account`. */
+/** Node types that the palette shows: all types of this package except `sms-account`. */
 export const paletteTypes = [
   'sms-send',
   'sms-ask',
@@ -50,7 +50,7 @@ export const paletteTypes = [
 ];
 export const allTypes = ['sms-account', ...paletteTypes];
 
-/** Text on screen that shows a missing catalog entry. */
+/** Matches text on screen that results from a missing catalog entry, such as a key or `undefined`. */
 export const unresolvedText =
   /sms-(account|send|ask|in|status|outbox|feed|callback-in|editor)\.\w|__\w+__|node-red:|\bundefined\b/;
 
@@ -138,8 +138,8 @@ export class Editor {
   /**
    * Deploys flows and shows them instead of the open ones. Discards forms, changes and undo steps.
    *
-   * Loading the editor is slow. Therefore reuses the open page if it shows this Node-RED in English and in light
-   * colours. Otherwise, {@link open}s a new page.
+   * Because loading the editor is slow, reuses the open page if it shows this Node-RED in English and in light colours.
+   * Otherwise, {@link open}s a new page.
    */
   async show(nodeRed: NodeRedProcess, flows: FlowNode[]): Promise<void> {
     if (this.#nodeRed !== nodeRed || !this.#isPlain) {
@@ -245,7 +245,7 @@ export class Editor {
     return (await boxes.jsonValue()) ?? [];
   }
 
-  /** Selects a node, and opens its form by the action of the Enter key. */
+  /** Selects a node of this package, and opens its form by the action of the Enter key. */
   async openForm(id: string): Promise<Locator> {
     await this.openTray(id);
     return this.form();
@@ -268,7 +268,7 @@ export class Editor {
   async form(): Promise<Locator> {
     const form = this.page.locator('.red-ui-tray').last().locator('.sms-form');
     await form.waitFor();
-    // Waits until the editor has focused a field, because it does so only when the form is complete.
+    // Waits until a field has the focus, because the editor sets the focus only when the form is complete.
     await this.page.waitForFunction(() =>
       [...document.querySelectorAll('.red-ui-tray')].at(-1)?.contains(document.activeElement),
     );
@@ -464,7 +464,7 @@ export async function says(locator: Locator, text: string | RegExp): Promise<voi
   });
 }
 
-/** Finds elements of a part of the page that are wider than the element of `frame` around them. */
+/** Finds elements in `part` that extend beyond the right edge of the surrounding element that matches `frame`. */
 export function findOverflow(part: Locator, frame: string): Promise<string[]> {
   return part.evaluate((element, selector) => {
     const right = (element.closest(selector) ?? element).getBoundingClientRect().right + 0.5;

@@ -63,7 +63,7 @@ export function prefixOf(type: string): string {
   return type === 'sms-account' ? 'node-config-input' : 'node-input';
 }
 
-/** Enters a value into the form of a type. */
+/** Enters a value into a field in the form of a node type. */
 export async function enter(form: Locator, type: string, property: string, value: FieldValue): Promise<void> {
   const field = form.locator(`#${prefixOf(type)}-${property}`);
   if (typeof value === 'boolean') await field.setChecked(value);
@@ -79,7 +79,7 @@ export async function enter(form: Locator, type: string, property: string, value
   }
 }
 
-/** Asserts that the form of a type has a value. */
+/** Asserts that a field in the form of a node type has this value. */
 export async function assertHolds(form: Locator, type: string, property: string, value: FieldValue): Promise<void> {
   const field = form.locator(`#${prefixOf(type)}-${property}`);
   if (typeof value === 'boolean') return assert.equal(await field.isChecked(), value, property);

@@ -34,7 +34,7 @@ export function readTexts(form: Locator): Promise<string[]> {
 export function findCutOff(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {
     const wideLetters = /[\u1100-\u11ff\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]/g;
-    // A dash is as wide as a wide letter, and lines can break at the zero-width space after the dash.
+    // Replaces a wide letter: the dash has the same width, and a line can break at the zero-width space after it.
     const asWide = '\u2014\u200b';
     const unbroken = document.createElement('style');
     unbroken.textContent = '.sms-form label { overflow-wrap: normal !important; }';

@@ -26,7 +26,7 @@ const flows: FlowNode[] = [
     account: 'account',
     acknowledge: 'flow',
     inputs: 1,
-    // Uses values with which the form of sms-send shows the fields of an e-mail and of a stored message, and warnings.
+    // With these values, the form of sms-send also shows warnings and the fields for an e-mail and a stored message.
     callbackUrl: '',
     callbackUrlType: 'mailto',
     keep: true,

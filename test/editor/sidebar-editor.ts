@@ -6,7 +6,10 @@ import { editor, nodeRed, tab, useEditor } from './use-editor';
 
 /** The simulator of the running test. */
 export let simulator: Simulator;
-/** Id of the account. Each test uses another id, because an account whose login changes imports its former data. */
+/**
+ * Id of the account, different in each test. The new address of the simulator changes the login, so an account with the
+ * same id would import the data of the previous test.
+ */
 let accountId: string;
 let tests = 0;
 
@@ -16,7 +19,6 @@ export function useSidebar(): void {
 
   beforeEach(async () => {
     accountId = `account${++tests}`;
-    // Uses a new address, which makes a new account without data of the previous test.
     simulator = await startSimulator({ waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY });
   });
 
@@ -88,7 +90,7 @@ export const shelf = (state: string, count: number | string) =>
 export async function open(flows: FlowNode[], options: EditorOptions = {}): Promise<void> {
   await nodeRed.deploy([tab, ...flows]);
   await editor.open(nodeRed, options);
-  // Ignores earlier problems: the page of the previous test reports that its account does not exist.
+  // Ignores problems of the page of the previous test, whose account no longer exists.
   editor.takeProblems();
   await editor.showSidebar('sms');
   await content().waitFor();

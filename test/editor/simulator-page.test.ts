@@ -107,7 +107,7 @@ describe('the simulator page', () => {
     await simulator.setOnline(false);
     await page.getByText('Not connected').waitFor();
     await write(first, 'nobody hears this');
-    // Looks only in the form, because the conversation shows the same error if it was still loading.
+    // Looks only in the form, because a conversation that was still loading shows the same error.
     await phone(first).locator('form').getByText('The simulator does not answer').waitFor();
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'nobody hears this');
     // Answers as a proxy does while the simulator restarts.

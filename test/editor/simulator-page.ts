@@ -35,7 +35,7 @@ export function useSimulatorPage(): void {
   after(() => browser?.close());
 }
 
-/** Starts another simulator instead of the running one. */
+/** Replaces the running simulator, if any, with a new one. */
 export async function start(options: SimulatorOptions = {}): Promise<void> {
   await service?.close();
   await simulator?.close();

@@ -173,7 +173,7 @@ describe('the simulator page', () => {
     await contact.getByLabel('Number').fill('+64 21 555 123');
     await page.keyboard.press('Enter');
     await page.locator('#contacts').getByText('Anna').waitFor();
-    // Waits for the focus, which the form takes back when its contact is saved.
+    // Waits for the focus, because the form focuses its name field again when it has saved the contact.
     await contact.locator('input[name="name"]:focus').waitFor();
     const group = page.locator('#group-form');
     await group.getByLabel('Name').fill('nurses');

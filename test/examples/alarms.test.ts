@@ -187,7 +187,7 @@ describe('example', function () {
   });
 
   example('Alarm from MQTT with quiet hours', ({ number, deploy }) => {
-    /** Quiet hours around now, or at the opposite time of the day. */
+    /** Returns quiet hours of 4 h around the current time, or, if `isNow` is false, around the time in 12 h. */
     function quietHours(isNow: boolean): object {
       const hour = new Date().getUTCHours() + (isNow ? 0 : 12);
       const at = (one: number) => `${String((one + 24) % 24).padStart(2, '0')}:00`;
@@ -241,7 +241,7 @@ describe('example', function () {
     const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
     const notTaken = `${deputy}: Pump 3 has stopped. Not taken by ${tuesday}.`;
 
-    /** Deploys the example as if an alarm came at this time. */
+    /** Deploys the example. Its button then starts an alarm as if the time were `at`. */
     const deployAt = (at: string, wait = '10'): Promise<void> => {
       const inject = ({ props }: FlowNode) => ({ props: [...(props as unknown[]), { p: 'at', v: at, vt: 'str' }] });
       return deploy({ 'sms-ask': { wait }, inject });
@@ -281,7 +281,7 @@ describe('example', function () {
       simulator.setOutcome(tuesday, 'BLOCKED');
       await press('Alarm');
       await untilSent(notTaken);
-      // The list includes refused messages.
+      // Three messages, because the list also contains the ones that the service refused.
       assert.equal(simulator.messages.length, 3);
     });
   });

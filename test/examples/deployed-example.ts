@@ -76,7 +76,7 @@ async function deploy(name: string, edits: Edits = {}, options: SimulatorOptions
   opened.push(simulator);
   flow = readExample(name);
   deployments += 1;
-  // Uses a new id, because an account with a known id would import the data of another test.
+  // Uses a new id, because an account with the id of an earlier test would import the data of that test.
   const ownId = (id: unknown) => `${id}-${deployments}`;
   await nodeRed.deploy(
     flow.map((node) => {

@@ -203,7 +203,7 @@ describe('example', function () {
   });
 
   example('Reminder a day before', ({ number, deploy }) => {
-    /** Deploys the example with an appointment in one day plus `aheadMs`. */
+    /** Deploys the example with an appointment that takes place one day and `aheadMs` from now. */
     const deployWith = (aheadMs: number): Promise<void> => {
       const changeTime = (text: string) => JSON.parse(text.replace(/\+ [12]0000/, `+ ${aheadMs}`));
       return deploy({ inject: ({ props }) => ({ props: changeTime(JSON.stringify(props)) }) });

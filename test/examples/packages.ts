@@ -7,10 +7,10 @@ const folder = join(__dirname, '..', 'example-packages');
 /** Loads a package that only the tests of some examples need. */
 export const requirePackage = createRequire(join(folder, 'package.json'));
 
-/** Packages with nodes that some examples use. */
+/** Packages whose nodes some examples use. */
 export const nodePackages = ['@flowfuse/node-red-dashboard', 'node-red-node-email'] as const;
 
-/** Adds the packages with nodes that some examples use to a user directory of Node-RED. */
+/** Links {@link nodePackages} into a user directory of Node-RED. */
 export function linkNodePackages(userDir: string): void {
   for (const name of nodePackages) {
     const installed = join(folder, 'node_modules', name);

@@ -8,10 +8,7 @@ import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import { account, handset, payloadsOf, RunningFlow, sink, smsNode, useService } from './running-flow';
 
-/**
- * Called when the node `slow` closes, with a function that completes the close. If undefined, the node closes
- * immediately.
- */
+/** Called when the node `slow` closes. It must call `end` to complete the close. If undefined, closes immediately. */
 let onClose: ((end: () => void) => void) | undefined;
 
 /** A node that closes slowly, like a node that waits for a server. */
@@ -247,7 +244,7 @@ describe('FlowSender', () => {
       });
       mock.timers.tick(60_000);
       await nextTurn();
-      // The sender has not answered yet, because nodes can close slowly.
+      // The sender still waits, because slow nodes can delay the stop of the flows. The 10 s begin after the stop.
       assert.equal(told, undefined);
       stage.events.emit('flows:stopped');
       mock.timers.tick(9_999);

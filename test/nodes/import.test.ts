@@ -40,7 +40,7 @@ describe('an account with a new store or login', () => {
 
   const start = (flow: FlowNode[]) => RunningFlow.start(flow, { settings: { userDir } });
 
-  /** Runs until one message is unacknowledged and one is stored, and the service is down. */
+  /** Runs a flow until it has one unacknowledged message and, because the service is down, one stored message. */
   async function leave(flow: FlowNode[]): Promise<RunningFlow> {
     const running = await start(flow);
     sim.receive({ from: handset, to: '642100000001', body: 'unacknowledged' });
@@ -75,7 +75,7 @@ describe('an account with a new store or login', () => {
       const running = await leave(nodes(from));
       await running.deploy(nodes(to));
       await assertImported(running, 2);
-      // The process that stored the message still runs, so it completes the input itself.
+      // Completes the input of the stored message, because the process that received it still runs.
       await running.done('send', 1);
       assert.deepEqual(running.logged('account'), []);
     });

@@ -81,14 +81,14 @@ export function variable(name: string): string {
 
 let services = 0;
 
-/** The number of the other party in most tests. */
+/** Number of the handset that sends and receives in most tests. */
 export const handset = '64215551234';
-/** A number that {@link startService} blocks. */
+/** Number to which the simulator of {@link startService} refuses messages (`BLOCKED`). */
 export const blocked = '64215550000';
 
 /**
- * Starts a simulator at a new address, because an account keeps its data by address and a port can be reused. Polls
- * wait 100 ms, and statuses change only if the test changes them.
+ * Starts a simulator. Polls wait 100 ms, and statuses change only if the test changes them. The address has a new path,
+ * because accounts keep their data by address, and a port can be reused.
  */
 export async function startService(options: SimulatorOptions = {}): Promise<Simulator> {
   services++;
@@ -127,8 +127,8 @@ export async function sendWithoutAccount(sim: Simulator, params: Record<string, 
 }
 
 /**
- * Counts the requests in flight at an endpoint from now on.
- * @returns a function that returns their maximum number so far
+ * Observes from now on how many requests are in flight at an endpoint at the same time.
+ * @returns a function that returns the maximum so far
  */
 export function countMost(sim: Simulator, endpoint: Parameters<Simulator['polling']>[0]): () => number {
   let most = 0;
@@ -289,7 +289,7 @@ export class RunningFlow {
     const { length } = this.#completionsOf(id);
     this.send(id, message);
     await this.done(id, length + 1);
-    // Waits for the next turn of the event loop, in which messages of this turn arrive.
+    // Waits, because outputs of this turn of the event loop arrive only in the next turn.
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   }

@@ -388,7 +388,7 @@ describe('sms-account', () => {
       assert.equal(service.messages.length, 2);
     });
 
-    // Node-RED 4 supports only certificates from files and certificates that the user uploaded in the editor.
+    // Node-RED 4 does not support these ways. It reads certificates only from files, or as uploaded in the editor.
     const byEnvironment = {
       certType: 'env',
       certEnv: 'SMS_TEST_CERT',

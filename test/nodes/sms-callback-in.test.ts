@@ -466,7 +466,7 @@ describe('sms-callback-in', () => {
     });
 
     it('answers 404 after a redeploy removes the node', async () => {
-      // Adds a core `http in` node at the same path, which answers when the callback node does not.
+      // Adds a core `http in` node at the same path. It answers if the callback node is removed.
       const onTab = [
         { id: 'http', type: 'http in', url: '/sms/callback', method: 'post', wires: [['answer']] },
         { id: 'answer', type: 'http response', statusCode: '202', wires: [] },

@@ -5,7 +5,7 @@ import { account, bodiesOf, handset, RunningFlow, sendNode, useService } from '.
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-/** Returns the time of day in UTC, in the format of the form. */
+/** Returns the time of day in UTC as `HH:MM`, as a user enters it in the form. */
 const timeOfDay = (ms: number) => new Date(ms).toISOString().slice(11, 16);
 
 describe('sms-send with `at` or quiet hours', () => {

@@ -54,7 +54,7 @@ describe('a flow with all six nodes', () => {
         () => sim.statuses.every(({ read }) => read) && sim.incoming.every(({ read }) => read),
         'all is polled',
       );
-      // Sends the last messages. When they have arrived, all earlier ones have arrived too.
+      // Sends a last status and a last reply. When they have arrived, all earlier ones have arrived too.
       sim.status({ messageId, msisdn: handset, statusCode: 'LAST' });
       sim.reply({ from: handset, body: 'last' });
       await until(() => flow.received('statuses').some(({ payload }) => payload === 'LAST'));
@@ -71,7 +71,7 @@ describe('a flow with all six nodes', () => {
         assert.deepEqual([topic, sms?.inReplyToId], [handset, messageId]);
       }
       const [received] = flow.received('replies').filter(({ payload }) => payload !== 'last');
-      // The flow receives the copy that arrives first: polled (with a date), or called back (FORMv1 has no date).
+      // The flow receives the copy that arrives first. Only a callback in FORMv1 has no date.
       const isDated = callbackFormat === 'XMLv3' || received?.sms?.via === 'poll';
       assert.equal(received?.sms?.messageDate, isDated ? reply.messageDate : undefined);
 
@@ -99,7 +99,7 @@ describe('a flow with all six nodes', () => {
       sim.status({ messageId: 'order-7', msisdn: handset, statusCode: 'EXP', error: 'Too late' });
       const received = [...(await flow.messages('replies', 1)), ...(await flow.messages('statuses', 1))];
       await flow.stop();
-      // Waits until no poll is in flight, because it would receive the next messages.
+      // Waits until no poll is in flight, because such a poll would receive the next messages.
       await sim.until(() => sim.polling('incoming') + sim.polling('status') === 0);
       return received;
     }
@@ -109,7 +109,7 @@ describe('a flow with all six nodes', () => {
       const origin = way === 'poll' ? { via: 'poll' } : { via: 'callback', query: {} };
       const [reply, status] = (await receive(way)).map(({ _msgid, ...message }) => message);
       const { messageId, messageDate } = sim.incoming[index] ?? assert.fail();
-      // Expects different optional fields, because the three ways do not have the same ones.
+      // Expects different optional fields for each way, because the ways do not have the same ones.
       const fields = {
         poll: { messageId, messageDate, contentType: 'text/plain' },
         XMLv3: { messageDate, displayName: 'Anna' },

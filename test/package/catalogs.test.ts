@@ -40,11 +40,11 @@ function readUses(fillTemplate: (template: string) => string) {
       else keys.add(key);
     }
     if (!file.endsWith('.ts')) continue;
-    // The sidebar uses keys without the root of its catalog.
+    // The sidebar uses keys without the root of its catalog, `sms-editor`.
     if (file.startsWith('sidebar/')) {
       for (const [, beginning] of source.matchAll(/`((?:\w+\.)+)\$\{/g)) beginnings.add(`sms-editor.${beginning}`);
     }
-    // The runtimes use the keys of shared texts without the root of the account's catalog.
+    // For shared texts, the runtimes use keys without the root of the account's catalog, `sms-account`.
     for (const [, group, key] of source.matchAll(/['`]((?:errors|short|status|log)\.)(\w+)?/g)) {
       if (key === undefined) beginnings.add(`sms-account.${group}`);
       else keys.add(`sms-account.${group}${key}`);

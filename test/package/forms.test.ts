@@ -28,8 +28,8 @@ function readDefinition(type: string): string {
 }
 
 /**
- * Returns the literal text or number of a property of the definition, but not of an object inside it. Only the
- * properties of the definition have the smallest indentation.
+ * Returns the literal text or number of a property of the definition. Ignores the properties of objects inside the
+ * definition, which are indented further.
  */
 function readLiteral(definition: string, property: string): string | undefined {
   const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);

@@ -107,7 +107,7 @@ export function runtimeDependencies(): string[] {
   return [...found].sort();
 }
 
-/** Finds the dependency `name` of the package in `from`: in its own node_modules, or in one above. */
+/** Finds the dependency `name` of the package in the folder `from`: in its `node_modules`, or in one above it. */
 function resolveLocked(packages: PackageLock['packages'], from: string, name: string): string | undefined {
   for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf('node_modules/') - 1))) {
     const path = base === '' ? `node_modules/${name}` : `${base}/node_modules/${name}`;

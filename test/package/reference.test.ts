@@ -29,7 +29,7 @@ describe('the library reference', () => {
     rmSync(folder, { recursive: true, force: true });
     const typedoc = join(root, 'test', 'reference', 'node_modules', 'typedoc', 'bin', 'typedoc');
     assert.ok(existsSync(typedoc), 'Run `npm ci` in test/reference first; `npm test` does it.');
-    // TypeDoc treats warnings as errors, and writes them to its standard output.
+    // Throws if TypeDoc warns, because typedoc.json makes it treat warnings as errors.
     execFileSync(process.execPath, [typedoc, '--options', join(root, 'test', 'reference', 'typedoc.json')], {
       stdio: 'pipe',
     });

@@ -48,8 +48,8 @@ describe('each regular expression', () => {
     it(`takes linear time in ${file}`, () => {
       for (const pattern of patterns) {
         const end = pattern.lastIndexOf('/');
-        // Raises the time limits. After the shorter default limits, the checker guesses, so its result would depend on
-        // the load.
+        // Raises the time limits, because the checker guesses when a limit is exceeded. Its result would otherwise
+        // depend on the load of the machine.
         const limits = { timeout: 50_000, incubationTimeout: 50_000, attackTimeout: 50_000 };
         const result = checkSync(pattern.slice(1, end), pattern.slice(end + 1), limits);
         const complexity = result.status === 'vulnerable' ? result.complexity.summary : result.status;

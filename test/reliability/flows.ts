@@ -86,7 +86,7 @@ export function countBodies({ messages }: Simulator): Map<string, number> {
   return counts;
 }
 
-/** Outcomes of each message in the flow, by its body, in order. */
+/** Returns the recorded outcomes of each message, by the body of the message. The outcomes are in order. */
 export function readOutcomes(file: string): Map<string, { name: string; redelivered: boolean }[]> {
   const outcomes = new Map<string, { name: string; redelivered: boolean }[]>();
   for (const { payload, sms } of readObservations(file)) {

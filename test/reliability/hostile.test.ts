@@ -183,7 +183,7 @@ function createForm(body: string): string {
   return String(new URLSearchParams({ messageId, from: '64215550001', to: '1', inReplyToId: 'x', body }));
 }
 
-/** Creates a callback node that records its messages. */
+/** Creates a flow that records the messages of a callback node. */
 function createFlows(simulator: Simulator, received: string, observed: string): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'flow' },

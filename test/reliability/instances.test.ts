@@ -156,8 +156,8 @@ describe('instances on one Redis', function () {
     // instance claimed the message and marked it as redelivered.
     const isPolledByDead = ([first, ...copies]: Delivered[]) =>
       first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
-    // Allows a second delivery of messages from the third cut, which affected all instances. If an instance refused the
-    // callback of a message and then polled the message, the service can repeat the callback.
+    // Allows a second delivery of messages that the service received around the cut of all instances. If an instance
+    // refused the callback of such a message and then polled the message, the service can repeat the callback.
     const isPolledInCut = (list: Delivered[]) => {
       const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
       return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);

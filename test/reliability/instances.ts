@@ -24,7 +24,7 @@ export class Instance extends NodeRedProcess {
     super(generation && { generation });
   }
 
-  /** @param createFlows creates the flows to deploy from the Redis URL of this instance */
+  /** @param createFlows gets the Redis URL of this instance, and creates the flows to deploy */
   static async run(
     closing: Closing,
     redis: RedisServer,

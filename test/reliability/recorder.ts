@@ -72,7 +72,7 @@ export function readCounts(file: string): Map<string, number> {
   return counts;
 }
 
-/** Waits until `expected` different payloads are recorded. Throws if a minute passes without another one. */
+/** Waits until `expected` different payloads are recorded. Throws if a minute passes without a new payload. */
 export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
   for (let { size } = readCounts(file); size < expected; { size } = readCounts(file)) {
     const reached = size;
@@ -115,5 +115,5 @@ export async function inject(
   if (!response.ok) throw new Error(`The inject node answered ${response.status}`);
 }
 
-/** Log lines that no input from outside can cause. */
+/** Log lines that show a crash or a bug. Input from outside must never cause them. */
 export const crash = /uncaught|unhandled|TypeError|RangeError|ReferenceError|node:internal|heap out of memory/i;

@@ -376,7 +376,7 @@ function createAccount(name: string, properties: Partial<FlowNode>, credentials:
 function createUsers(name: string): FlowNode[] {
   const account = `account-${name}`;
   const wires = [['seen']];
-  // Only with POST, because the URL of a GET contains all parameters, including the callback URL with its token.
+  // Callbacks only with POST, because the URL of a GET would contain the callback URL and its token.
   const callback = name.endsWith('POST') ? { callbackNode: 'callback', callbackUrlType: 'node' } : undefined;
   return [
     createNode(`in-${name}`, 'sms-in', wires, { account }),

@@ -24,7 +24,7 @@ describe('Node-RED during a shutdown', function () {
     assert.equal(code, 0);
     assert.doesNotMatch(nodeRed.log, crash);
     await simulator.until(() => simulator.polling('incoming') === 0);
-    // Leaves out the last message that was read, because the process might have ended before its answer arrived.
+    // Leaves out the last polled message, because the process might have ended before the poll answer arrived.
     const inTransit = simulator.incoming.filter(({ read }) => read).at(-1)?.body;
     const expected = simulator.incoming.map(({ body }) => body).filter((body) => body !== inTransit);
     await nodeRed.start();

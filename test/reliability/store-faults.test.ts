@@ -24,7 +24,7 @@ interface Fault {
   missing?: string | false;
   /** Pattern of the error, if the error names the cause. */
   error?: RegExp;
-  /** Prepares the folder of the store before Node-RED starts. A fault without `begin` starts here. */
+  /** Prepares the folder of the store before Node-RED starts. If there is no `begin`, this causes the fault. */
   prepare?(folder: string): Undo | Promise<Undo>;
   /** Causes the fault while messages flow. */
   begin?(folder: string): Undo | Promise<Undo>;
@@ -32,7 +32,7 @@ interface Fault {
   isLast?: true;
 }
 
-/** A fault with its service and its nodes. */
+/** A fault, and the service and the nodes that the test uses for it. */
 interface Scene {
   fault: Fault;
   /** Suffix of the node ids. */
@@ -46,7 +46,7 @@ interface Scene {
   arrivedFile: string;
 }
 
-/** Observations from the first error until the cause is removed, and after it. */
+/** Observations between the first error and the removal of its cause (`…Meanwhile`), and after the removal. */
 interface Observed {
   pollsMeanwhile: number;
   readMeanwhile: number;

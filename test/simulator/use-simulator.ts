@@ -13,7 +13,7 @@ export let simulator: Simulator;
 /** Calls the endpoints of {@link simulator}. */
 export let calls: ServiceCalls;
 
-/** Starts a simulator without long polls instead of the running one. */
+/** Replaces the running simulator, if any, with a new one. By default, its polls answer immediately. */
 export async function start(options: SimulatorOptions = {}): Promise<void> {
   await stop();
   simulator = await startSimulator({ waitMs: 0, ...options });

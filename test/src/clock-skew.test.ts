@@ -15,7 +15,7 @@ describe('ClockSkew', () => {
       clock,
       times,
       note,
-      /** Age of a remembered value when it is read, in ms. */
+      /** Returns the age that a noted value has when it is read, in ms. */
       age: (noted: { at: number; forMs: number; value: string }) => clock.now() - times.read(noted).at,
     };
   }

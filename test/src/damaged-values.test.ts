@@ -5,7 +5,7 @@ import type { FailingStore } from './store/failing-store';
 
 const handset = '6421555123';
 
-/** Replaces every remembered value, but keeps its times. */
+/** Replaces every value that the store keeps under a key, but not the times of the value. */
 function damage({ disk }: FailingStore, value: string): void {
   for (const [key, text] of disk.remembered) {
     disk.remembered.set(key, formatRemembered({ ...parseRemembered(text), value }));
@@ -40,7 +40,7 @@ describe('a damaged value in the store', () => {
     });
   }
 
-  /** Delivers a reply by messageId, a reply by handset, and a status. Calls `harm` before each. */
+  /** Delivers a reply that names its message, a reply that does not, and a status. Calls `harm` before each. */
   async function receiveAfter(side: SendingSide, harm: () => void): Promise<void> {
     harm();
     await side.incoming(handset, 'by id', { inReplyToId: 'm1' });

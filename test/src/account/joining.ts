@@ -75,7 +75,7 @@ export function createSettings(baseUrl: string, changes: Partial<AccountSettings
   };
 }
 
-/** Settings with a store whose data outlives the account, and the stores that the account created. */
+/** Returns `changes` to the settings, so that the data outlives the account, and the `stores` that it creates. */
 export function onDisk(disk = new FakeDisk()) {
   const stores: FailingStore[] = [];
   const createStore = () => {

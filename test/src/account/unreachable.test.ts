@@ -101,7 +101,7 @@ describe('an account during an outage', () => {
       sendText({ node }, 'x', { keep: { expireMs: 5 * minuteMs } });
       await clock.advance(1_000);
       await Promise.all([node.close(), membership.leave(), clock.advance(100)]);
-      // An account node with wrong settings cannot join the account, so the account still ends.
+      // An account node with wrong settings cannot join the account. Therefore, it does not keep the account alive.
       const proxy = { url: 'ftp://proxy.test' };
       assert.throws(() => enterAlone(clock, { ...changes, proxy }, process), { code: 'SMS_CONFIG' });
       await clock.advance(seconds * 1_000);

@@ -7,7 +7,7 @@ type Options = Omit<Partial<InboxOptions>, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
   Partial<Pick<JournalOptions, 'onStore'>>;
 
-/** Creates an inbox without listeners. Throws the errors of its nodes again, so that the test fails. */
+/** Creates an inbox without listeners. If a node throws, the error is uncaught, so that the test fails. */
 export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 'journal'>): Inbox {
   return new Inbox({
     clock: systemClock,
@@ -25,7 +25,7 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
   });
 }
 
-/** Creates an inbox with a separate store. */
+/** Creates an inbox, and a journal for it on the given store. */
 export function createInboxOn({ clock = systemClock, onStore = () => {}, ...options }: Options): Inbox {
   return createInbox({ ...options, clock, journal: new Journal({ ...options, clock, onStore }) });
 }

@@ -14,7 +14,7 @@ const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const now = Date.UTC(2026, 10, 26, 11);
 
-/** Changes of a zone's clock: the instant, and the hours ahead of UTC before and after it. */
+/** Clock changes of time zones: the zone, the instant, and the offset from UTC before and after it, in hours. */
 const changes = (
   [
     ['Pacific/Auckland', '2026-09-26T14:00Z', 12, 13],

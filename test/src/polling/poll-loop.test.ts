@@ -17,7 +17,7 @@ class Bench {
   readonly pending: PendingPoll[] = [];
   /** Polls whose answers are saved but not delivered yet, oldest first. */
   readonly held: PendingPoll[] = [];
-  /** Callbacks `onSent` of polls that have not left, because there is no connection. */
+  /** The `onSent` callbacks of polls that have not left, because there is no connection. */
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
@@ -78,7 +78,7 @@ class Bench {
     return this.pending.shift() ?? assert.fail('no poll is in flight');
   }
 
-  /** Delivers the oldest saved answers: one for each of these outcomes. */
+  /** Ends the oldest polls whose answers are saved, each with one of these outcomes. */
   async handOver(...outcomes: PollOutcome[]): Promise<void> {
     for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
     await settle();

@@ -6,14 +6,14 @@ import { createError } from '../some-error';
 import { FailingServer, FakeDisk } from '../store/failing-store';
 
 const handset = '6421555123';
-/** Time until an instance collects the replies that other instances have read. */
+/** Interval at which an instance collects the replies that other instances have read, in ms. */
 const collectMs = 500;
 
 describe('a reply at another instance', () => {
   async function ask(options: SendTextOptions = {}) {
     const asking = await beginAsking({ waitMs: 60_100, keep: forever, ...options }, new FailingServer());
     const { side, store } = asking;
-    /** Lets another instance read a reply. Returns whether a reply request was open for it. */
+    /** Lets another instance read a reply. Returns whether a reply request waited for this reply. */
     const replyElsewhere = async (body: string): Promise<boolean | undefined> => {
       const disk = new FakeDisk();
       for (const [key, value] of store.disk.remembered) disk.remembered.set(key, value);

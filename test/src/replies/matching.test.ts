@@ -6,7 +6,7 @@ import { createError } from '../some-error';
 const hour = 3_600_000;
 const handset = '6421555123';
 
-/** Sends a message with a value to remember. */
+/** Sends a message with a value that the account attaches to each reply and status (option `remember`). */
 async function remember(value: unknown = 1, options: SendTextOptions = { messageId: 'q1' }) {
   const receiving = beginReceiving();
   await receiving.side.send(receiving.node, 'Hi', { remember: { value }, ...options });

@@ -3,7 +3,7 @@ import type { Remembered } from '../../../src/store/store';
 import { beginReceiving, copyDisk, forever, type SendingSide } from '../sending/sending-side';
 import { FailingServer, FailingStore } from '../store/failing-store';
 
-/** A shared store that records its reads: one list of key kinds per read. */
+/** A shared store that records each read as a list of key prefixes, such as `handset`. */
 class ReadStore extends FailingServer {
   readonly readings: string[][] = [];
 

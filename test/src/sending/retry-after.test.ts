@@ -16,9 +16,7 @@ describe('Retry-After', () => {
 
   const unavailable = (retryAfter?: string) => createError('serverError').with({ statusCode: 503, retryAfter });
 
-  /**
-   * Sends as many messages at the same time as there are `turns`. The service answers each message after its `delayMs`.
-   */
+  /** Sends one message per turn, all at the same time. The service answers each one after the `delayMs` of its turn. */
   async function underWay(turns: readonly [delayMs: number, turn: Turn][], options: SendingSideOptions = {}) {
     const { side, node } = beginSending(options);
     for (const [delayMs, turn] of turns) {

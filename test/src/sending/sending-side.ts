@@ -28,9 +28,9 @@ import { createInbox } from '../inbox/inbox-on';
 import { createError } from '../some-error';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
-/** Behaviour of the service for a request: accept the message or not, and answer or not. */
+/** Behaviour of the service for one request: whether it accepts the message, and how and when it answers. */
 export interface Turn {
-  /** True if the service sends the message. This does not affect the answer to the request. */
+  /** True if the service accepts the message. The client still gets `error` as the answer, if it is set. */
   takes?: boolean;
   /** The client is connected when this resolves. */
   connects?: Promise<unknown>;
@@ -58,12 +58,12 @@ export class FakeService {
     return new FakeClient(this);
   }
 
-  /** Accepts the first message after the script, and answers when the returned function is called. */
+  /** Adds a turn to the script: accepts the message, and answers when the returned function is called. */
   holdNext(turn: Turn = {}): () => void {
     return this.#hold((after) => ({ takes: true, after, ...turn }));
   }
 
-  /** Connects the client for the next message when the returned function is called, and then accepts the message. */
+  /** Adds a turn to the script: connects when the returned function is called, and then accepts the message. */
   holdConnection(turn: Turn = {}): () => void {
     return this.#hold((connects) => ({ takes: true, connects, ...turn }));
   }
@@ -135,7 +135,7 @@ export class FakeNode implements SendHandler {
   readonly answers: AnswerEvent[] = [];
   readonly reports: ReportEvent[] = [];
   readonly outages: SmsError[] = [];
-  /** The recoveries that the node has reported. */
+  /** Recoveries that the account has reported to the node. */
   readonly recoveries: string[] = [];
   readonly discarded: unknown[] = [];
   state: SendHandlerState | undefined;
@@ -172,7 +172,7 @@ export class FakeNode implements SendHandler {
     return this.answers.map(({ result }) => ('reason' in result ? result.reason : result.reply.body));
   }
 
-  /** For each outcome: the error code or the accepted recipients, and whether it is redelivered or for a duplicate. */
+  /** For each outcome: the error code or the recipients, `again` if redelivered, and `duplicate` if for a duplicate. */
   get ends(): string[] {
     return this.outcomes.map(({ outcome, redelivered, duplicate }) => {
       const end = 'code' in outcome ? outcome.code : `to ${outcome.accepted.join(' ')}`;
@@ -368,7 +368,7 @@ export class SendingSide {
     await this.pass(passMs);
   }
 
-  /** Makes the service available, and lets time pass. By default, this is longer than all waiting times in an outage. */
+  /** Makes the service available, and lets time pass: by default, longer than any pause between tries in an outage. */
   async recover(passMs = 120_000): Promise<void> {
     this.service.otherwise = { takes: true };
     await this.pass(passMs);

@@ -56,7 +56,7 @@ describe('a stored message', () => {
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await side.send(node, 'urgent', { keep, priority: 5 }, 600_000);
     assert.deepEqual(node.ends, []);
-    // The waits are 1, 2, 4, 8, 16, 32 and then 48 s. The random number of this clock makes each wait an eighth longer.
+    // The pauses are 1, 2, 4, 8, 16, 32 and then always 48 s. The random number of this clock adds an eighth to each.
     assert.equal(side.service.tries, 16);
     assert.equal(node.outages.length, 1);
     assert.equal(node.outages[0]?.code, 'SMS_UNREACHABLE');

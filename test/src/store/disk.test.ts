@@ -173,7 +173,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('with a failed commit in its log', () => {
-    /** Opens a store whose flushed commits fail, but are in the log when the database is opened again. */
+    /** Opens a store whose flushed commits fail, but are in the log of the database when it is opened again. */
     async function openFailing(): Promise<DiskStore> {
       const load = async () => async (path: string) => {
         const database = await openDatabase(path);

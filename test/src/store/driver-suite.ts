@@ -37,9 +37,7 @@ export function keepItems(...items: readonly Item[]): Changes {
   return changes;
 }
 
-/**
- * Creates a request to the store to count `number` messages that were sent at the time `at`, in a window of an hour.
- */
+/** Returns a request to count `number` messages that were sent at the time `at`. The window is an hour. */
 function createCount(at: number, number: number, limits: Count['limits'] = []): Count {
   return { now: Math.max(at, startMs), windowMs: hourMs, clock: 'server', changes: [[at, number]], limits };
 }

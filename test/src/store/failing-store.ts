@@ -87,7 +87,7 @@ export class FailingStore implements Store {
   events: Partial<StoreEvents> | undefined;
   isDead = false;
   #underWay = 0;
-  /** Keys of the pending writes of this process, which `open` therefore does not return. */
+  /** Keys of the pending writes of this process. `open` returns only those of other processes. */
   readonly #own = new Set<number>();
 
   constructor(readonly disk = new FakeDisk()) {}
@@ -227,10 +227,7 @@ export class FailingServer extends FailingStore {
   /** Does nothing: only a store on disk can save poll answers before they are committed. */
   override saveAhead(): undefined {}
 
-  /**
-   * Subscriber names (see {@link Item.subscribers}). If another process died, this process would claim the items for
-   * these names.
-   */
+  /** Subscriber names whose items this process would claim if another process died, see {@link Item.subscribers}. */
   get wanted(): readonly string[] {
     return this.events?.wantedNames?.() ?? [];
   }

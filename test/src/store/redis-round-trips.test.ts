@@ -14,7 +14,7 @@ describe('receiving with a Redis store', () => {
   const bench = new RedisBench();
   const { closing } = bench;
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
-  /** Commands of clients other than the test. A script counts as one command. */
+  /** Commands that the server has received from the store, not from the test. A script counts as one command. */
   let commands: string[];
   let inbox: Inbox;
   let node: RecordingSubscriber;

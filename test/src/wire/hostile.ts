@@ -42,7 +42,7 @@ function hostileBytes(samples: readonly string[]): fc.Arbitrary<Uint8Array> {
   return fc.oneof({ weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }) }, { weight: 6, arbitrary: encoded });
 }
 
-/** Checks that a parser returns records or throws an SmsError with this code for any bytes. */
+/** Checks that, for any bytes, a parser either returns records or throws an SmsError with this code. */
 export function assertRecordsOrError(
   parse: (bytes: Uint8Array, contentType?: string) => unknown,
   code: SmsErrorCode,
