@@ -70,8 +70,8 @@ export = (RED: NodeAPI) => {
         }
         for (const record of event.records) record.query = query;
         await subscription.accept(event);
-        // Shows the path again only after an error. Each badge is an event for the editor and for Status nodes, and
-        // thousands of callbacks can arrive in a second.
+        // Shows the path again only after an error, because each badge is an event for the editor and for Status nodes,
+        // and thousands of callbacks can arrive in a second.
         if (path !== undefined && showsError) this.status(badges.at(path));
         showsError = false;
         return { status: 200, text: 'OK' };
@@ -82,8 +82,8 @@ export = (RED: NodeAPI) => {
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
-        // The answer does not contain the error. It can name a local folder or a host, and anyone can call this
-        // address.
+        // The answer does not contain the error, because the error can name a local folder or a host, and anyone can
+        // call this address.
         return createTryLater('The message cannot be stored now.');
       }
     };

@@ -87,8 +87,7 @@ export = (RED: NodeAPI) => {
           this.send([await read({})]);
           return 'empty' as const;
         } catch (error) {
-          // Shows the error after each failed try, because the try has replaced the previous error by the badge
-          // *reading*.
+          // Shows the error after each failed try, because the try first shows the badge *reading* instead.
           this.status(badges.error(error));
           throw error;
         }

@@ -25,7 +25,7 @@ export = (RED: NodeAPI) => {
     let output: 'each' | 'list' = 'each';
     /** Settles when the latest requested poll has ended. The next poll waits for it. */
     let lastPoll: Promise<unknown> = Promise.resolve();
-    /** The next poll, before it starts, and the inputs that share it. */
+    /** The poll that has not started yet, and the inputs that share it. */
     let nextPoll: { inputs: SmsMessage[]; poll: Promise<number> } | undefined;
     const stop = new AbortController();
     /** Number of records of the last poll. */

@@ -6,7 +6,7 @@ import { text, typeIn, valueIn } from './shared';
 /** The line below the body lists at most this many characters that are outside the GSM alphabet. */
 const maxNamed = 6;
 
-/** Prepares the text area for a fixed body or a template, and the line below it that counts characters. */
+/** Prepares the text area for a fixed body or a template, and the line with the number of characters below it. */
 export function prepareBody(node: EditorNode): void {
   const area = $('#sms-body-text');
   const line = $('#sms-measure');

@@ -3,7 +3,7 @@ import type { EditorNode, TypedInputType } from './editor';
 import { checkCallbackUrl, checkMail, type Mail, type Verdict } from './rules';
 import { checkTyped, fromFlow, runsBeside, text, toValidationResult, typeIn } from './shared';
 
-/** The callback properties, each with the property that holds the id of the chosen sms-callback-in node. */
+/** For each callback property: the property that holds the id of the chosen sms-callback-in node. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
 type CallbackProperty = keyof typeof references;
@@ -57,7 +57,7 @@ export function callbackTypes(): Record<CallbackProperty, (string | TypedInputTy
   return { callbackUrl: [address, node, mail, ...fromFlow], callbackStatusUrl: [address, node, ...fromFlow] };
 }
 
-/** Prepares the fields for the node and the e-mail address that a callback goes to. */
+/** Prepares the fields in which a user chooses a node or an e-mail address as the target of a callback. */
 export function prepareCallbacks(node: EditorNode): void {
   for (const property of ['callbackUrl', 'callbackStatusUrl'] as const) {
     const reference = references[property];

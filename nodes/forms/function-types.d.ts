@@ -4,7 +4,7 @@
 interface SmsRecord {
   /** Identifier of the message or of the status update. */
   messageId?: string;
-  /** Identifier of the message that this record answers or whose status it reports. */
+  /** Identifier of the sent message to which this reply or status belongs. */
   inReplyToId?: string;
   /** Number of the handset. */
   from?: string;
@@ -23,7 +23,7 @@ interface SmsRecord {
   via?: 'poll' | 'callback';
   /** Query parameters of a callback. */
   query?: Record<string, string | string[]>;
-  /** The message that this record answers. */
+  /** The sent message to which this reply or status belongs. */
   sent?: {
     messageId?: string;
     to: string[];
@@ -48,7 +48,7 @@ interface SmsRecord {
   /** ISO 8601, UTC. */
   statusDate?: string;
 
-  /** Results of a send, by recipient. */
+  /** Result for each recipient of a send. In a record of the outbox: a summary of the recipients in words. */
   recipients?: { msisdn: string; isError: boolean; errorCode?: number | string; errorMessage?: string }[] | string;
   /** The accepted recipients. */
   accepted?: string[];
@@ -73,7 +73,7 @@ interface SmsRecord {
   answer?: string;
   /** Reason why a recipient did not answer. */
   reason?: 'timeout' | 'unclear' | 'undelivered' | 'failed';
-  /** The last unclear reply. */
+  /** Last reply that matched none of the expected answers. */
   reply?: string;
 
   /** In a delivery report: the numbers that received the message. */
@@ -90,7 +90,7 @@ interface SmsRecord {
   /** In a record of the outbox: whether the message was deleted at the service. */
   deleted?: boolean;
 
-  /** In a read of the feed: the account at the service. */
+  /** In a flow message of sms-feed: the account at the service. */
   account?: { balance?: number | string; type?: string; currency?: string };
   title?: string;
   /** ISO 8601, UTC. */
@@ -101,7 +101,7 @@ interface SmsRecord {
   error?: string | SmsErrorRecord;
   /** Whether the flow might have received this record before. */
   redelivered?: boolean;
-  /** Id for the acknowledgement. The flow acknowledges the record by a flow message back to the input of the node. */
+  /** To acknowledge the record, the flow sends a flow message with this id back to the input of the node. */
   ackId?: string;
 }
 

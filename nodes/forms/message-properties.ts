@@ -1,6 +1,6 @@
 import type { Completion, TypedInputType } from './editor';
 
-/** Properties of `msg.sms` by the nodes that set them. */
+/** Properties of `msg.sms`, by the types of the nodes that set them. */
 const properties: Readonly<Record<string, readonly string[]>> = {
   'sms-in, sms-status': [
     'from',

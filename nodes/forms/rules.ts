@@ -63,11 +63,12 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
-/** Path of the service's endpoints (§3, §4). It follows the base URL. */
+/** Matches the path of an endpoint (§3, §4). In an address, the part before this path is the base URL. */
 const call = /\/api\/\d\/sms\//;
 
 /**
- * Suggests a base URL, with the catalog key of a hint, if the typed address is that of an endpoint or has no scheme.
+ * Suggests a base URL if the typed address is the address of an endpoint or lacks a scheme. Also returns the catalog
+ * key of a hint.
  */
 export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
   const typedUrl = String(value ?? '').trim();
@@ -162,7 +163,7 @@ function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict
   return (value) => judge(value, parse);
 }
 
-/** Like {@link judgeBy}, but accepts a blank value, because the runtime ignores it. */
+/** Like {@link judgeBy}, but accepts blank values, because the runtime ignores them. */
 function judgeOptionalBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
   return (value) => (isBlank(value) ? undefined : judge(value, parse));
 }

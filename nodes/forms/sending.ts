@@ -98,7 +98,7 @@ const stringIcon = 'red/images/typedInput/az.svg';
 /**
  * Prepares the rows that sms-send and sms-ask share. Call it in `oneditprepare`, after `fillDefaults`.
  *
- * @param ownTypes types of the TypedInputs that only this form has, by property
+ * @param ownTypes for each property that only this form has: the types of its TypedInput
  */
 export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<string, Types>>): void {
   const fixedText = { value: 'str', label: RED._('common.type.string'), icon: stringIcon, hasValue: false };

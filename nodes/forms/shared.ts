@@ -6,7 +6,7 @@ import { checkNumber, type Verdict } from './rules';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
-/** The types of a TypedInput whose value the runtime evaluates for each message. */
+/** Types of a TypedInput. The runtime evaluates values of these types for each message. */
 export const fromFlow = ['msg', 'flow', 'global', 'env', 'jsonata'];
 
 /** The value of a configuration node property if *Add new* is chosen. */
@@ -95,8 +95,8 @@ export function valueIn(node: EditorNode, property: string): unknown {
 }
 
 /**
- * Returns the default of a property that a saved node lacks. Blank if the node has saved another type of the property
- * than the default type, because the default is not a value of that type.
+ * Returns the default value of a property that a saved node lacks. Returns a blank value if the saved type of the
+ * property is not the default type, because the default value does not fit the saved type.
  */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
@@ -112,7 +112,7 @@ function openField(node: EditorNode, property: string): JQuery | undefined {
 }
 
 /**
- * Finds the field of a property by its id. If the editor must not save the field, the field has an attribute instead.
+ * Finds the field of a property by its id. A field that the editor must not save has an attribute instead of an id.
  */
 function findField(form: JQuery, prefix: string, property: string): JQuery {
   return form.find(`#${prefix}-${property}, [data-sms-property="${property}"]`);
@@ -162,7 +162,7 @@ export function fillDefaults(node: EditorNode): void {
 export function prepare(node: EditorNode): void {
   const prefix = prefixOf(node);
   const form = $(`#${prefix}-name`).closest('.sms-form');
-  // Sets the language, because the browser then breaks Japanese lines between words.
+  // Sets the language, so that the browser breaks Japanese lines between words.
   form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix, lang: language() });
   const { defaults, credentials = {} } = node._def;
   const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {

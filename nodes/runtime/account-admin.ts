@@ -33,7 +33,7 @@ import type {
 import { formatMetrics, metricsType } from './metrics';
 import { translateError } from './texts';
 
-/** Maximum and default length of a list in one answer. */
+/** Maximum number of entries in one answer, also the default. */
 const maxEntries = 200;
 
 /** Maximum length of a search text, in characters. Longer texts are cut off. */
@@ -61,7 +61,7 @@ export const json: RequestHandler = (request, response, next) => {
 /** Serves the state of the accounts and lists of their messages (entries), and lets users act on these messages. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
-  // This permission is also needed to read entries, because entries show private bodies.
+  // Also needed to read entries, because entries show private bodies.
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 
@@ -331,8 +331,8 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
-  // Several nodes can have ignored proxy or TLS settings. The first one is reported, because the sidebar shows one card
-  // for all nodes of the account.
+  // If the proxy or TLS settings of several nodes are ignored, reports only the first of these nodes, because the
+  // sidebar shows one card for all nodes of the account.
   const [connection] = ids.flatMap((id) => {
     const node = nodes.get(id);
     return (node && isUsable(node) && formatConnection(nodes, node)) || [];
@@ -362,8 +362,8 @@ function formatNode(RED: NodeAPI, nodes: RunningNodes, node: UsableNode): StateR
 }
 
 /**
- * Returns the proxy and TLS settings of a node that are ignored, and the name of the node that decides these settings:
- * the first deployed node of the same login.
+ * Lists the proxy and TLS settings of a node that are ignored. Also returns the name of the node whose settings apply
+ * instead: the first deployed node of the same login.
  */
 function formatConnection(nodes: RunningNodes, { membership }: UsableNode): StateReport['connection'] {
   const { connection } = membership;

@@ -20,7 +20,7 @@ const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 /** Connection settings in the form of an account, as text. */
 type ConnectionForm = { [Field in (typeof formFields)[number]]?: string };
 
-/** A deployed node, started or not. */
+/** The configuration of a deployed node. The node itself might not have started. */
 type DeployedNode = Parameters<Parameters<NodeAPI['nodes']['eachNode']>[0]>[0];
 
 type SavedAccount = DeployedNode & { baseUrl?: unknown };
@@ -47,8 +47,8 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
       const key = keyOfLogin(settings);
       for (const { id, name = '', membership, connection } of nodes.values()) {
         if (id === form.id || membership instanceof SmsError || membership.key !== key) continue;
-        // A node whose proxy and TLS settings are ignored has no differences to report, because those of another node
-        // apply.
+        // If the proxy and TLS settings of this node are ignored, reports no differences, because the settings of
+        // another node apply.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });
       }

@@ -4,7 +4,7 @@ import { changedTopic } from './account-report';
 import type { AccountCredentials } from './account-settings';
 import { Flows } from './flows';
 
-/** Settings that the first deployed node of a login decides. */
+/** Settings in which the first deployed node of a login decides for all nodes of this login. */
 export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
 /** The part of an `sms-account` node that other nodes use. */
@@ -21,11 +21,11 @@ export interface AccountNode extends Node<AccountCredentials> {
   maxLength: number | undefined;
   /** IANA name, for times without a zone. */
   timeZone: string;
-  /** Tasks of the account's nodes that must finish before the account node closes. */
+  /** Tasks that nodes of this account must finish before the account node closes. */
   pendingTasks: Set<Promise<void>>;
 }
 
-/** An account that can be used. */
+/** An account node whose configuration is valid, so that it has joined its account. */
 export type UsableAccount = AccountNode & { membership: Membership };
 
 /**
@@ -45,8 +45,7 @@ export function getAccount(RED: NodeAPI, id: string | undefined): UsableAccount 
 export class AccountNodes {
   readonly #flows: Flows;
   /**
-   * Nodes by id. The value of a closed node is undefined, because the node might be deployed again with the same
-   * position.
+   * Nodes by id. The value of a closed node is undefined, so that the node keeps its position if it is deployed again.
    */
   readonly #nodesById = new Map<string, AccountNode | undefined>();
   readonly #forgetClosed = () => {
@@ -70,8 +69,8 @@ export class AccountNodes {
   }
 
   /**
-   * Removes a closed node after the next start of the flows, unless it was deployed again by then. It keeps its
-   * position until then, because Node-RED does not report earlier whether a node in a subflow was removed.
+   * Removes a closed node at the next start of the flows, if it is not deployed again. Until then, the node keeps its
+   * position, because Node-RED does not report earlier whether a node in a subflow was removed.
    */
   remove(node: AccountNode): void {
     if (this.#nodesById.get(node.id) === node) this.#nodesById.set(node.id, undefined);
@@ -79,7 +78,7 @@ export class AccountNodes {
   }
 }
 
-/** Changes within this time, in ms, cause one event. */
+/** Minimum delay between a change and its event, in ms. Later changes in this time share the event. */
 const gatherMs = 100;
 const pauseMs = 1_000;
 

@@ -148,7 +148,7 @@ function readPlaces(file: string | undefined): Record<string, string[]> | undefi
 
 function writePlaces(file: string, nodeId: string, places: readonly string[]): void {
   const placesByNode = readPlaces(file);
-  // Writes nothing if the file could not be read, because the places of the other nodes would be lost.
+  // Writes nothing if the file cannot be read. Otherwise, the places of the other nodes would be lost.
   if (!placesByNode) return;
   const lastingPlaces = places.filter((place) => !placeOf(place).endsWith(memorySuffix));
   if (String(placesByNode[nodeId] ?? []) === String(lastingPlaces)) return;

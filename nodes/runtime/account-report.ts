@@ -46,7 +46,7 @@ export interface StateReport {
     uncertain: number;
     awaitingReply: number;
     awaitingReport: number;
-    /** Reason why stored messages are not sent during an outage. */
+    /** The error that keeps stored messages from being sent. Set only during an outage. */
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
   consent: { optedOut: number };
@@ -88,7 +88,7 @@ export const countNames = [
 
 type CountName = (typeof countNames)[number];
 
-/** Settings that the first deployed node of a login decides for all nodes of this login. */
+/** Settings in which the first deployed node of a login decides for all nodes of this login. */
 export type ConnectionSetting = 'proxy' | 'tls';
 
 /** State of an {@link EntryReport}: stored message, unknown outcome, or unhandled message. */

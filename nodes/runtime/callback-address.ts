@@ -26,7 +26,7 @@ export function isCallbackNode(node: Node | null): node is CallbackNode {
  */
 export function parseCallbackPath(value: unknown): string | undefined {
   const path = parsePath(parseText('path', value));
-  // Also refuses `/${NAME}`. Because of the slash, Node-RED does not replace this variable.
+  // Also refuses `/${NAME}`, because Node-RED does not replace a variable after a slash.
   parseText('path', path?.slice(1));
   return path;
 }
@@ -91,7 +91,7 @@ export class CallbackPaths {
   /**
    * Claims a path for a node.
    *
-   * @param mount serves the path; called if all nodes that claimed the path earlier are removed
+   * @param mount serves the path; called later if the nodes that claimed the path earlier are removed
    * @throws SmsError `SMS_CONFIG` if the path is not usable, or another node has it
    */
   claim(path: string | undefined, id: string, mount: () => void): void {

@@ -10,7 +10,7 @@ import { normalisePath } from './callback-path';
 export interface CallbackRouteOptions {
   /** Path below `httpNodeRoot`, with a leading slash. */
   path: string;
-  /** If set, a request must have it as the query parameter `token`. */
+  /** Required value of the query parameter `token`. `undefined`: requests need no token. */
   token: string | undefined;
   /** Handles a request with the right method and token. */
   handle(body: CallbackRequest, query: Record<string, string | string[]>): Promise<CallbackAnswer>;
@@ -25,7 +25,7 @@ export interface CallbackAnswer {
 /** Maximum size of a request body, in bytes. */
 const maxBodyBytes = 256 * 1024;
 const bodyTimeoutMs = 30_000;
-/** Time after which the service can repeat a refused callback, in seconds. */
+/** Value of the header `Retry-After`: time in seconds until the service can repeat a refused callback. */
 const retryAfterSeconds = 30;
 const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
 const cutOff = { status: 400, text: 'The body did not arrive whole.' };
@@ -117,7 +117,8 @@ function toObject(query: URLSearchParams): Record<string, string | string[]> {
 async function readBody(request: Request): Promise<CallbackRequest | CallbackAnswer> {
   const contentType = request.headers['content-type'];
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge;
-  // Uses the parsed body, because Node-RED parses forms and JSON itself if the editor and the nodes share one root.
+  // Uses a body that was already read: by Node-RED, if the editor and the nodes share one root, or by
+  // `httpNodeMiddleware`.
   if ((request as { _body?: boolean })._body || request.readableEnded) {
     const body: unknown = request.body;
     if (Buffer.isBuffer(body)) return { contentType, bytes: body };

@@ -30,8 +30,8 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
 /** Raises an error with a flow message. If an input caused the error, calls its `done`. */
 export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
   if (input?.node !== node) {
-    // A redeploy has replaced the node that received the input. The error is raised at the new `node` below, so `done`
-    // must not raise it again at the stopped node.
+    // Raises the error here if there is no input, or if a redeploy has replaced the node that received the input. In
+    // the second case, `done` must not raise the error again at the stopped node.
     if (input) input.node.error = () => {};
     node.error(error, message);
   }

@@ -1,6 +1,9 @@
 import type { Node, NodeAPI } from 'node-red';
 
-/** Maximum wait for Node-RED to report the start of the flows, in ms. Afterwards, the flows count as started. */
+/**
+ * Maximum wait for Node-RED to report the start of the flows, in ms since the flows stopped or a node was created.
+ * Afterwards, the flows count as started.
+ */
 export const startedTimeoutMs = 10_000;
 
 type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;

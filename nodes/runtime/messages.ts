@@ -72,7 +72,7 @@ export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
   });
 }
 
-/** Copies a record. The flow can change the copy, and the inbox can still redeliver the original. */
+/** Copies a record, so that the flow can change the copy while the inbox can still redeliver the original. */
 export function copyRecord(record: InboxRecord): Parameters {
   return structuredClone<Parameters>({ ...record });
 }

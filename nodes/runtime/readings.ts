@@ -3,8 +3,8 @@ import { SmsError } from '../../src';
 
 /**
  * Maximum wait for the properties of inputs to be read, in ms. An input waits for earlier inputs, and a node that is
- * being stopped waits for all inputs. Another 10 s remain for requests in flight, because Node-RED waits at most 15 s
- * for a stop.
+ * being stopped waits for all inputs. Node-RED waits at most 15 s for a stop, so more than 10 s remain for requests in
+ * flight.
  */
 const maxWaitMs = 4_000;
 

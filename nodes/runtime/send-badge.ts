@@ -2,12 +2,16 @@ import type { Node, NodeStatus } from 'node-red';
 import type { SendHandlerState } from '../../src';
 import { badges, endBadge } from './badges';
 
-/** Minimum time between badge changes while messages are in flight, because every open editor receives each change. */
+/**
+ * Minimum time in ms between badge changes while messages are in flight. Limits the traffic, because every open editor
+ * receives each change.
+ */
 const badgeIntervalMs = 20;
 
 /**
- * Pause in ms between the end of the last send and the next badge. The outcome arrives in this pause, because it is
- * stored first. Without the pause, the badge would briefly show the previous outcome.
+ * Pause in ms between the end of the last send and the next badge. The outcome follows the end of the send, because it
+ * is stored first. It usually arrives during this pause. Without the pause, the badge would briefly show the previous
+ * outcome.
  */
 const outcomeFollowsMs = 250;
 

@@ -48,7 +48,7 @@ const defaultsOf: Readonly<Record<SenderType, Defaults>> = {
 /** The properties that hold the id of an sms-callback-in node if the type of a callback is `node`. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
-/** Settings that are the same for every message. */
+/** Names of the properties without an entry in `defaultsOf`. */
 type PlainSetting =
   | 'retries'
   | 'retryUncertain'

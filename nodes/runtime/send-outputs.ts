@@ -16,7 +16,7 @@ export type SentEvent = OutcomeEvent & { outcome: Sent };
 const sliceSize = 100;
 
 /**
- * Properties of the input that the copies do not get, because they could contain the list of all recipients. Each copy
+ * Properties that are not copied from the input, because their values can contain the list of all recipients. Each copy
  * gets its own values instead.
  */
 const perCopy = ['topic', 'sms'];

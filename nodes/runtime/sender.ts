@@ -45,7 +45,7 @@ interface Origin extends Input {
   copy: SmsMessage | undefined;
   /** Writes the time since the input as a metric. */
   logDuration: () => void;
-  /** Whether the node has raised the error. The error might not have reached a Catch node yet. */
+  /** Whether the node has raised the error of the outcome. This error might not have reached a Catch node yet. */
   isRaised: boolean;
   /** Outputs that still have to enter the flow. */
   unsent: (() => SendOutputs)[] | undefined;
@@ -88,7 +88,7 @@ class Sender {
       this.#fields.parseSettings();
       this.#attach();
     } catch (error) {
-      // Shows the error only in the badge. Each input will raise it.
+      // Shows the error only in the badge, because each input will raise it.
       this.#showError(error);
     }
   }
@@ -186,7 +186,7 @@ class Sender {
   async #onSent(event: SentEvent): Promise<boolean> {
     const origin = event.origin as Origin | undefined;
     this.#showSent(event);
-    // An sms-ask node sends nothing until each recipient has answered or failed.
+    // An sms-ask node sends nothing now. When a reply request ends, `#onAnswer` sends a flow message.
     const unsent = this.#type === 'sms-ask' ? [] : (origin?.unsent ?? this.#createOutputs(event));
     if (origin) origin.unsent = unsent;
     const isSent = this.#output.sendEach(unsent);
@@ -201,14 +201,14 @@ class Sender {
   }
 
   /**
-   * Handles an outcome that did not enter the flow. Because the store does not have it, it cannot be redelivered.
-   * Raises its error, or sends its outputs through the newly deployed node.
+   * Handles an outcome that did not enter the flow and cannot be redelivered, because the store does not have it.
+   * Raises the error of the outcome, or sends its outputs through the newly deployed node.
    */
   #onMissed(event: OutcomeEvent): void {
     const { outcome } = event;
     const { isRaised, unsent = [] } = event.origin as Origin;
     if (outcome instanceof SmsError) {
-      // Raises the error now. It is not stored, so it cannot be redelivered.
+      // Raises the error now, because an error that is not stored cannot be redelivered.
       if (!isRaised) this.#raise(event, outcome);
       return;
     }

@@ -85,7 +85,7 @@ export interface TypedInput<Field extends string = string> {
 export async function evaluate(RED: NodeAPI, node: Node, input: TypedInput, message: NodeMessage): Promise<unknown> {
   const { field, value, type } = input;
   if (type === 'str' || type === 'num' || value === undefined) return value;
-  // A blank value needs no evaluation. Only a timestamp does, because its value can be blank.
+  // Evaluates a blank value only for a timestamp, whose saved value can be blank.
   if (value === '' && type !== 'date') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   try {
@@ -113,7 +113,8 @@ function describeFailure(error: unknown): string | undefined {
   const { message, code, ...details }: Record<string, unknown> =
     typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;
-  // The codes of syntax errors begin with S. Their text quotes only the expression, so no value has to be omitted.
+  // JSONata syntax errors have codes that begin with S. The text of such an error quotes only the expression, never a
+  // value of the flow message, so nothing is omitted.
   const values = /^S/.test(String(code)) ? [] : quotedProperties.map((name) => quote(details[name]));
   const text = values.reduce<string>((result, value) => (value ? result.replaceAll(value, '…') : result), message);
   const line = text.replace(/\s+/g, ' ').trim().slice(0, maxReasonLength).replace(/\.$/, '');

@@ -27,7 +27,7 @@ export function formatFlowMessage(message: NodeMessage): string {
 }
 
 /**
- * Formats an object as JSON. Returns `undefined` if the JSON takes more than `limitBytes`. Then stops early, because
+ * Formats an object as JSON. If the JSON takes more than `limitBytes`, stops early and returns `undefined`, because
  * formatting blocks the event loop.
  */
 function format(message: object, limitBytes: number): string | undefined {
@@ -50,8 +50,8 @@ function format(message: object, limitBytes: number): string | undefined {
       const text = unstoredProperties.has(name) ? undefined : JSON.stringify(wrapBuffer(value), replace);
       return text === undefined ? [] : `${JSON.stringify(escapeName(name))}:${text}`;
     } catch {
-      // Omits a property that JSON cannot represent, and subtracts its size. A property over the limit is still
-      // counted, because it makes the whole flow message too large.
+      // Omits a property that JSON cannot represent, and subtracts its size. If the total is over the limit, keeps it,
+      // because the whole flow message is then too large.
       if (minBytes <= limitBytes) minBytes = earlierMinBytes;
       return [];
     }

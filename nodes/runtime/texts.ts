@@ -45,7 +45,7 @@ function labelOf(RED: NodeAPI, property: string): string {
   return property;
 }
 
-/** Formats a time such as `2026-11-22 14:05 UTC`. Includes the zone, because the account can use another one. */
+/** Formats a time such as `2026-11-22 14:05 UTC`. Includes the zone, because the account can use a different zone. */
 function formatInZone(date: Date): string {
   const zone = date.toLocaleTimeString('en-US', { timeZoneName: 'short' }).split(' ').pop();
   return `${formatMinute(date)} ${zone}`;

@@ -30,7 +30,7 @@ export class Choices<Name extends string> {
     if (!this.element.dataset.asks) this.#show();
   }
 
-  /** Names the entry to which the buttons apply, because many entries have the same buttons. */
+  /** Adds the subject to the accessible label of each button, because many entries have the same buttons. */
   describe(subject: string): void {
     if (subject === this.#subject) return;
     this.#subject = subject;

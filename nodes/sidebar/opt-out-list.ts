@@ -24,7 +24,7 @@ type OptOut = OptOutsReport['optouts'][number];
 export function listOptOuts(account: string, now: () => number): PagedList<OptOutsReport> {
   const search = new SearchField(
     say('optOuts.number'),
-    // Removes the notice while the user types. The search runs later, when it could remove a newer notice.
+    // Removes the notice as soon as the user types. If the later search did this, it could remove a newer notice.
     () => list.showNotice(''),
     () => void list.restart(),
   );

@@ -9,9 +9,9 @@ export class SearchField {
   #timer: number | undefined;
 
   /**
-   * @param label label of the field, which names the texts that it searches
-   * @param onTyped called immediately
-   * @param search called after a delay, if the user has stopped typing
+   * @param label label of the field, which says in which texts the search looks
+   * @param onTyped called for each change of the text, before the delay
+   * @param search called when the user pauses typing
    */
   constructor(label: string, onTyped: () => void, search: () => void) {
     this.element = element('input', { type: 'search', placeholder: label, 'aria-label': label });

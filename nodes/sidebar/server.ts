@@ -14,7 +14,7 @@ import { say } from './wording';
 /** The reason why a request failed. */
 export type Refusal = 'denied' | 'missing' | 'unfit' | 'opening' | 'unreachable' | 'failed';
 
-/** The value that a request returned, or the reason of its failure with the server's message. */
+/** The value that a request returned, or the reason for its failure, with the server's message if there is one. */
 export type Answer<T> = { value: T } | Refused;
 
 interface Refused {
@@ -63,7 +63,7 @@ export function decideAll(
   return post(`${pathOf(account)}/entries`, { state, action }, 0);
 }
 
-/** @param search part of the numbers; blank for all numbers */
+/** @param search text that each listed number contains; blank for all numbers */
 export function readOptOuts(account: string, search: string, next = ''): Promise<Answer<OptOutsReport>> {
   return ask(`${pathOf(account)}/optouts`, { data: { search, next } });
 }
