@@ -37,7 +37,7 @@ interface Unacknowledged extends EntryDelivery {
   /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
   /**
-   * While the record is in the flow: timer of the maximum time to acknowledge it. Otherwise: timer of its next
+   * While the record is in the flow: ends the time in which the flow must acknowledge it. Otherwise: starts its next
    * delivery.
    */
   timer: Timer | undefined;
@@ -176,8 +176,7 @@ export class PollSubscription implements InboxSubscriber {
         unacknowledged.attempt !== attempt
       )
         return;
-      // The flow must acknowledge the record within a time limit. The time starts now, when the record has entered the
-      // flow.
+      // Starts the time limit for the acknowledgement only now, because the record has just entered the flow.
       unacknowledged.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () =>
         this.#sendAgain(unacknowledged),
       );

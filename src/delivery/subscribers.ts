@@ -72,8 +72,8 @@ export interface SubscribersEvents {
   /** Called when an entry is finished: at least one node has acknowledged it, and no node still has to receive it. */
   onAcknowledged(pending: Pending): void;
   /**
-   * Called when no node can receive an entry although its channel has nodes. Either no node wants the entry, or the
-   * only node that had to receive it again was removed.
+   * Called when no node can receive an entry although its channel has nodes. Either no node wants the entry, or a user
+   * has redelivered the entry to a node that was then removed.
    */
   onUnwanted(pending: Pending): void;
   /** Returns whether the account polls a kind, even if no node receives it. */
@@ -183,8 +183,8 @@ export class Subscribers {
   }
 
   /**
-   * The names of nodes whose items this process can claim (see `Item.subscribers`): the kinds that a node receives or
-   * the account polls, and the callback nodes.
+   * The names that stand for the nodes of this process (see `Item.subscribers`): the kinds that a node receives or the
+   * account polls, and the ids and paths of callback nodes. The process can claim items with these names.
    */
   get wantedNames(): string[] {
     const polledKinds = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
@@ -200,8 +200,8 @@ export class Subscribers {
   }
 
   /**
-   * Returns the node that receives the callbacks of an address: the node with this id. If no such node exists, returns
-   * the first node with the same path.
+   * Returns the node that receives the callbacks of an address: the node with the id in the address. If this node does
+   * not exist, returns the first node with the path in the address.
    */
   calledAt(channel: Channel, { node, path }: Address): InboxSubscriber | undefined {
     const attachedNodes = this.attachedNodes[channel];
@@ -308,7 +308,7 @@ export class Subscribers {
 
   /**
    * Chooses the nodes that receive an entry now, and counts the attempt for all of them. The caller delivers the entry
-   * afterwards, because the first node might acknowledge it before the other nodes are noted.
+   * afterwards, so that the first node cannot acknowledge the entry before all nodes are noted.
    */
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
@@ -353,8 +353,8 @@ export class Subscribers {
     let isBeingHandled = false;
     for (const [id, recipient] of [...pendingFor]) {
       const subscriber = attachedNodes.get(id);
-      // A missing node is gone if it is not being redeployed. Exception: if all flows are stopped and another node has
-      // acknowledged the entry, the missing node might return.
+      // A missing node is gone if it is not being redeployed. Exception: the missing node might return if the channel
+      // has no node, for example because all flows are stopped, and another node has acknowledged the entry.
       const isGone = !subscriber && !detachedNodes.has(id) && (attachedNodes.size > 0 || acknowledgements === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === recipient) isBeingHandled = true;

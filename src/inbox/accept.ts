@@ -37,7 +37,8 @@ export type Arrival = Destination &
     /** List to which the new entries are added, for the caller to deliver. Absent: the nodes receive them directly. */
     collectedEntries?: Pending[];
     /**
-     * Copy of the answer, saved so that a crash before the commit cannot lose it. Removed when the records are stored.
+     * Copy of the service's answer. It is saved before the commit, so that a crash cannot lose the records. Removed
+     * when the records are stored.
      */
     savedAnswer?: PendingWrite | undefined;
     /** Set if an earlier process received these records, and might already have stored or delivered the records. */
@@ -55,8 +56,8 @@ interface UnmatchedRecord {
 /** A received record that is not stored yet. */
 interface Candidate extends UnmatchedRecord {
   /**
-   * Id of the entry. If the step runs again, it uses the same id, so that the entry is not stored twice: a commit that
-   * was reported as failed might have been written.
+   * Id of the entry. If the step runs again, it uses the same id. Otherwise, it could store the entry twice, because a
+   * commit that was reported as failed might have been written.
    */
   id?: string;
   /** Absent: the record is neither an opt-out nor an opt-in. */
@@ -114,7 +115,7 @@ function runOnceReadable<Result>({ journal, clock }: InboxParts, step: Step<Resu
   return journal.run(waitingStep).finally(() => timer.cancel());
 }
 
-/** Reads an opt-out or an opt-in from a message. `undefined`: the record is neither. */
+/** Returns the opt-out or opt-in that a record asks for, or `undefined` if it asks for neither. */
 function readConsent({ clock, readConsentChange }: InboxParts, event: RecordOfKind): OptOutChange | undefined {
   const change = event.kind === 'incoming' ? readConsentChange?.(event.record.body) : undefined;
   const msisdn = change && removeFormatting(String(event.record.from ?? ''));
@@ -133,7 +134,7 @@ function changeConsent(
     changeOptOuts(consent, readKey, changes);
     return onOptOut;
   }
-  // Waits until the store works. The list cannot be read before, and changing an unread list would overwrite it.
+  // Waits until the store works, because changing the list of opted-out numbers before reading it would overwrite it.
   const decide: Step<void>['decide'] = (...later) => {
     changeOptOuts(consent, ...later);
     return onOptOut;
@@ -169,8 +170,8 @@ function createLateMatch(context: InboxParts, candidates: readonly UnmatchedReco
 }
 
 /**
- * Finds the messages that records answer, after the records were delivered. They were delivered while the store failed:
- * by this inbox or, before an import, by the inbox of the former login or store.
+ * Finds the messages that `events` answer. These records were delivered without a match while the store failed: by this
+ * inbox or, before an import, by the inbox of the former login or store.
  */
 export function matchLate(context: InboxParts, events: readonly RecordOfKind[]): void {
   if (events.length === 0) return;
@@ -266,7 +267,7 @@ function acceptRecord(
  * Withholds an entry from the nodes until the outcome of the message that the entry might answer is known. Then finds
  * the answered message, and delivers the entry.
  *
- * @param knownCorrelation search for the answered message; absent: the function creates the search
+ * @param knownCorrelation the search for the answered message, if the caller has already created it
  */
 export function holdBack(context: InboxContext, pending: Pending, knownCorrelation?: Correlation): void {
   const { entry } = pending;

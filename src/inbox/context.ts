@@ -32,8 +32,8 @@ export interface Correlation {
    */
   noteEvidence?(readKey: ReadKey, changes: Changes): () => void;
   /**
-   * Adds the message that the record answers to the record (`sent`, `awaited`). Ends the reply request that waited for
-   * the record.
+   * Returns the record with the message that it answers (`sent`). If the record answers an open reply request, also
+   * sets `awaited`. Ends a reply request that the record completes.
    */
   correlate(readKey: ReadKey, changes: Changes): CorrelatedRecord;
 }

@@ -14,7 +14,7 @@ const retentionMs = 7 * 24 * 3_600_000;
 const maxRecords = 10_000;
 const sweepMs = 3_600_000;
 
-/** If a record has a time before this, the clock was not set yet. Without a battery, a clock starts in 1970. */
+/** An earlier time in a record shows that the clock was not set yet: a clock without a battery starts in 1970. */
 const minTime = Date.UTC(2020, 0, 1);
 
 interface DatedRecord {
@@ -33,7 +33,7 @@ export class DeadLetters {
   readonly #records = new Map<string, DatedRecord>();
   #sweepTimer: Timer | undefined;
   #hasBeenFull = false;
-  /** Kinds that no node receives, and for which this was already reported. */
+  /** Kinds for which {@link addUnreceived} has already reported that no node receives them. */
   readonly #reportedKinds = new Notices<Kind>();
 
   /** @param onFull called the first time that a record is dropped because there are too many */
@@ -94,8 +94,8 @@ export class DeadLetters {
   }
 
   /**
-   * Adds an entry that no node receives. Returns whether to report this: true only for the first such entry of a kind,
-   * until a node receives that kind again.
+   * Adds an entry that no node receives. Returns whether to report this: only the first such entry of a kind is
+   * reported. After a node for this kind was added, the next such entry is reported again.
    */
   addUnreceived(entry: Entry): boolean {
     this.add(entry, '');
@@ -103,8 +103,8 @@ export class DeadLetters {
   }
 
   /**
-   * Finds the unhandled copy of a record that a callback has brought again. A poll returned this copy, and no node
-   * received it. Ignores a copy that `changes` drops.
+   * Finds the unhandled record with an identity. Considers only records that a poll returned and no node received, and
+   * that `changes` does not drop.
    */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
     for (const { item } of this.#records.values()) {
@@ -257,7 +257,7 @@ function createDeadLetter(
 ): DeadLetter {
   return {
     // Derives the id from the entry and the node. If a crash undoes the removal of the entry, the entry becomes
-    // unhandled again under the same id. It is then not listed twice.
+    // unhandled again under the same id, and is not listed twice.
     ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
     ...({ kind, record } as RecordOfKind),
     ...(channel === 'callback' && { address }),

@@ -24,8 +24,8 @@ interface EntryItem extends Item {
   part: 'inbox';
   channel: Channel;
   /**
-   * On channel `callback`: the node that the service called. On other channels: the only node that receives the entry.
-   * Set when a user redelivers an unhandled record to this node.
+   * On channel `callback`: the node that the service called. On other channels: the only node that receives the entry,
+   * because a user has redelivered an unhandled record to this node.
    */
   address?: Address;
   /**
@@ -39,8 +39,8 @@ interface EntryItem extends Item {
    */
   unsure?: true;
   /**
-   * True while the entry is withheld from the nodes. The message that it might answer has an unknown outcome, or an
-   * import is pending.
+   * True while the entry is withheld from the nodes, because the message that it might answer has an unknown outcome,
+   * or because an import is pending.
    */
   isHeldBack?: true;
 }
@@ -87,8 +87,8 @@ function isKind(value: unknown): value is Kind {
 }
 
 /**
- * Returns the names for {@link Item.subscribers} that stand for a callback node. A process can claim the callbacks of
- * this node if it has a node with the same id or path.
+ * Returns the names that stand for a callback node in {@link Item.subscribers}. A process that has a node with the same
+ * id or path can claim the callbacks of this node.
  */
 export function nameSubscribers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
@@ -111,7 +111,7 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
 
 /** A group of entries that arrived together. A node can receive the group over several turns of the event loop. */
 export interface EntryGroup {
-  /** Identifies the group. */
+  /** Id of the group. No other group has this id. */
   group: string;
   /** Number of entries in the group, without duplicates. */
   count: number;
@@ -133,8 +133,8 @@ export class Pending {
   /** Number of nodes that have acknowledged the entry. */
   acknowledgements = 0;
   /**
-   * Number of the attempt with which a node first receives the entry. It is 1 for an entry that has just arrived. For
-   * an entry from the store, it is one more than the stored number.
+   * Number of the attempt with which a node first receives the entry: 1 for an entry that has just arrived. For an
+   * entry from the store, one more than the stored `attempts`.
    */
   firstAttempt: number;
   /** True if the first attempt is stored and no node has received the entry yet. */

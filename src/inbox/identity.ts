@@ -29,7 +29,7 @@ const changePrefix = 'change:';
  */
 type Instant = { ms: number; exact: boolean };
 
-/** A callback that brought a polled record again, and was answered as a duplicate. */
+/** A callback that brought a polled record again, and therefore counted as a duplicate. */
 export interface DuplicateCallback {
   /** Id and path of the called node. */
   node: string;
@@ -54,7 +54,7 @@ interface SeenId extends Notes {
   polled: boolean;
 }
 
-/** One of several messages with the same sender, body and date to the second. */
+/** One of the messages with the same sender and body whose dates are in the same second. */
 interface SeenMessage extends Notes {
   instant: Instant;
   /** Key of the identifier. Absent until a copy with an identifier arrives. */
@@ -64,8 +64,8 @@ interface SeenMessage extends Notes {
 }
 
 /**
- * Maximum number of messages with the same sender, body and second. If there are more, the oldest are recognised only
- * by their identifiers.
+ * Maximum number of messages with the same sender and body in one second. If there are more, the oldest are recognised
+ * only by their identifiers.
  */
 const maxInOneSecond = 100;
 
@@ -79,7 +79,7 @@ export type Verdict = 'new' | 'duplicate' | 'repeated';
 export interface Memory {
   readonly clock: Pick<Clock, 'now'>;
   /**
-   * {@link judge} does not check the age of keys in a shared store, because its server expires them by its own clock.
+   * In a shared store, {@link judge} does not check the age of keys, because the server expires keys by its own clock.
    */
   readonly journal: Pick<Journal, 'isShared'>;
   /** How long an identifier is remembered, in ms. */
@@ -135,8 +135,8 @@ export function judge(
   const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
   const recall = (key: string) => {
     const remembered = readKey(key);
-    // Ignores the age for the saved answer of an earlier process, because that process might have committed the answer
-    // long ago.
+    // Ignores the age of the key if the record comes from the saved answer of an earlier process, because that process
+    // might have committed the answer long ago.
     const isCurrent = isRecovered || journal.isShared || (remembered && remembered.at >= now - forMs);
     return isCurrent ? remembered : undefined;
   };
@@ -171,7 +171,7 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
 
 /**
  * Returns the properties that the inbox has added to a received record: the answered message, and an opt-out or opt-in.
- * Empty: there are none.
+ * The object is empty if there are none.
  */
 export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
   return present({ sent, awaited, optOut });
@@ -206,7 +206,7 @@ export function recallLeftOut(identity: Identity, readKey: ReadKey): object | un
 
 /**
  * Notes the first callback that brings a polled record again. If no node receives the polled record in the end, the
- * called node receives it.
+ * node that the service called receives it.
  */
 export function noteCallback(
   identity: Identity,

@@ -321,7 +321,8 @@ function createInboxParticipant(context: InboxContext): Participant {
         if (!isEntry(entry) || (entries.has(id) && !entry.isHeldBack)) continue;
         const pending = entries.get(id) ?? new Pending(entry);
         entries.set(id, pending);
-        // Runs in a step, because all stored messages are read before a step. The entry might answer one of them.
+        // Runs in a step, because a step runs only after all stored messages were read: the entry might answer one of
+        // them.
         const hold = () => entries.get(id) === pending && holdBack(context, pending);
         if (pending.entry.isHeldBack) run({ whileFailing: 'apply', decide: () => hold });
       }

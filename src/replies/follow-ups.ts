@@ -24,7 +24,7 @@ interface FollowUpFields extends Item {
   part: 'outgoing';
   /** Id of the sending node. */
   node: string;
-  /** Id of the message, under which the flow message is stored. */
+  /** Id of the message. The flow message is stored under this id. */
   messageItemId: string;
   /** See `referenceOf` in `sent-index.ts`. */
   reference: string;
@@ -36,7 +36,7 @@ interface FollowUpFields extends Item {
 export interface ReplyRequest extends FollowUpFields {
   kind: 'replyRequest';
   recipient: string;
-  /** Start of the wait, in ms. Absent until the outcome of the message is known. */
+  /** Start of the wait, in ms since 1970. Absent until the outcome of the message is known. */
   askedAt?: number;
   /** The result, until the flow has received it. */
   result?: ReplyResult;

@@ -76,7 +76,7 @@ export class Replies {
   readonly #options: RepliesOptions;
   /** Delivers ended follow-ups to the flow. */
   readonly redelivery: Redelivery<FollowUp>;
-  /** Ids of follow-ups that wait although their time is up. The service might still have a reply or status for them. */
+  /** Ids of follow-ups that still wait after their deadline, because the service might still have a reply or status. */
   readonly #overdueIds = new Set<string>();
   /**
    * Kinds of records that the service might still have from before this process started. A kind is removed when the
@@ -116,13 +116,13 @@ export class Replies {
     });
   }
 
-  /** Called when the outcome of a message has entered the flow. Begins to wait for its replies and its report. */
+  /** Called when the flow has received the outcome of a message. Begins to wait for its replies and statuses. */
   begin(messageItemId: string): void {
     const { followUps } = this.#options.repository;
     if (followUps.size === 0) return;
     const messageFollowUps = followUps.of(messageItemId);
     for (const followUp of messageFollowUps) {
-      // The message was not accepted, so drops its follow-up. The store can have such a follow-up if a commit only
+      // If the message was not accepted, drops its follow-up. Such a follow-up can exist after a commit that only
       // seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
@@ -136,7 +136,7 @@ export class Replies {
   resume(followUps: readonly FollowUp[]): void {
     const { clock, repository } = this.#options;
     if (repository.isClosed) return;
-    // A message that is not stored is in progress as long as the repository has its input.
+    // If the message is not stored, it is in progress as long as the repository has its input.
     const isUnderWay = ({ messageItemId: id }: FollowUp) => {
       const item = repository.messages.get(id);
       return item ? item.state !== 'uncertain' : repository.inputs.get(id) !== undefined;
@@ -207,7 +207,7 @@ export class Replies {
     const foundMatch = match(event.kind, event.record, keys, readKey);
     if (!foundMatch) return event;
     const { request, sent, rememberedUntil } = foundMatch;
-    // A record that answers no open request is matched only as long as the sent message is remembered.
+    // If the record answers no open request, matches it only while the sent message is remembered.
     if (!request && rememberedUntil <= clock.now()) return event;
     const record = { ...event.record, sent };
     if (!request) return { record };
@@ -375,7 +375,7 @@ export class Replies {
     const { journal, followUps: book } = this.#options.repository;
     const openFollowUps = followUps.filter(({ result }) => !result);
     if (openFollowUps.length === 0) return;
-    // Updates memory before later steps of the same commit run. Such a step might store the outcome of the message.
+    // Updates memory before later steps of the same commit run, because they might store the outcome of the message.
     const step = withEffect(endFollowUps(openFollowUps, book, isOver), (changed) => {
       for (const followUp of changed) this.#onChanged(followUp);
     });
@@ -423,9 +423,9 @@ function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): 
 }
 
 /**
- * Ends reply requests whose replies other instances stored, and reports whose statuses are complete. Results in the
- * changed follow-ups. Ends nothing while the store fails. Otherwise, a crash would open the follow-ups again, and a
- * reply could end them a second time.
+ * Creates the step that ends reply requests whose replies other instances stored, and reports whose statuses are
+ * complete. Its result lists the changed follow-ups. The step waits while the store fails, because otherwise a crash
+ * would open the follow-ups again, and a reply could end them a second time.
  *
  * @param isOver true if the time of the follow-ups is up; then all of them end
  */
@@ -456,8 +456,8 @@ export function endFollowUps(
             ? collectedRequest
             : { ...collectedRequest, result: createTimeout(collectedRequest) };
         if (ended === currentRequest) continue;
-        // Closes the request in the store. It might be open again there, because the message was sent again after
-        // another instance had read the reply.
+        // Closes the request in the store. It might be open again there if the message was sent again after another
+        // instance had received the reply.
         if (ended.result) closeRequest(currentRequest, readKey, changes);
         changed.push(ended);
       }
@@ -478,8 +478,8 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  */
 function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopenedRequest = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Checks `isLast` both now and in the step. Another follow-up that ends in between might stay in the store until a
-  // later commit. If the process crashes before that commit, that follow-up still needs the flow message.
+  // Checks `isLast` both now and in the step, because another follow-up that ends in between might stay in the store
+  // until a later commit. After a crash before that commit, the other follow-up still needs the flow message.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',

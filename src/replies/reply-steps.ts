@@ -106,8 +106,8 @@ export function readAgainTemplate(message: string, readKey: ReadKey): AgainTempl
 }
 
 /**
- * Adds an unclear reply to a request. The second message (option `again`) then goes to each handset that did not get it
- * yet.
+ * Adds an unclear reply to a request. The second message (option `again`) then goes to each of `handsets` that has not
+ * received it yet.
  */
 export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
   const { againTo = [], againDue = [] } = request;
@@ -273,7 +273,7 @@ function createRequests(
 
 /**
  * Returns the keys that {@link noteLeft} and {@link noteEnded} read for a message with its own messageId. The journal
- * reads these keys in advance. Otherwise, it would have to run the steps twice.
+ * reads these keys in advance, because it would otherwise have to run the steps twice.
  */
 export function keysOfSteps(item: MessageItem): string[] {
   const { messageId, to } = item.message;
@@ -307,7 +307,7 @@ export function noteLeft(
     const keys = { messageId, reference };
     const to = submittedOf(item);
     requests = createRequests(marked, keys, to, requestsOf(item, followUps, changes));
-    // Only the first reply to a request is used. Does not open requests that already have a reply to an earlier try.
+    // Does not open requests that already have a reply to an earlier try, because only the first reply is used.
     const open = item.leftAt === undefined ? requests : findUnanswered(requests, readKey, changes);
     remember({ item: marked, keys, to, recipients: to, open, isAccepted: false }, context, readKey, changes);
     if (open.length > 0 && hasAnswers(item)) keepAnswerRules(item, durationOf(item, context), changes);
@@ -332,7 +332,7 @@ export function noteUnsent(item: MessageItem, context: FollowUpContext, readKey:
   return dropRequests(open, readKey, changes);
 }
 
-/** The changes of a message's follow-ups when the message ends. */
+/** How the follow-ups of a message change when its outcome is known. */
 interface EndedFollowUps {
   /** Recipients that have replied, to this try or an earlier one, although the message was not known to be accepted. */
   repliedRecipients: string[];
@@ -342,7 +342,7 @@ interface EndedFollowUps {
 
 /**
  * Called when a message has an outcome. If the message was accepted, remembers it, and begins to wait for its replies
- * and its report. Ends all other waits.
+ * and statuses. Ends all other waits.
  */
 export function noteEnded(
   { item, outcome }: { item: MessageItem; outcome: Outcome },
@@ -368,7 +368,7 @@ export function noteEnded(
   const duration = durationOf(item, context);
   let open: readonly ReplyRequest[] = begun;
   if (isRemembered(item) && ownId !== undefined) {
-    // These recipients have received the message, because they have a reply or an open reply request.
+    // A recipient that has a reply or an open reply request counts as reached: the message stays remembered for it.
     const answerableRecipients = [...replied, ...begun].map(({ recipient }) => recipient);
     const acceptedRecipients = sent ? sent.accepted : isUnknown(outcome) ? to : [];
     const reachedRecipients = new Set([
@@ -439,10 +439,11 @@ function beginRequests(
 }
 
 /**
- * Ends the reply requests of a message that is not known to be accepted. If a recipient has replied anyway, its request
- * ends with the reply.
+ * Ends the reply requests of a message that is not known to be accepted. If a recipient has replied anyway, the request
+ * of this recipient ends with the reply. All other requests end without a result.
  *
- * @param mayBeDecided true if a user can still mark the message as sent; the requests then stay in the store
+ * @param mayBeDecided true if a user can still mark the message as sent; requests without a reply then stay open in the
+ *   store, marked as undecided
  */
 export function endUnaccepted(
   requests: readonly ReplyRequest[],
@@ -472,7 +473,7 @@ function dropRequests(
   return requests.map(({ id }) => id);
 }
 
-/** Forgets the flow message of a message that is not stored, because no follow-up needs it. */
+/** Forgets the flow message when no follow-up needs it. Does nothing for a stored message. */
 function forgetFlowMessage(item: MessageItem, changes: Changes): void {
   if (!isTracked(item) && asks(item)) changes.remember.set(flowMessageKey(item.id), undefined);
 }

@@ -45,8 +45,8 @@ export function expectStatuses(
   const earlier = readKey(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
-  // Drops earlier statuses of the recipients. A handset that is not a recipient might belong to an address-book item of
-  // the message. Its statuses are also dropped, unless another report waits for them.
+  // Drops earlier statuses of the recipients. If the message goes to an address-book item, any other handset might
+  // belong to this item. Also drops the statuses of such a handset, unless another report waits for them.
   const handsetsOfReports = new Set(
     hasItems ? followUps?.of(reference).flatMap((followUp) => (followUp as Report).recipients) : [],
   );

@@ -19,7 +19,7 @@ import { followUpGraceMs, type ReplyRequest } from './follow-ups';
 /** Key that exists as soon as any message is remembered. From then on, an incoming record can be a reply. */
 const sentIndexKey = 'remembers';
 
-/** Notes that a message is remembered. */
+/** Sets {@link sentIndexKey}, unless it is already set. */
 export function noteSentIndex(at: number, readKey: ReadKey, changes: Changes): void {
   if (!readKey(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
 }
@@ -28,12 +28,12 @@ export function hasSentIndex(readKey: ReadKey): boolean {
   return readKey(sentIndexKey) !== undefined;
 }
 
-/** A remembered message, stored under its reference. */
+/** A remembered message, stored under its reference (see {@link referenceOf}). */
 interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
   messageItemId?: string;
   /**
-   * Time for which replies and statuses are matched to the message, in ms. Set only if the message is stored longer
-   * than that, because of its reply requests.
+   * Time for which replies and statuses are matched to the message, in ms. Set only if a reply request or a report
+   * keeps the message in the store for longer.
    */
   rememberMs?: number;
 }
@@ -41,7 +41,7 @@ interface StoredMessage extends Omit<SentMessage, 'matchedBy'> {
 /** The message that a record answers. */
 export interface Match {
   sent: SentMessage;
-  /** Time until which a record that answers no open request can be matched to the message, in ms since 1970. */
+  /** Until when records that answer no open request are matched to the message, in ms since 1970. */
   rememberedUntil: number;
   /** The open reply request to which the record belongs. */
   request?: FoundRequest;
@@ -115,7 +115,7 @@ function requestOfReply(
 ): FoundRequest | undefined {
   const request = findRequest(reference, recipientDigest(from), readKey);
   if (request || to.includes(normaliseRecipient(from))) return request;
-  // A sender that is not a recipient can belong to any address-book item, so also looks for requests of these items.
+  // If the sender is not a recipient, it might belong to any address-book item: also looks for requests of such items.
   for (const item of to) {
     const itemRequest = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), readKey);
     if (itemRequest) return itemRequest;
@@ -176,7 +176,7 @@ interface Reference {
   sent: string;
   at: number;
   until: number;
-  /** Whether the handset has, or had, a reply request. */
+  /** Whether the handset has, or had, a reply request for this message. */
   asks?: true;
 }
 
@@ -411,8 +411,7 @@ export function openRequests(
 }
 
 /**
- * Notes that a reply request is closed: removes it from the store or, if `mayBeDecided`, marks it as
- * undecided.
+ * Closes a reply request in the store: removes it or, if `mayBeDecided`, marks it as undecided.
  *
  * @param mayBeDecided true if a user can still choose `markSent`, which needs the request
  */
@@ -447,8 +446,8 @@ export function changeRequest(
  * that are open in both. Otherwise, keeps the later value.
  */
 export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Remembered {
-  // Returns equal values unchanged. Values of second messages (option `again`) are always equal. They cannot be merged
-  // below, because they are not lists.
+  // Returns equal values unchanged. The code below can merge only lists. A value of type `Alias` is not a list, but is
+  // always the same in both stores.
   if (ownValue.value === formerValue.value) return ownValue;
   if (ownValue.at !== formerValue.at) return ownValue.at > formerValue.at ? ownValue : formerValue;
   const ownRequests = new Map(parseRequests(ownValue).map((request) => [request.id, request]));
@@ -460,8 +459,8 @@ export function mergeRequests(ownValue: Remembered, formerValue: Remembered): Re
 }
 
 /**
- * Writes the open requests. If none is open, writes an empty list instead of removing the key. If a user changes the
- * login back, the import overwrites the outdated list in the former store with the empty list.
+ * Writes the open requests. If none is open, writes an empty list instead of removing the key. If a user later changes
+ * back to an earlier login, this list then replaces the outdated list in the store of that login.
  */
 function writeRequests(key: string, { at, forMs }: Duration, open: readonly OpenRequest[], changes: Changes): void {
   changes.remember.set(key, { at, forMs, value: JSON.stringify(open) });

@@ -1,5 +1,6 @@
 /**
- * A time, in ms since 1970, and the number of messages at this time. If there are too many times, near ones are merged.
+ * A time, in ms since 1970, and the number of messages at this time. If there are too many times, neighbouring times
+ * are merged.
  */
 export type Counted = [at: number, number: number];
 
@@ -26,7 +27,7 @@ export const maxTimes = 400;
 export const partsOfWindow = 360;
 
 /**
- * Time for which a count is stored after the end of its window, in ms. Otherwise, the sweep could drop the count when
+ * Time for which a count is stored after the end of its window, in ms. Without it, the sweep could drop the count if
  * the clock is set forward.
  */
 const spareMs = 24 * 3_600_000;
@@ -91,8 +92,8 @@ export function addCount(
 }
 
 /**
- * Joins the counts that two steps of one commit add to the same key. The store does not contain the messages of the
- * earlier step yet, so they are subtracted from the limits of the later step.
+ * Joins the counts that two steps of one commit add to the same key. Subtracts the messages of the earlier step from
+ * the limits of the later step, because the store does not contain these messages yet.
  */
 export function joinCounts(earlierCount: Count | undefined, laterCount: Count): Count {
   if (!earlierCount) return laterCount;
@@ -121,7 +122,7 @@ export function sumAfter(times: readonly Counted[], since: number): number {
 function remove(times: Counted[], removedAt: number, number: number, partMs: number): void {
   let remainingCount = number;
   for (const time of times) {
-    // Merged times are stored under the latest of them, so the removed message can be at a time after `removedAt`.
+    // Merged times are stored under their latest time, so the removed message can be at a time after `removedAt`.
     if (time[0] < removedAt || time[0] - removedAt >= partMs) continue;
     const difference = Math.min(remainingCount, time[1]);
     time[1] -= difference;

@@ -9,8 +9,8 @@ export const closedHeartbeat = 'left';
 export const heartbeatField = '-';
 
 /**
- * Start of a script. Sets `isAlive` to false in two cases: other instances might have claimed items of this instance,
- * or the server has lost the items.
+ * Part of a script that checks the heartbeat of this instance. Sets `isAlive` to false in two cases: other instances
+ * might have claimed items of this instance, or the server has lost the items.
  */
 const checkHeartbeat = `
 local step = cjson.decode(ARGV[1])
@@ -159,7 +159,7 @@ return 1
 /**
  * Claims items of another instance that has closed or has no heartbeat:
  *
- * - items with a wanted name
+ * - items with a wanted name (see `Item.subscribers`)
  * - outgoing messages that no instance has wanted for `reservedMs`
  *
  * Returns the id and text of each claimed item. If the other instance has no items left, removes that instance.
@@ -246,8 +246,9 @@ export function createKeys(login: string) {
      *
      * - its items
      * - its heartbeat
-     * - `gone`: exists after another instance has claimed items. If no item is left, contains the last heartbeat.
-     * - `reserved`: exists while the remaining outgoing messages wait for an instance with their nodes.
+     * - `gone`: exists after another instance has found this instance closed or dead. Contains the last heartbeat if
+     *   no item was left.
+     * - `reserved`: exists while the remaining outgoing messages wait for an instance that has their nodes.
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

@@ -204,8 +204,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Returns true while it is unknown whether some other instances are alive or dead. An instance counts as alive when
-   * it has renewed its heartbeat after the first call.
+   * Returns true while it is unknown whether some other instances are alive or dead. An instance counts as alive if it
+   * has renewed its heartbeat since the first call of this method.
    */
   async awaitsClaims(): Promise<boolean> {
     const session = this.#requireSession();
@@ -443,9 +443,9 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** Matches the text before the actual error of a script, which some servers add. */
+/** Matches the prefix that some servers put before the actual error of a script. */
 const beforeRefusal = /^ERR Error running script .*@user_script: ?\d+: -?/s;
-/** Matches the text after the actual error, which quotes the sent data. */
+/** Matches the text that follows the actual error and quotes the sent data. */
 const afterRefusal = /,? (?:script:|with args ).*/s;
 
 /**

@@ -6,17 +6,18 @@ import { addCount, type Count, isWithinLimits, joinCounts } from './counts';
 export type ItemKind = 'inbox' | 'deadLetter' | 'outgoing';
 
 /**
- * A record or message in the store: a received record, an unhandled record or an outgoing message. The store keeps it
- * until the part of the library that owns it drops it. Each part adds its own properties. Can be stored as JSON.
+ * A record or message in the store: a received record, an unhandled record or an outgoing message. The store keeps an
+ * item until the part of the library that owns the item drops it. Each part adds its own properties. Can be stored as
+ * JSON.
  */
 export interface Item {
   /** Ids ascend in the order of arrival within the store. */
   id: string;
   part: ItemKind;
   /**
-   * Names of nodes. If this process dies, another process can claim the item if it has one of these nodes. A name
-   * stands for nodes that receive a kind (`incoming`, `status` or `outbox`), for the node with an id (`node ID`), or
-   * for nodes with a path (`path PATH`).
+   * Names of nodes. If this process dies, another process that has one of these nodes can claim the item. A name stands
+   * for nodes that receive a kind (`incoming`, `status` or `outbox`), for the node with an id (`node ID`), or for nodes
+   * with a path (`path PATH`).
    */
   subscribers: readonly string[];
   /** Number of times that the item might have been delivered. */
@@ -122,7 +123,7 @@ export interface StoreEvents {
 
 /**
  * Thrown by `commit` if nothing was committed: another process has changed a value that the step has read, or a limit
- * is reached. The step must decide again.
+ * of a {@link Count} is reached. The step must decide again.
  */
 export class StoreConflict extends Error {
   constructor() {
@@ -140,7 +141,7 @@ export class StoreLapse extends Error {}
 export interface Changes {
   /** New or changed items, by id. */
   keep: Map<string, Item>;
-  /** Ids of items in `keep` that need no flush. They survive a crash of the process, but not always a power cut. */
+  /** Ids of items in `keep` that need no flush: they survive a crash of the process, but not always a power cut. */
   loose: Set<string>;
   /** Ids of items to drop, with the part of the library that each item belongs to. */
   drop: Map<string, ItemKind>;
@@ -148,7 +149,7 @@ export interface Changes {
   remember: Map<string, Remembered | undefined>;
   /**
    * Messages to add to stored counts, by key. Other processes can add to the same count without a conflict. The commit
-   * fails only if the messages counted before already exceed a limit of the {@link Count}.
+   * fails only if the messages that are already counted exceed a limit of the {@link Count}.
    */
   count: Map<string, Count>;
   /** Keys on whose values the step depends. A shared store commits the step only if these values are unchanged. */
@@ -167,7 +168,7 @@ export interface Changes {
  * opens it again later.
  */
 export interface Store {
-  /** True if stored data survives the end of the process. The process can then remove it from memory on close. */
+  /** True if stored data survives the end of the process. The process can then remove the data from memory on close. */
   readonly durable: boolean;
   /**
    * True if several processes use the store at the same time. Such a store drops expired values automatically. If

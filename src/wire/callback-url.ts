@@ -40,7 +40,8 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
 }
 
 /**
- * Returns the tokens of a callback URL (query parameter `token`), decoded and as written. Errors must not contain them.
+ * Returns the tokens of a callback URL (query parameter `token`) in two forms: decoded, and as written in the URL.
+ * Errors must not contain them.
  */
 export function readCallbackTokens(url = ''): string[] {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];

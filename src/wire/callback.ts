@@ -104,8 +104,8 @@ function readReplies(root: XmlElement): IncomingRecord[] {
     const text = body === undefined ? '' : contentOf(body);
     const record = createIncoming([['body', text], ...fields], 'callback');
     if (!isBlank(record.from)) records.push(record);
-    // Refuses the whole callback, because the service keeps the message after a 400. Otherwise, the reply of this
-    // recipient would be lost.
+    // Refuses the whole callback with a 400, because the service then keeps the message. If the callback were accepted,
+    // the reply of this recipient would be lost.
     else if (!isBlank(record.body))
       throw unreadable('callback', 'a recipient of the inbound-message has a body but no msisdn');
   }

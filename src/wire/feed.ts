@@ -53,8 +53,8 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const ownBodies = [...parts.withoutExtensions('content'), ...parts.withoutExtensions('summary')];
-  // If no `content` or `summary` has the prefix of the entry, uses elements with another prefix. Ignores empty
-  // elements, because they belong to extensions.
+  // If no `content` or `summary` has the prefix of the entry, uses those with another prefix, except empty ones,
+  // because they belong to extensions.
   const otherPrefixBodies =
     ownBodies.length > 0 ? [] : [...parts.withName('content'), ...parts.withName('summary')].filter(hasContent);
   const bodies = isAtom

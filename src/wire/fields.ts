@@ -64,7 +64,7 @@ export function present<Values extends object>(values: Values): Present<Values> 
   return defined as Present<Values>;
 }
 
-/** Returns the fields of these names that are not blank, as properties. */
+/** Returns the fields with these names as properties. Leaves out blank fields. */
 export function presentFields<Name extends string>(
   fields: ReadonlyMap<string, string>,
   names: readonly Name[],

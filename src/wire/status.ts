@@ -44,8 +44,8 @@ export function parseStatuses(...encoded: Encoded): StatusRecord[] {
 }
 
 /**
- * Whether the answer is in blocks, as in `a a b b`, instead of row by row, as in `a b a b`. The first field decides or,
- * if its name occurs only once, the field `messageId`.
+ * Whether the answer is in blocks, as in `a a b b`, instead of row by row, as in `a b a b`. The first name decides. If
+ * it occurs only once, the name `messageId` decides.
  */
 function isInBlocks(fields: readonly Field[]): boolean {
   const gap = gapOf(fields, fields[0]?.[0]) ?? gapOf(fields, 'messageId');
@@ -53,8 +53,8 @@ function isInBlocks(fields: readonly Field[]): boolean {
 }
 
 /**
- * Returns how many fields after its first occurrence a name occurs again: 1 if the second occurrence directly follows
- * the first. `undefined`: the name does not repeat.
+ * Returns the distance between the first two occurrences of a name, in fields: 1 if they are adjacent. `undefined`: the
+ * name does not repeat.
  */
 function gapOf(fields: readonly Field[], wantedName: string | undefined): number | undefined {
   const first = fields.findIndex(([name]) => name === wantedName);
