@@ -24,7 +24,7 @@ interface Fault {
   kind: string;
   weight: number;
   isPossible?(machine: Machine): boolean;
-  /** Causes the fault, and resolves when it is repaired. Describes it with `begin` before it starts. */
+  /** Causes the fault, and resolves when it is repaired. Calls `begin` with a description just before the fault. */
   cause(machine: Machine, begin: (description: string) => void): Promise<void>;
 }
 
@@ -170,7 +170,7 @@ export async function disturb(machine: Machine, ms: number): Promise<void> {
   while (now() < end) {
     const possible = faults.filter(({ isPossible }) => isPossible?.(machine) ?? true);
     const first = random.weigh(possible.map((one) => [one, one.weight]));
-    // Two faults of Node-RED itself never overlap. A fault of its surroundings can overlap any other fault.
+    // If the first fault is one of the service, a fault of another part can overlap it. No other faults overlap.
     const second = outsideFaults.has(first.kind) ? random.weigh(possible.map((one) => [one, one.weight])) : undefined;
     const both = second && !outsideFaults.has(second.kind) && random.chance(0.5);
     await Promise.all([

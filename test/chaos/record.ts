@@ -16,7 +16,7 @@ export interface Observation {
   output: number;
   payload?: unknown;
   topic?: unknown;
-  /** Id of the input that the flow received, for outgoing messages. */
+  /** Id of the input that caused the observation. Absent for incoming messages and statuses. */
   inputId?: string;
   sms?: {
     redelivered?: boolean;
@@ -68,7 +68,7 @@ export interface Input {
   /** Body that the service receives. */
   body: string;
   to: string[];
-  /** Deduplication key, or the key of a message that a newer one can replace. */
+  /** Deduplication key or `replace` key of the message. */
   key?: string;
   /** True if the flow message withdraws the stored message with its key. */
   isReset?: boolean;

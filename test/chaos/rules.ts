@@ -159,8 +159,8 @@ const rules: readonly Rule[] = [
 
 /**
  * Checks whether a poll answer with the event might have been lost when a process ended. This can happen to the last
- * answer before the end and to every answer after it. After a change of the login or the store, two poll loops run for
- * some time, so it can happen to the last two answers.
+ * answer before the end, and to every answer between the end and the next start. For some time after a change of the
+ * login or the store, two poll loops run, so it can then happen to the last two answers before the end.
  */
 function isInTransit(world: World, event: Event): boolean {
   const answered = world.events.filter(({ kind, answer }) => kind === event.kind && answer);

@@ -291,7 +291,7 @@ function canSupersede(newer: Input, older: Input): boolean {
   return newer.key === older.key && (newer.confirmedAt ?? Number.POSITIVE_INFINITY) > older.from;
 }
 
-/** Outcome of a message that an input replaced or withdrew. */
+/** Returns the error code of a message that this input replaced or withdrew. */
 function codeOfOlder({ isReset }: Input): string {
   return isReset ? 'SMS_WITHDRAWN' : 'SMS_REPLACED';
 }
@@ -337,7 +337,7 @@ interface ReportSeen {
 
 const finalCodes = new Set(['RCV', 'NUR', 'NRCV']);
 
-/** Checks that a report shows the status of every accepted recipient, or shows it as pending. */
+/** Checks that a report lists each accepted recipient, with its true status or as pending. */
 function* checkReport(world: World, input: Input, sent: Observation, report: Observation): Iterable<Finding> {
   const { delivered = [], undelivered = [], pending = [] } = (report.sms ?? {}) as ReportSeen;
   const description = describeReport(report);
@@ -374,8 +374,8 @@ function describeReport({ payload, sms }: Observation): string {
 }
 
 /**
- * Checks whether the account stores an input until it is sent. A duplicate waits only in memory. A later input can
- * arrive first.
+ * Checks whether the account stores an input until it is sent. Returns false if another input with the same body might
+ * have arrived first: a duplicate waits only in memory.
  */
 function isStored({ story }: World, input: Input): boolean {
   const { confirmedAt = Number.POSITIVE_INFINITY } = input;

@@ -57,7 +57,7 @@ export interface Event {
   created: number;
   /** The answer to the poll that delivered the event. From then on the event counts as read (§3). */
   answer: { number: number; at: number; isWhole: boolean; cause: string } | undefined;
-  /** Status of the client for each callback, or 0 without an answer. */
+  /** HTTP status with which the client answered each callback. 0: no answer. */
   callbacks: { at: number; status: number }[];
   isCalledBack: boolean;
 }

@@ -4,7 +4,7 @@ import { reportSeconds, waitSeconds } from './node-red';
 import { type Input, now } from './record';
 import { isBlocked, type SentMessage, type Service } from './service';
 
-/** Behaviour of a handset that receives a reply request. */
+/** Behaviours of a handset that receives a message with a reply request. */
 const habits = [
   'answers',
   'answers without an id',
@@ -14,7 +14,7 @@ const habits = [
   'answers late',
 ] as const;
 
-/** Behaviour of a handset that receives a message with a report. */
+/** Behaviours of a handset that receives a message with a report. */
 const fates = [
   'is delivered',
   'is away',

@@ -129,8 +129,8 @@ export class World {
   }
 
   /**
-   * Returns the latest end of a wait of `seconds`. If a process ends during the wait, the wait can take longer, because
-   * the next process first reads the unread events from the service.
+   * Returns the latest time at which a wait of `seconds` from `from` on can end. If a process ends during the wait, it
+   * can take longer, because the next process first reads the unread events from the service.
    */
   openUntil(from: number, seconds: number): number {
     return this.story.pids.reduce(

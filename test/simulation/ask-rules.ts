@@ -69,7 +69,7 @@ export class AskRules {
     }
   }
 
-  /** Unclear replies of a handset that have reached a process. */
+  /** Returns the unclear replies from a handset that a process has received. */
   #unclearReplies(outgoing: OutgoingMessage, from: string): Reply[] {
     return this.replies.filter(
       (reply) =>
@@ -81,8 +81,8 @@ export class AskRules {
   }
 
   /**
-   * Describes a question that ended as unclear without its second message, if there is one. Skips plans with faults,
-   * limits or a full queue, because these can prevent the second message.
+   * Describes a second message that was not sent although its question ended as unclear, if there is one. Skips plans
+   * with faults, limits or a full queue, because these can prevent the second message.
    */
   get missingAgain(): string | undefined {
     const { plan } = this.world;
@@ -99,7 +99,7 @@ export class AskRules {
     return undefined;
   }
 
-  /** Whether a fault may have made the library forget that it sent a second message, so that it may send it again. */
+  /** Whether a fault may have made the library forget a second message, so that it sends the message again. */
   get #mayRepeat(): boolean {
     return this.world.hasEvent('store', 'power failure', 'emptied', 'clock');
   }

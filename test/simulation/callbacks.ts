@@ -6,7 +6,7 @@ import type { Message, World } from './world';
 
 const retriesForMs = 48 * 3_600_000;
 
-/** Callbacks of the service (§6), which repeats each one for 48 hours until it gets a status below 400. */
+/** Callbacks of the service (§6). It repeats each callback for up to 48 hours, until a status below 400 comes back. */
 export class Callbacks {
   readonly #random: Random;
 

@@ -101,7 +101,7 @@ class Folder extends LoginData {
   #hadPowerFailure = false;
   #savedCount = 0;
 
-  /** True if a power failure might have restored items that were already imported from here. */
+  /** True if a power failure might have restored items here that another store had already imported. */
   get mayHaveReturned(): boolean {
     return this.isAbandoned && this.#hadPowerFailure;
   }
@@ -167,10 +167,10 @@ class DiskModel extends ModelStore implements Store {
   protected readonly failureCode = 'ENOSPC';
   protected readonly delaysMs = [0, 0, 1, 3, 12];
   #isOpen = false;
-  /** Number of empty files of earlier answers. Even if the disk is full, answers can be saved in these files. */
+  /** Number of files whose answers were removed. Each keeps its space for a new answer, even if the disk is full. */
   #freeFiles = 0;
   readonly #pendingWrites = new Map<Kind, number>();
-  /** Keys of the answers that this process has saved, which `open` therefore does not return. */
+  /** Keys of the answers that this store has saved itself. `open` returns only the other answers. */
   readonly #savedKeys = new Set<number>();
   #committing: Changes | undefined;
 

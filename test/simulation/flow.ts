@@ -3,7 +3,7 @@ import type { Process } from './process';
 import type { Random } from './random';
 import type { Message, Share } from './world';
 
-/** Maximum time until the store has recorded a delivery, in ms. `inTrouble`: if the store is slow or fails. */
+/** Maximum time from a delivery until the store has recorded it, in ms. `inTrouble`: if the plan has store faults. */
 const unwrittenMs = { inOrder: 50, inTrouble: 10_000 };
 
 /** Properties of a message that leaves a node. */
@@ -59,8 +59,8 @@ export class Flow {
   }
 
   /**
-   * Returns whether the node accepted an acknowledgement. Also returns true if the flow throws: the node first accepts,
-   * and then immediately sends the next message, at which the flow throws.
+   * Returns whether the node accepted an acknowledgement. If the flow throws, the node has accepted it: the error comes
+   * from the next message, which the node sends immediately afterwards.
    */
   tolerate(acknowledge: () => boolean): boolean {
     try {
@@ -135,11 +135,11 @@ export class Flow {
     const { lifeId, deploymentId } = this.process;
     const { completedInDeployment, mayRepeat, mayBeInTwoLogins, isAlsoAtDeadProcess, arrivals } = message;
     // In two cases, the library may forget that a node has finished a message:
-    // - The library could not look up the message when the message arrived again or under another login.
+    // - The message arrived again or may be in the stores of two logins, and the library could not look it up.
     // - A dead process also has the message.
     if ((mayRepeat && (arrivals > 1 || mayBeInTwoLogins)) || isAlsoAtDeadProcess) return false;
-    // The process remembers until the next deploy which nodes have finished the message. The store records only that
-    // all nodes have finished it.
+    // Until the next deploy, the process remembers which nodes have finished the message. Afterwards, the
+    // store shows only whether all nodes have finished it.
     const isKnown =
       finishedInDeployment === deploymentId ||
       (completedInDeployment !== undefined && completedInDeployment !== deploymentId);

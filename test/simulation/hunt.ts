@@ -5,7 +5,7 @@ import { applyMutant, loadLibrary, type Mutant } from './library';
 export interface Hunt {
   name: string;
   isCaught: boolean;
-  /** Number of schedules until the mutant was caught, or of all schedules. */
+  /** Number of schedules that ran: up to the one that caught the mutant, or all. */
   schedules: number;
   /** Duration on this machine, in seconds. */
   seconds: number;

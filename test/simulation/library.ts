@@ -10,16 +10,16 @@ import type { Random } from './random';
 /** A mutation of one line. */
 export interface Mutant {
   name: string;
-  /** Path below `src/`, or below the folder that {@link applyMutant} gets. */
+  /** Path relative to the parameter `folder` of {@link applyMutant}, which is `src/` by default. */
   file: string;
   /** Code that the mutation replaces. Must occur exactly once. */
   search: string;
   replace: string;
-  /** The kind of schedules that must catch the mutant. Default: `in`. */
+  /** Subject of the schedules that must catch the mutant. Default: `in`. */
   way?: Way;
 }
 
-/** Globals that a simulation replaces for the modules of `src/`. */
+/** State behind the globals that `src/` gets instead of those of Node.js. Each run sets this state again. */
 export interface Surroundings {
   random: Random | undefined;
   /** Called with an error that the library throws in a callback, where it would end the process. */
@@ -83,8 +83,8 @@ const refused = [
 const shadowed = [...refused, 'Date', 'Math', 'performance', 'queueMicrotask', 'AbortController'] as const;
 
 /**
- * Loads `src/` unchanged or with one mutation. The loaded code must read the time and random numbers from its clock,
- * and throws if it reads them in another way.
+ * Loads `src/` unchanged or with one mutation. The loaded code must get the time and random numbers from its clock.
+ * Other sources, such as `Date.now`, throw an error.
  */
 export function loadLibrary(mutant?: Mutant): Library {
   const surroundings: Surroundings = {
@@ -159,7 +159,7 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
   return moduleFunction;
 }
 
-/** Globals for `src/`, which may read time and randomness only from its clock. */
+/** Creates the globals for `src/`. Those that bypass its clock, such as `setTimeout`, throw an error. */
 function createShadows(surroundings: Surroundings): Partial<Record<(typeof shadowed)[number], unknown>> {
   const refuse = (name: string) => () => {
     throw new Error(`src/ uses ${name} instead of its clock`);

@@ -2,8 +2,8 @@ import type { Mutant } from './library';
 import type { Way } from './plan';
 
 /**
- * Mistakes that the schedules must find, by way, by file below `src/`, and by name. Each replaces the code `search` by
- * the code `replacement`. `search` must occur exactly once in the file.
+ * Mistakes that the schedules must find, by way (subject of the schedules), by file below `src/` and by name. Each
+ * replaces the code `search`, which must occur exactly once in the file, by the code `replacement`.
  */
 const mistakes: Record<Way, Record<string, Record<string, readonly [search: string, replacement: string]>>> = {
   // Incoming messages, stores and logins.

@@ -45,7 +45,7 @@ export class OrderNode {
     });
   }
 
-  /** Closes the node. Outcomes that arrive until then still enter the flow. */
+  /** Closes the node. While it closes, outcomes still enter the flow. */
   async close(): Promise<void> {
     await this.#node?.close();
     this.#isClosed = true;
@@ -105,9 +105,9 @@ export class OrderNode {
   }
 
   /**
-   * Lets an event enter the flow on the next turn. Resolves with `false` if the node closes before that. The input of
-   * the event is `origin` while the process that received the input runs. In a later process, the stored flow message
-   * identifies the input.
+   * Lets an event enter the flow on the next turn of the event loop. Resolves with `false` if the node closes first. In
+   * the process that received the input, `origin` is this input. A later process finds the input by the stored flow
+   * message.
    */
   #report(
     { origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined },

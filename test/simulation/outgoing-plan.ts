@@ -9,11 +9,11 @@ export interface OrderPlan {
   count: number;
   /** Last digits of the handsets. */
   to: number[];
-  /** Number of the deduplication key. A node sends only one of its messages with the same key. */
+  /** Number of the deduplication key. A node sends only one message with the same key. */
   key?: number;
   /**
-   * Number of the `replace` key. While this message waits, a newer stored message of the node with the same number
-   * replaces it.
+   * Number of the `replace` key. While this message waits, its node can replace it with a newer stored message that has
+   * the same key.
    */
   replaceKey?: number;
   /** Present for a question. `again`: after an unclear reply, the node sends a second message. */
@@ -34,16 +34,16 @@ export interface OrderPlan {
   unlimited: boolean;
   /** Consent and quiet hours do not apply. */
   essential?: true;
-  /** Time from the input of the flow message until the outgoing message may leave, in ms. */
+  /** Time from the arrival of the flow message until the outgoing message may leave, in ms (option `at`). */
   inMs?: number;
   /**
-   * Delay between the acceptance and the single reply of each handset, in ms. Absent: each handset sends up to two
-   * replies within 20 s.
+   * Time from the acceptance of the message until each handset sends its only reply, in ms. Absent: each handset sends
+   * up to two replies within 20 s.
    */
   replyMs?: number;
 }
 
-/** A flow message with `msg.reset`, which withdraws the stored message of a node with a `replace` key. */
+/** A flow message with `msg.reset`. It withdraws the stored message of its node that has this `replace` key. */
 export interface ResetPlan {
   type: 'reset';
   process: number;
@@ -51,14 +51,14 @@ export interface ResetPlan {
   replaceKey: number;
 }
 
-/** Part of a plan that sends messages with all options of the library. */
+/** The settings of a plan that concern outgoing messages. */
 export interface OutgoingPlan {
   /** Ids of the sending nodes. */
   senders: string[];
   limits?: { perHandset?: number; perHandsetMs: number; perDay?: number };
   /** True if the feed shows each message with its id, false if the service gives the feed entries different ids. */
   feedKnows: boolean;
-  /** Value of `Retry-After` of 429 and 503. */
+  /** Value of `Retry-After` in answers with the status 429 or 503, in seconds. Absent: no such header. */
   retryAfterS?: number;
   /** Present if consent applies. `quietMinute`: minute of the run (from 0) in which no message may leave. */
   consent?: { quietMinute?: number };

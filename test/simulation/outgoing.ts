@@ -58,12 +58,12 @@ export class Input {
   readonly outcomes: OutcomeEvent[] = [];
   /** Time at which the latest outcome entered the flow, in ms. */
   endedMs?: number;
-  /** Answers by recipient. */
+  /** Ends of the reply requests, by recipient. */
   readonly answers = new Map<string, AnswerEvent[]>();
   readonly reports: ReportEvent[] = [];
   /** Number of stored copies of the message now. */
   copies = 0;
-  /** Last state of the message that a store has written, such as `waiting`. */
+  /** State of the message as a store last wrote it, such as `waiting`. */
   state: string | undefined;
   /** True if a store had the message, and has not lost all its data since then. */
   wasStored = false;
@@ -71,7 +71,7 @@ export class Input {
   isAbandoned = false;
   /** True if a process died and its last writes may be missing, so that an outcome may be reported again. */
   mayRepeat = false;
-  /** True if the reply request was only in the memory of a process that has ended. */
+  /** True if the reply request may be lost with the memory of a process or the data of the server. */
   hasLostRequest = false;
   /** Earliest time at which the message may leave, in ms. */
   readonly dueMs: number;
@@ -130,10 +130,10 @@ export class OutgoingModel {
   readonly asking: AskRules;
   /** Accepted recipients, which count towards the limits. */
   readonly #accepted: { handset: string; atMs: number }[] = [];
-  /** Number of messages per node that expired because the node was gone, and that are still in the store. */
+  /** By node: number of messages that expired because the node was gone, and that the store has not removed yet. */
   readonly #expiredCounts = new Map<string, number>();
   readonly #repliesUsed = new Map<Message, string>();
-  /** Replies that a process had read, but could not store before it died. */
+  /** Replies that a process received, but might not have stored before it died. */
   readonly #unwritten = new Set<Message>();
   readonly #replies: Reply[] = [];
   readonly #undelivered = new Set<string>();
@@ -141,7 +141,7 @@ export class OutgoingModel {
   readonly #statuses: { outgoing: OutgoingMessage; message: Message }[] = [];
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
-  /** Consent words of handsets, the last committed word first. */
+  /** Consent words (STOP or START) that a store has committed, the newest first. */
   readonly #consentChanges: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #committedConsents = new Set<Message>();
   /** Polled STOPs that no node wanted. The model cannot see whether the account has stored them. */
@@ -318,7 +318,7 @@ export class OutgoingModel {
     else this.#examineSent(input, event, outcome);
   }
 
-  /** Notes and checks the end of a reply request that has entered the flow. */
+  /** Notes and checks the end of a reply request when this end enters the flow. */
   replyRequestEnded(input: Input | undefined, event: AnswerEvent): void {
     if (!input) {
       if (!this.#mayBeClaimed) this.#violate('an answer belongs to no message', event.recipient);
@@ -406,8 +406,8 @@ export class OutgoingModel {
     if (isUnsure) {
       for (const input of this.inputs) {
         input.mayRepeat = true;
-        // The flow may receive an outcome of the dead process again, as unknown. The second report has no reply request
-        // (docs/delivery.md, limits of the promises).
+        // The flow may receive an outcome of the dead process again, as unknown. This second outcome has no reply
+        // request (docs/delivery.md, *Limits of the promises*).
         if (input.outcomes.length > 0) input.hasLostRequest = true;
       }
       for (const { message } of this.#replies) if (message.mightBeUnstored) this.#unwritten.add(message);
@@ -449,7 +449,7 @@ export class OutgoingModel {
     }
   }
 
-  /** Whether a sending node may use an incoming message or status: as a reply, as an answer, or in a report. */
+  /** Whether a sending node may use an incoming message as a reply, or a status in a report. */
   isForSender(message: Message): boolean {
     const isThis = (one: { message: Message }) => one.message === message;
     const status = this.#statuses.find(isThis);
@@ -509,8 +509,8 @@ export class OutgoingModel {
     // If the account refused this input on arrival, it may still have sent an earlier input with the same key.
     const isOnlyItself = outgoing.inputs.length > 1 && refusedOnArrivalCodes.has(code);
     const isAnother = outgoing.inputs.length > 1 && this.world.losesKeys;
-    // If several inputs share a key, only a request before the report counts: the account may send the next input
-    // before the flow receives the outcome of an unsent one.
+    // If several inputs share a key, ignores requests after the account reported this outcome to the node: the account
+    // may have sent the next input before the outcome entered the flow.
     const isSent = outgoing.inputs.length > 1 ? wasSent : this.isSent(outgoing.name);
     if (!unknownCodes.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('a message was reported as not sent, but the service had accepted it', name);
@@ -557,7 +557,7 @@ export class OutgoingModel {
       this.#violate('a recipient was reported as withheld, but the service had accepted it', name);
   }
 
-  /** Checks that a timeout is not reported if a reply came while the reply request was open. */
+  /** Checks that a reply request timed out only if no reply came while it was open. */
   #examineTimeout(input: Input, recipient: string): void {
     const { outgoing, order } = input;
     if (this.#isDisturbed || outgoing.inputs.length > 1) return;
@@ -567,7 +567,7 @@ export class OutgoingModel {
       this.#violate('a reply request timed out although a reply came in time', `${nameOf(input)}: ${name}`);
   }
 
-  /** Returns the replies or statuses of a handset that the account could match with an input before `untilMs`. */
+  /** Returns messages that came from a handset before `untilMs`, if the account could match them with an input. */
   #arrivedBefore(
     untilMs: number,
     all: readonly Pick<Reply, 'outgoing' | 'message'>[],
@@ -651,8 +651,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether the server might have stored a message although its instance got no confirmation. Another instance then
-   * sends the message (exception in contract §4, *Storing and sending*).
+   * Whether the server might have stored a message of an instance that got no confirmation. Another instance then sends
+   * the message (exception in contract §4, *Storing and sending*).
    */
   get #mayHaveBeenStored(): boolean {
     return this.#mayBeClaimed && this.world.plan.instances > 1;
@@ -679,8 +679,8 @@ export class OutgoingModel {
   }
 
   /**
-   * Whether the account might have lost a reply request: with its memory or its store, by a clock change, or to another
-   * instance that claimed it.
+   * Whether a reply request might have no end, because the memory or the store was lost, the clock changed, or another
+   * instance claimed it.
    */
   get #isForgotten(): boolean {
     return this.world.hasEvent('power failure', 'clock') || this.world.losesKeys || this.#mayBeClaimed;
@@ -700,7 +700,7 @@ export class OutgoingModel {
     return this.world.hasEvent('store') && plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
   }
 
-  /** Whether something has happened that allows an event to be redelivered. */
+  /** Whether the plan has an event that allows redeliveries. */
   get #isDisturbed(): boolean {
     return this.world.hasEvent(...processEnds, 'store', 'flow', 'redeploy', 'clock', 'emptied');
   }

@@ -112,7 +112,7 @@ export interface PlanLimits {
    * - `ask`: like `out`, with questions
    */
   way?: Way;
-  /** Chooses only among the first `scenes` scenes, to reproduce a seed that was found when there were fewer. */
+  /** Number of scenes to choose from, to reproduce a seed that was found when fewer existed. Default: all. */
   scenes?: number;
 }
 
@@ -199,7 +199,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   return plan;
 }
 
-/** Adds consent words of handsets and due times of messages. Removes store faults, because no rule covers them here. */
+/** Adds consent words and due times. Removes faults, such as those of the store, that no rule covers here. */
 function addConsent(plan: Plan, random: Random): Plan {
   const { outgoing, plannedEvents } = plan;
   const lastMs = plannedEvents.at(-1)?.atMs ?? 0;

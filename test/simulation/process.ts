@@ -55,8 +55,8 @@ export interface Machine {
   /** Store keys of the logins that this machine has used, by login index. */
   readonly keys: string[];
   /**
-   * Keys of the logins that the account node has used and not yet imported, each with the id of its import.
-   * The current login is the last one.
+   * Keys of the logins that the account node has used and whose data it has not imported yet, each with the id of its
+   * import. The current login is the last one.
    */
   readonly formerKeys: Map<string, string>;
 }
@@ -83,13 +83,13 @@ export class Process implements Owner {
    * `#undelivered`, for example after it became unhandled.
    */
   readonly #calledBack = new Set<Message>();
-  /** Messages that the server lost and this process has. The process must store them again. */
+  /** Messages that the server lost but that are in the memory of this process, which must store them again. */
   readonly #lostByServer = new Set<Message>();
   /** Time since which no store has had a problem, in ms. */
   #untroubledSinceMs = 0;
   /** Time since which no node polls a kind, in ms. */
   readonly #absentSinceMs = new Map<Kind, number>();
-  /** Poll answers that are in no store because the store of their login has failed, by login and kind. */
+  /** By login and kind: poll answers that are in no store, because the store of their login has failed. */
   readonly #unstoredAnswers = new Map<string, Set<readonly Message[]>>();
   /** Time at which each message last arrived in this process, in ms. */
   readonly #latest = new Map<Message, number>();
@@ -124,7 +124,7 @@ export class Process implements Owner {
     return this.isAlive ? this.#nodes.get(id) : undefined;
   }
 
-  /** Identifies one deployment after one start of the process. */
+  /** Id of the current deployment, unique across restarts of the process. */
   get deploymentId(): string {
     return `${this.lifeId} ${this.#deployments}`;
   }
@@ -243,8 +243,8 @@ export class Process implements Owner {
       // If the former store fails or the flows are redeployed again, the account delivers messages of the new login
       // first. This message of the former login may then come after newer messages.
       message.isOutOfOrder ||= login !== this.machine.login && (this.#isDeploying || !this.world.isKnownToAll);
-      // While this instance is cut off from the server, another instance can claim the items of the earlier login. This
-      // instance still has them in memory, so both logins may deliver the message.
+      // While this instance is cut off from the server, another one can claim its items of the earlier login. This
+      // instance still has these items in memory. Each login may then deliver the message.
       if (login !== this.machine.login && this.world.plan.instances > 1)
         message.mayBeInTwoLogins ||= this.hasStoreFailed;
     }
@@ -271,7 +271,7 @@ export class Process implements Owner {
     return [...nodes.map(({ id }) => id), ...(outgoing?.senders ?? [])];
   }
 
-  /** Redeploys only the nodes that received an exception from the flow. */
+  /** Redeploys only the nodes whose flow has thrown an error. */
   redeployThrown(): void {
     this.#redeployNodes([...this.flow.thrownAt], 0);
   }
@@ -315,7 +315,7 @@ export class Process implements Owner {
     }
   }
 
-  /** Stops the flows. Then the process ends. */
+  /** Stops the flows, as Node-RED does before its process ends. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -385,8 +385,8 @@ export class Process implements Owner {
     if (world.nodesThatGaveUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#undelivered) {
-      // Waits for `maxDeploymentMs` before it excuses a message, because a node may still attach while the account
-      // records that no node gets the message.
+      // Excuses a message only after `maxDeploymentMs` without a node, because a node may still attach while the
+      // account records that no node gets the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
       if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= usedBySenderOnly;
       if (hasFailed) {
@@ -504,7 +504,7 @@ export class Process implements Owner {
     if (requests > 0) world.violate('a request stays open after the flows have stopped', `${requests} of ${name}`);
   }
 
-  /** Polls the outbox, as an input to the outbox nodes does. */
+  /** Polls the outbox, as a flow message to each outbox node does. */
   pollOutbox(): void {
     if (!this.isAlive) return;
     for (const node of this.#nodes.values()) if (node instanceof OutboxNode) node.poll();

@@ -26,7 +26,7 @@ export abstract class ReceivingNode {
 
   abstract open(membership: Membership): void;
 
-  /** @param isFlowGone whether the next nodes are closed as well */
+  /** @param isFlowGone whether the nodes behind this node are closed as well */
   close(isFlowGone: boolean): void {
     this.#isClosed = true;
     this.#isFlowGone = isFlowGone;
@@ -47,8 +47,8 @@ export abstract class ReceivingNode {
   };
 
   /**
-   * Sends deliveries into the flow, which receives them on the next turn, as in Node-RED. Resolves with whether they
-   * entered the flow.
+   * Sends deliveries into the flow, which receives them on the next turn of the event loop, as in Node-RED. Resolves
+   * with `true` if they entered the flow.
    */
   protected send(deliveries: readonly FlowDelivery[]): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);

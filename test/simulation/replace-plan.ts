@@ -3,14 +3,14 @@ import type { Fault, Plan, PlannedEvent } from './plan';
 import type { Random } from './random';
 
 /**
- * Gives `replace` keys to the messages of a plan. Adds newer messages and resets with the same keys, some of them only
- * milliseconds later. Adds an outage, so that messages wait.
+ * Gives `replace` keys to the messages of a plan. Adds messages and resets with the same keys, some only milliseconds
+ * after another event. To some plans, adds an outage, so that messages wait.
  */
 export function addReplacements(plan: Plan, random: Random): Plan {
   const keys = random.between(1, 2);
   const instances = plan.store === 'shared' && random.chance(0.7) ? 2 : plan.instances;
   const senders = plan.outgoing?.senders.length ?? 1;
-  // Removes clock changes, because an instance that claims a message judges its due time by another clock.
+  // Removes clock changes: an instance that claims a message would use another clock to decide whether it is due.
   const events = plan.plannedEvents
     .filter(({ type }) => type !== 'clock')
     .map((event): PlannedEvent => ('process' in event ? { ...event, process: random.below(instances) } : event));
@@ -25,7 +25,7 @@ export function addReplacements(plan: Plan, random: Random): Plan {
     events.push({ atMs: soon(), type: 'reset', process, sender, replaceKey });
   }
   if (random.chance(0.6)) events.push({ atMs: random.below(lastMs + 1), ...createOutage(random) });
-  // Adds a store fault, because `createPlan` removed the store faults of this plan, which has two instances.
+  // Adds a store fault, because `createPlan` removes store faults from plans with two instances.
   if (instances > 1 && random.chance(0.3)) {
     const trouble = random.pick(['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const);
     const [process, durationMs] = [random.below(instances), random.pick([50, 1_000, 8_000, 40_000])];

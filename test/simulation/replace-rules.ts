@@ -3,11 +3,11 @@ import type { Input } from './outgoing';
 import type { ResetPlan } from './outgoing-plan';
 import type { World } from './world';
 
-/** A flow message with `reset`. A position is a number that grows with each order, commit and reset of a run. */
+/** A flow message with `reset`. Positions show the order of events: they grow with each order, commit and reset. */
 interface Reset {
-  /** Position at which the node received it. */
+  /** Position when the node received the reset. */
   readonly receivedPosition: number;
-  /** Position at which the library reported that it had withdrawn the older messages. */
+  /** Position when the library reported that it had withdrawn the older messages. */
   donePosition?: number;
 }
 
@@ -25,17 +25,17 @@ interface Entry {
   hasLeft: boolean;
 }
 
-/** All inputs and resets of one node with one key. */
+/** The inputs and resets that one node received with the same `replace` key. */
 interface Group {
   readonly entries: Entry[];
   readonly resets: Reset[];
-  /** Time at which two messages of the group began to wait, in ms. */
+  /** Time since which more than one message of the group has been waiting, in ms. Absent if at most one waits. */
   twoWaitSinceMs?: number | undefined;
 }
 
 /**
- * A possible violation. When every cause has an outcome, `isFault` decides whether it is a violation. It receives, for
- * each cause, whether the library refused it, because a refused input replaces nothing.
+ * A possible violation, which depends on newer inputs (`causes`). When all have an outcome, `isFault` decides. It gets,
+ * for each cause, whether the library refused the input: a refused input replaces nothing.
  */
 interface Suspicion {
   rule: string;
@@ -46,9 +46,9 @@ interface Suspicion {
 
 /** Error codes of inputs that the library refused. Such an input replaces nothing. */
 const refusals: ReadonlySet<string> = new Set(['SMS_STORE', 'SMS_BUSY', 'SMS_CLOSED', 'SMS_INPUT', 'SMS_NOT_ALLOWED']);
-/** Upper bound of the time in which an instance learns that another one has replaced its message, in ms. */
+/** Maximum time until an instance learns that another instance has replaced its message, in ms. */
 const otherInstanceMs = 150_000;
-/** A replaced message that is only in memory can still leave within this time, in ms. */
+/** Maximum time for which a message in memory can still leave after a newer input has replaced it, in ms. */
 const inMemoryMs = 1_000;
 
 /** Rules of stored messages that a newer input replaces, or that a reset withdraws (contract §4, `replace`). */
@@ -72,7 +72,7 @@ export class ReplaceRules {
     group.entries.push(entry);
   }
 
-  /** Notes that a node has received a reset. Returns a function to call when the library has carried it out. */
+  /** Notes that a node has received a reset. Returns a function to call when the library has withdrawn the messages. */
   noteReset(node: string, { replaceKey }: ResetPlan): () => void {
     const reset: Reset = { receivedPosition: ++this.#position };
     this.#groupOf(node, replaceKey).resets.push(reset);
@@ -81,7 +81,7 @@ export class ReplaceRules {
     };
   }
 
-  /** Notes that the library refused a reset because of its store. */
+  /** Checks that the library refused a reset only because its store failed. */
   noteFailedReset(code: string): void {
     const mayFail = this.world.hasEvent('store', 'emptied', 'redeploy', 'stop');
     if (code !== 'SMS_STORE' || !mayFail) this.world.violate('a reset failed although the store works', code);
@@ -104,8 +104,8 @@ export class ReplaceRules {
   }
 
   /**
-   * Notes that the first byte of a message leaves. With the store `memory`, which has no commits, checks by the times
-   * of the inputs that no newer input had replaced the message.
+   * Notes that the first byte of a message leaves. With the store `memory`, checks that no newer input had replaced the
+   * message. Compares the times of the inputs, because this store has no commits.
    */
   noteLeaving(input: Input): void {
     const entry = this.#entries.get(input);
@@ -150,7 +150,7 @@ export class ReplaceRules {
     if (!isWithdrawn) this.world.violate('a message was withdrawn although no reset came', name);
   }
 
-  /** Runs after every event. */
+  /** Checks the changed groups and the possible violations. Runs after every event. */
   examine(): void {
     const { nowMs } = this.world.timeline;
     for (const group of this.#changed) {
@@ -205,7 +205,7 @@ export class ReplaceRules {
     const older = entries.find(
       (one) => one.waitingPosition !== undefined && one.waitingPosition < receivedPosition && one.input.copies > 0,
     );
-    // Even if an earlier reset withdraws the older message, that message fills the queue until its end is stored.
+    // After an earlier reset, the refusal is correct: the older message fills the queue until its end is stored.
     const isWithdrawn = resets.some(
       (reset) => reset.receivedPosition > (older?.waitingPosition ?? 0) && reset.receivedPosition < receivedPosition,
     );
@@ -215,8 +215,8 @@ export class ReplaceRules {
   }
 
   /**
-   * Maximum time for which two messages with one key can wait. With a shared store, another process can have the older
-   * message, even a dead process.
+   * Maximum time for which two messages with one key can wait together. With a shared store, another process, even a
+   * dead one, can have the older message.
    */
   get #maxTwoMs(): number {
     return this.world.plan.store === 'shared' ? otherInstanceMs : 0;

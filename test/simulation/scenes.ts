@@ -18,7 +18,7 @@ class Stage {
     return Array.from({ length: count }, create);
   }
 
-  /** Creates nothing in half of the scenes. */
+  /** Creates an event in half of the scenes, otherwise nothing. */
   perhaps(create: () => PlannedEvent): PlannedEvent[] {
     return this.random.chance(0.5) ? [create()] : [];
   }
@@ -36,7 +36,7 @@ class Stage {
     return { atMs, ...createOrder(random, plan.instances, plan.outgoing?.senders.length ?? 1), process, ...options };
   }
 
-  /** Messages at random times: mostly outgoing ones, if nodes of the plan send. */
+  /** Creates messages at random times: mostly outgoing ones if the plan has sending nodes, otherwise incoming ones. */
   traffic(count: number, maxMs: number): PlannedEvent[] {
     const { plan, random } = this;
     return this.several(count, () =>
@@ -80,7 +80,7 @@ class Stage {
 type Scene = (stage: Stage) => PlannedEvent[];
 
 const inward: readonly Scene[] = [
-  // Nodes attach while the store writes messages for the attached nodes.
+  // Nodes attach while the store writes messages for nodes that are already attached.
   (stage) => [
     stage.store(0, 8_000, 'is slow'),
     ...stage.several(3, () => stage.redeployNode(stage.random.below(4_000), [0, 5, 300, 1_000])),
@@ -159,7 +159,7 @@ const outgoing: readonly Scene[] = [
       ...stage.several(5, () => stage.order(random.below(30_000), { key: 0, sender: 0, count: 1 })),
     ];
   },
-  // Many messages go to one handset, and some attempts may have reached it.
+  // Many messages go to one handset, and the outcome of some attempts may be unknown.
   (stage) => [
     stage.network(20_000, 'anything', 0.5, 500),
     ...stage.several(5, () => stage.order(stage.random.below(30_000), { to: [1], count: 2, unlimited: false })),

@@ -57,7 +57,7 @@ export class Server {
   }
 }
 
-/** Data of one login on the server, as `RedisStore` uses it: items, their holders and the heartbeats. */
+/** Data of one login on the server, as `RedisStore` uses it: items, with the instance of each, and heartbeats. */
 class Space extends LoginData {
   /** Number that changes when the server loses its data. */
   epoch: number | undefined;
@@ -225,8 +225,8 @@ class ServerModel extends ModelStore implements Store {
         else {
           const text = JSON.stringify(value);
           this.space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
-          // Passes the reply to the instance that has the reply request. A consent word in the reply applies from this
-          // commit on.
+          // This value passes a reply to the instance that has the reply request. A consent word in the reply applies
+          // from this commit on.
           if (key.startsWith('reply:')) this.space.copies.commit(value.value);
         }
       }

@@ -4,7 +4,7 @@ import type { Format } from './plan';
 import type { Random } from './random';
 import type { Kind, Message, World } from './world';
 
-/** Answer of the service. It marks the messages in `brings` as read. */
+/** Answer of the service. `brings`: the messages in the answer. */
 export interface ServiceAnswer {
   status: number;
   contentType?: string;
@@ -51,7 +51,7 @@ export class Service {
   lastArrivalMs = 0;
   /** True if the service does not mark the messages of its answers as read. */
   isForgetful = false;
-  /** Makes the callback for a message that arrives. The simulation sets it. */
+  /** Called to make the callback for a new message. The simulation sets this function. */
   onCallback: (message: Message, format: Format) => void = () => {};
 
   constructor(private readonly world: World) {
@@ -186,7 +186,7 @@ export class Service {
     }
   }
 
-  /** Sends statuses and replies for a message with a reply request or a report. */
+  /** Schedules random statuses and replies for an outgoing message. */
   #reply(outgoing: OutgoingMessage, messageId: string, accepted: readonly string[]): void {
     const random = this.#random;
     for (const from of accepted) {
@@ -209,7 +209,7 @@ export class Service {
     }
   }
 
-  /** Sends replies to a question. `messageId` is the id of the question or of its second message. */
+  /** Sends replies to a question. `messageId`: id of the question, or of its second message (option `again`). */
   #answer(question: OutgoingMessage, messageId: string, from: string): void {
     const random = this.#random;
     for (let count = random.pick([0, 1, 1, 2, 3]); count > 0; count--) {

@@ -17,7 +17,7 @@ describe('the simulation of the library', function () {
   this.timeout(randomMs + 600_000);
   const library = loadLibrary();
 
-  /** Fails with the shortest log that breaks the rule. */
+  /** Fails if a run broke a rule, and shows the shortest log that breaks the rule. */
   async function assertNothingFound(campaign: Campaign): Promise<void> {
     console.log(`      ${describeCampaign(campaign)}`);
     assert.ok(campaign.runs > 0, 'no schedule was run');
@@ -86,7 +86,7 @@ describe('the simulation of the library', function () {
 describe('a bug planted in the library', function () {
   this.timeout(600_000);
 
-  // The search for each mutant starts at a seed from which few schedules find the mutant.
+  // The search for each mutant starts at a seed after which few schedules are necessary to find the mutant.
   for (const [name, seed] of [
     ['a poll answer is not saved before it is processed', 1],
     ['a saved poll answer is removed before it is processed', 1],

@@ -26,16 +26,16 @@ const maxEventsAtOnce = 20_000;
 const maxEvents = 400_000;
 /** Sum of the longest poll, its grace period and the longest back-off. */
 const settleMs = 45_000 + 100_000 + 60_000;
-/** `settleMs` after 401 and 403, because these answers cause longer back-offs. */
+/** Replaces `settleMs` if the plan has answers with 401 or 403, because these cause longer back-offs. */
 const refusedSettleMs = settleMs + 300_000;
 /**
  * Sum of the longest pause that the service requests, the search for evidence of a message, and the wait for a reply,
  * in ms.
  */
 const outgoingSettleMs = 60_000 + 60_000 + 60_000;
-/** Time until a scheduled message is due, plus the quiet minute. */
+/** Longest time until a scheduled message is due, plus the quiet hours of one minute (`quietMinute`), in ms. */
 const dueSettleMs = 90_000 + 60_000;
-/** Time after which waiting polls have ended and the library has forgotten temporary data. */
+/** Maximum time from the stop of the flows until polls and temporary data are gone, in ms. */
 const cleanupMs = 150_000;
 /** Maximum time that messages wait for the import from a former login. */
 const maxImportWaitMs = 10_000;
@@ -129,7 +129,7 @@ class Run {
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('the work never ended', unsettled);
     if (this.world.violations.length > 0) return;
-    // Waits until nothing listens to signals. A wait for the import from another login ends after at most 10 s.
+    // Waits until nothing listens to signals, because a wait for the import from another login can take 10 s.
     await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + maxImportWaitMs);
     this.#examineListeners();
     for (const process of this.#processes) void process?.stop();
@@ -234,7 +234,7 @@ class Run {
     return timeline.nowMs < lastArrivalMs ? 'the service will send more statuses or replies' : undefined;
   }
 
-  /** Whether the library lost a message that no node receives: no store has it. */
+  /** Whether the library lost a message that no node receives, so that no store has it. */
   #isDropped(message: Message): boolean {
     const { plan, outgoing } = this.world;
     const hasTrouble = this.world.hasEvent('store', 'power failure');

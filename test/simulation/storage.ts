@@ -6,7 +6,7 @@ import type { Kind, Message, World } from './world';
 
 /** Storage of a machine, such as a disk. Its data outlives the processes. */
 export abstract class MachineStorage {
-  /** Faults of this storage, for the current process. */
+  /** Faults that this storage has now, for all logins. */
   readonly troubles = new Set<StoreTrouble>();
   readonly #troublesOf = new Map<number, Set<StoreTrouble>>();
 
@@ -21,10 +21,10 @@ export abstract class MachineStorage {
   /** Describes an item that must not remain here at the end, or is `undefined` if there is none. */
   abstract readonly leftoverProblem: string | undefined;
 
-  /** Creates the store of the account of a login. */
+  /** Creates the store that an account with this login uses. */
   abstract createStore(login: string, setup: StoreSetup): Store & ModelStore;
 
-  /** Returns the faults of the store of one login. */
+  /** Returns the faults that only the store of one login has now. */
   troublesOf(login: number): Set<StoreTrouble> {
     const troubles = this.#troublesOf.get(login) ?? new Set();
     this.#troublesOf.set(login, troubles);
@@ -67,7 +67,7 @@ export abstract class MachineStorage {
   /** Simulates a power failure of the machine. A shared store has its own power supply. */
   loseUnflushed(_random: Random): void {}
 
-  /** Notes that all data of a login was imported elsewhere. Items that a power failure restores may remain here. */
+  /** Notes that another store has imported all data of a login. A power failure may restore items here. */
   abandon(_login: string): void {}
 }
 
@@ -374,7 +374,7 @@ function isUnhandledItem(text: string): boolean {
   return text.includes('"part":"deadLetter"');
 }
 
-/** Creates the error of a fault. */
+/** Creates the error that a fault causes. */
 export function createFailure(code: string): Error {
   return Object.assign(new Error(`made to fail with ${code}`), { code });
 }

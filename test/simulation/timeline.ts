@@ -46,8 +46,8 @@ export class Timeline {
   }
 
   /**
-   * Creates the clock of a process, which can be set.
-   * @param turnsMs possible durations of a turn of its event loop
+   * Creates the clock of a process. Faults can set this clock.
+   * @param turnsMs possible durations of a turn of the event loop of the process
    */
   createClock(
     owner: Owner,

@@ -329,8 +329,8 @@ class Exchange {
   }
 
   /**
-   * Schedules a network event with a short random delay. It also happens if the process is dead, but then calls no
-   * handlers.
+   * Schedules a network event with a short random delay. The event also happens if the process is dead, but then calls
+   * no handlers.
    */
   #outside(run: () => void, delayMs?: number): void {
     const delaysMs = this.#world.plan.isNear ? [0, 0, 0, 1] : [0, 1, 1, 2, 5, 30];

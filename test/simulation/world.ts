@@ -21,7 +21,7 @@ export class Message {
   arrivals = 0;
   /** Indexes of the logins under which the message arrived. */
   readonly logins = new Set<number>();
-  /** Number of polls that returned the message. More than one if the service forgets that it was read. */
+  /** Number of polls that returned the message. More than one if the service forgets that a poll has returned it. */
   polls = 0;
   /** True if the message came while a redeploy changed the login, so that either login might store it. */
   cameDuringLoginChange = false;
@@ -86,9 +86,9 @@ export class Share {
   deliveries = 0;
   /** Number of deliveries in the current process. */
   recentDeliveries = 0;
-  /** Number of deliveries in dead processes that a slow store might not have counted. */
+  /** Number of deliveries that a slow store might not have counted before their process died. */
   uncountedDeliveries = 0;
-  /** True if the flow has the message and has not answered yet. */
+  /** True if the flow has received the message but not acknowledged it yet. */
   isInFlow = false;
   /** True if the flow acknowledged the message, or the library gave it up after the last attempt. */
   isFinished = false;
@@ -159,7 +159,7 @@ export class World {
     return undefined;
   }
 
-  /** Notes that a message reached a process. Allows repetitions if the login might not know its identifier. */
+  /** Notes that a message reached a process. Allows repetitions if the login might not know the message. */
   arrived(message: Message, login: number): void {
     message.arrivals++;
     if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.allowRepetitions(message);
