@@ -24,9 +24,9 @@ const maxPeriods = 16;
 const skewByClock = new WeakMap<Clock, ClockSkew>();
 
 /**
- * Corrects the ages of remembered values after the clock was set:
+ * Corrects the ages of remembered values (values that the store keeps under a key) after the clock was set:
  *
- * - A value that this process has remembered: its age is the time that has elapsed since then.
+ * - A value that this process has stored: its age is the time that has elapsed since this process stored it.
  * - A value with a time in the future: its age counts from the last clock change. Without a clock change, its age
  *   counts from the start of this process.
  */
@@ -36,7 +36,7 @@ export class ClockSkew {
   readonly #earlierPeriods: Period[] = [];
   /** Time of the last clock change, or else of the creation of this object, in ms since 1970. */
   setAt: number;
-  /** Start of the current period. This process has remembered or corrected the values with a later time. */
+  /** Start of the current period. If a value has a later time, this process has stored or corrected the value. */
   #periodStart: number;
   #leadMs: number;
 
@@ -75,16 +75,17 @@ export class ClockSkew {
   #correctedTime(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#earlierPeriods) {
-      // Also corrects times up to {@link minSetMs} outside the period: smaller clock changes are not noted, so such a
-      // time can still belong to the period.
+      // Because smaller clock changes are not noted, a time up to {@link minSetMs} outside the period can still belong
+      // to it, and is also corrected.
       if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return at + byMs;
   }
 
   /**
-   * Returns a value with its corrected time, for storing. Within an hour after a clock change, a time in the future
-   * stays unchanged: the clock of a machine that has just started might be behind, and the time might be right.
+   * Returns a value with its corrected time, to be stored. For an hour after the start of the process or a clock
+   * change, a time in the future stays unchanged, because the clock of a machine that has just started might be behind,
+   * and the time might be right.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const now = this.noteChange();
@@ -92,7 +93,7 @@ export class ClockSkew {
     return read.at > remembered.at || now - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
-  /** Returns a value with its corrected time, as {@link correct} does, or `undefined` if the value has expired. */
+  /** Returns the result of {@link correct}, or `undefined` if the value has expired. */
   renew(remembered: Remembered): Remembered | undefined {
     const { at, forMs } = this.read(remembered);
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);

@@ -42,7 +42,7 @@ const reopenDelayMs = 5_000;
 /** Delays before a failed shared store is opened again, in ms. Short, because often only the connection was cut. */
 const sharedDelaysMs = [0, 250, 1_000];
 
-/** Maximum time after the failure of a shared store for which steps wait before they are refused, in ms. */
+/** Time from the failure of a shared store until steps that need it are refused instead of waiting, in ms. */
 const sharedGraceMs = 2_000;
 
 /**
@@ -68,7 +68,7 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #participants = new Map<ItemKind, Participant>();
   readonly #writer: StepWriter;
-  /** Time of the last id, in µs since 1970. */
+  /** Highest time that an id contains so far, in µs since 1970. */
   #lastIdAt = 0;
   /** Distinguishes the ids of processes that share a store. */
   readonly #idSuffix: string;
@@ -304,13 +304,13 @@ export class Journal {
     await this.#passItems(items, true, isReset);
     this.#isRead = true;
     this.#isReleased = false;
-    // The saved texts of an earlier process are older than the waiting steps, so they are replayed first.
+    // Replays the saved texts of an earlier process first, because they are older than the waiting steps.
     const waitingTasks = this.#queue.splice(0);
     for (const one of pendingWrites) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.postponed.splice(0), ...waitingTasks];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Runs the steps of the replayed texts before the first sweep. They recognise duplicates by remembered values, and
-    // a sweep removes expired values.
+    // Runs the steps of the replayed texts before the first sweep, because the sweep removes expired values, by which
+    // these steps recognise duplicates.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#runNext();
   }
 

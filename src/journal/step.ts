@@ -15,8 +15,9 @@ export interface Step<Result> {
    * changes of earlier steps in the same commit. The journal calls `decide` again after it has read a further key, or
    * if another process has changed a key.
    *
-   * Returns a function that runs the effects once after the commit. If it throws, the step is rejected, but the store
-   * does not count as failed.
+   * Returns a function that runs the effects once after the commit. If `decide` throws, the step is rejected and its
+   * changes are dropped. If the returned function throws, the step is rejected, but its changes stay. In neither case
+   * does the store count as failed.
    */
   decide(readKey: ReadKey, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
@@ -50,7 +51,7 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (readKey
   };
 }
 
-/** Returns a step that runs `step` and its effects, and then converts the result by `change`. */
+/** Returns a step that runs `step` and its effects, and then converts the result with `change`. */
 export function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
     ...step,
@@ -92,8 +93,9 @@ export interface Participant {
    */
   replay?(write: RecoveredWrite): boolean;
   /**
-   * Merges two versions of a remembered value. Called if another process has changed the value while the store failed
-   * for this process. Returns `ownVersion` for a key of another participant. Absent: the store keeps `ownVersion`.
+   * Merges two versions of a remembered value. Called for each key that this process changed while a shared store
+   * failed, if the store has a value under the key. Returns `ownVersion` for a key of another participant. Absent: the
+   * store keeps `ownVersion`.
    */
   merge?(key: string, versions: Versions): Remembered;
   /**
@@ -101,7 +103,7 @@ export interface Participant {
    * the item, the journal stores this version again.
    */
   itemOf?(id: string): Item | undefined;
-  /** Called when another process has claimed an item, which can also belong to another participant. */
+  /** Called when another process has claimed an item. The item might belong to another participant. */
   forget?(id: string): void;
   /** Called before the store closes, when all items are saved. The participant can remove its items from memory. */
   releaseAll?(): void;

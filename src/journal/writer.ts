@@ -40,7 +40,7 @@ interface GroupDecision {
   effects: ((isWritten: boolean) => void)[];
 }
 
-/** The result of a commit: the effects to call, or the error and the values that were read before it. */
+/** The result of a commit: the effects to call, or the error and the values that were read before the error. */
 export type Commit = Pick<GroupDecision, 'effects'> | { error: unknown; recalled: RecalledValues | undefined };
 
 /**
@@ -143,13 +143,13 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.unsaved, changes);
-    // Removes everything that could cause a conflict: the keys to compare, and the limits of the counts. The effects of
-    // the step have already run, so its changes must be written later in any case.
+    // Removes everything that could cause a conflict: the keys to compare, and the limits of the counts. The changes
+    // must be written later in any case, because the effects of the step have already run.
     this.unsaved.compare.clear();
     for (const [key, count] of this.unsaved.count) this.unsaved.count.set(key, { ...count, limits: [] });
   }
 
-  /** Returns the unsaved changes. In a shared store, merges them with values that other processes have changed. */
+  /** Returns the unsaved changes. In a shared store, merges them with the values that the store has now. */
   #mergeUnsaved(recalled: RecalledValues): Changes {
     const remember = new Map(this.unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {
@@ -185,8 +185,9 @@ export class StepWriter {
   }
 
   /**
-   * Calls `decide` of each step. If a step throws, rejects it, and calls `decide` of the other steps again. If
-   * `keysToRead` has received a key, returns instead: the caller reads the key and tries again.
+   * Calls `decide` of each step. If a step throws, rejects the step, and calls `decide` of the other steps again.
+   * Exception: if a step has looked up a key that is not read yet, rejects nothing. The caller then reads the key and
+   * tries again.
    *
    * @param keysToRead receives the keys that are not read yet; absent: such keys count as missing in the store
    */

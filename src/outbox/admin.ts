@@ -25,7 +25,7 @@ export interface SendState {
   kept: number;
   /** Stored messages that cannot be sent yet, because of their scheduled time or quiet hours. */
   scheduled: number;
-  /** Time of the oldest stored message, in ms. */
+  /** Time at which the oldest stored message arrived, in ms since 1970. */
   oldestKeptAt?: number;
   /** Messages with an unknown outcome about which a user can decide. */
   uncertain: number;

@@ -26,7 +26,10 @@ interface DispatcherOptions {
   onFault(error: unknown): void;
 }
 
-/** Delay before an expired message is checked again, in ms. Used while its state `leaving` is being written. */
+/**
+ * Delay before an expired message is checked again, in ms. Used if the message expires while its state `leaving` is
+ * being written.
+ */
 const postponedMs = 1_000;
 
 /** Prefix of the queue key of a message that a user sends now. Keys with this prefix sort before all other keys. */
@@ -55,7 +58,7 @@ export class Dispatcher implements TurnSource {
     this.open();
   }
 
-  /** See {@link TurnSource}. The queue limit does not apply to scheduled messages. */
+  /** See {@link TurnSource}. Excludes scheduled messages, because the queue limit does not apply to them. */
   get waiting(): number {
     const { queued, paused } = this.#options.repository.messages.counts;
     return this.arriving.unscheduled + queued + paused;
@@ -69,11 +72,11 @@ export class Dispatcher implements TurnSource {
   }
 
   /**
-   * Queues a stored message. Does nothing while the outbox is closed, because the outbox queues its messages when it
-   * opens.
+   * Queues a stored message. Does nothing while the outbox is closed, because all stored messages are queued when the
+   * outbox opens.
    *
    * @param repeats number of earlier tries with an unknown outcome. If above 0, the message first pauses
-   * @param isUrgent sends the message before all other messages
+   * @param isUrgent true to send the message before all other messages
    */
   admit(item: MessageItem, repeats = 0, isUrgent = false): void {
     const { clock, repository, outage, queue, rules } = this.#options;
@@ -280,12 +283,15 @@ export class Dispatcher implements TurnSource {
     else await settlement.end(item, { by: 'settle', outcome, change });
   }
 
-  /** Queues a message that is sent again after an unknown outcome. `undefined`: no message is sent again. */
+  /** Queues a message that will be sent again after an unknown outcome. Does nothing without a message. */
   sendAgain(item: MessageItem | undefined): void {
     if (item) this.admit(item, item.repeats);
   }
 
-  /** Sets the due time of a message that is not scheduled: the end of its pause, or the time at which it expires. */
+  /**
+   * Sets the due time of a message that is not scheduled: the end of its pause or the time at which it expires,
+   * whichever is earlier.
+   */
   #await({ id, item, phase, pausedUntil = Number.POSITIVE_INFINITY, end }: OutgoingMessage): void {
     const { clock, registrations, repository } = this.#options;
     if (!end || phase === 'scheduled' || repository.isClosed) return;
@@ -340,7 +346,10 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** Adds a message to the ready messages, if it waits only for the service and its turn. */
+  /**
+   * If a message waits only for the service and its turn, adds it to the ready messages. Otherwise, removes it from
+   * them.
+   */
   #queueUp(message: OutgoingMessage, isUrgent = false): void {
     const { repository, registrations } = this.#options;
     const { phase, place, abort, item } = message;

@@ -37,8 +37,8 @@ interface Line {
 }
 
 /**
- * Inputs that wait for an earlier message, which has their deduplication key, but no outcome yet. They wait only in
- * memory: after a restart, they are lost, and get no outcome.
+ * Inputs that wait until an earlier message with the same deduplication key has an outcome. They wait only in memory,
+ * so a restart loses them, and they get no outcome.
  */
 export class Duplicates {
   readonly #clock: Clock;

@@ -13,7 +13,7 @@ export interface EvidenceRecord {
 
 /** Time for which evidence stays in the store, in ms. A process that starts in this time can still use the evidence. */
 const storedMs = 7 * 24 * 3_600_000;
-/** Maximum number of records stored as evidence for one message. Limits the size of the value. */
+/** Maximum number of records stored as evidence for one message, so that the stored value stays small. */
 const maxRecords = 100;
 
 /** Returns the messageId to which a record refers, if any. */
@@ -41,7 +41,7 @@ export function readEvidence({ message }: MessageItem, readKey: ReadKey): Eviden
   return parseRememberedValue(readKey(keyOf(message.messageId ?? '')), isEvidence) ?? [];
 }
 
-/** Removes the evidence that a message was sent, because the message now has an outcome. */
+/** Removes the evidence that the service accepted a message, because the message now has an outcome. */
 export function forgetEvidence({ message }: MessageItem, readKey: ReadKey, changes: Changes): void {
   const key = keyOf(message.messageId ?? '');
   if (readKey(key)) changes.remember.set(key, undefined);

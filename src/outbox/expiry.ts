@@ -15,7 +15,10 @@ export interface End {
 /** Maximum time for which a message waits for a node that is not deployed, in ms. */
 export const maxAbsenceMs = 7 * 24 * 3_600_000;
 
-/** Returns until when a message waits. `expireMs` and {@link maxAbsenceMs} begin when the message can be sent. */
+/**
+ * Returns until when a message waits. Both `expireMs` and {@link maxAbsenceMs} count from the time at which the message
+ * can be sent.
+ */
 export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { sendNowAt, ...item } = waiting;
   const skew = ClockSkew.of(clock);
@@ -26,7 +29,8 @@ export function endOf(waiting: MessageItem, clock: Clock, { quietHours }: Pick<R
   const at = mayLeaveAt(item, arrivedAt, quietHours);
   const dueAt = sendNowAt === undefined ? at : Math.min(skew.timeOf(sendNowAt), at);
   const endAfter = (ms: number) => {
-    // Caps the remaining time at the whole wait. Otherwise, a message would wait too long after the clock was set back.
+    // Caps the remaining time at the whole wait, because a message would otherwise wait too long if the clock was set
+    // back.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
     return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
   };

@@ -4,7 +4,7 @@ import { type Changes, countMessages, type ReadKey, type Remembered, rememberVal
 
 /** The limits of an account node. Absent: no limit. */
 export interface LimitSettings {
-  /** Maximum number of messages to one number in {@link perHandsetMs}. */
+  /** Maximum number of messages to one phone number within {@link perHandsetMs}. */
   perHandset?: number | undefined;
   perHandsetMs: number;
   /** Maximum number of messages in 24 hours. Each recipient counts as one message. */
@@ -15,10 +15,10 @@ export interface LimitSettings {
 export interface Limited {
   msisdn: string;
   limit: 'handset' | 'day';
-  /** Maximum number of messages in {@link lengthMs}. */
+  /** Maximum number of messages within {@link lengthMs}. */
   max: number;
   lengthMs: number;
-  /** Time from which one more message is within the limit, in ms since 1970. */
+  /** Time from which the limit allows one more message, in ms since 1970. */
   until: number;
 }
 
@@ -34,8 +34,8 @@ export interface Counting {
 }
 
 /**
- * A time, and the state of the clock at that time. From the state, a process detects that its clock was set, and
- * corrects the times of its counts.
+ * A time, and the state of the clock at that time. If the clock is set later, the process detects this from the state,
+ * and corrects the times of its counts.
  */
 export interface CountTime {
   /** Milliseconds since 1970. */
@@ -65,8 +65,9 @@ const maxAheadMs = 60_000;
  * Returns the recipients over a limit. If a recipient is over several limits, names the limit that withholds the
  * recipient longest.
  *
- * @param isLeaving true if the step stores the state `leaving`. Then counts one message for each recipient within the
- * limits. If the message is then not sent to some of them, the caller must call {@link releaseCounts} for these
+ * @param isLeaving true if the step stores the state `leaving`. If so, counts one message for each recipient within the
+ * limits. If the message is then not sent to some of these recipients, the caller must pass them to {@link
+ * releaseCounts}
  */
 export function applyLimits(counting: Counting, readKey: ReadKey, changes: Changes, isLeaving: boolean): Limited[] {
   const { recipients, item } = counting;
@@ -162,9 +163,9 @@ function openWindows({ rules, time }: Counting, readKey: ReadKey) {
  * The counts that the store has under one key, over the longest period of the limits that use the key. If a clock was
  * set, the times of the counts can be wrong:
  *
- * - If this process has counted, and the clock is set while it runs, the times are corrected.
- * - If another process has counted, the times cannot be corrected. A time in the future becomes the time at which this
- *   process first reads it.
+ * - If this process has counted the messages, it corrects the times.
+ * - If another process has counted the messages, the times cannot be corrected. A time in the future becomes the time
+ *   at which this process first reads it.
  */
 class CountWindow {
   /** Number of messages that this step adds. If negative, the number that this step removes. */
@@ -190,8 +191,8 @@ class CountWindow {
   }
 
   /**
-   * Returns the limits that one more message would exceed, each with the time from which the message would be within
-   * the limit, in ms since 1970.
+   * Returns the limits that one more message would exceed, each with the time from which it allows one more message, in
+   * ms since 1970.
    */
   reached(): Omit<Limited, 'msisdn'>[] {
     const { now } = this.#time;
@@ -211,7 +212,8 @@ class CountWindow {
   }
 
   /**
-   * Writes the corrected times of the counts. Otherwise, counts in the future would last until the clock catches up.
+   * Writes the corrected times of the counts, because counts in the future would otherwise last until the clock catches
+   * up.
    */
   writeCorrection(changes: Changes): void {
     if (!this.#isCorrected) return;

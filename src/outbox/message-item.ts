@@ -39,7 +39,10 @@ export type Outcome = Sent | SmsError;
 
 /** The sending options of a node. */
 export interface SendOptions extends TimeOptions {
-  /** Maximum number of further tries if the request never reached the service. Ignored for stored messages. */
+  /**
+   * Maximum number of further tries if the request never reached the service or, with `retryUncertain`, if the outcome
+   * is unknown. Ignored for stored messages.
+   */
   retries: number;
   /** Tries again even if the outcome is unknown. The message might then be sent twice. */
   retryUncertain: boolean;
@@ -148,7 +151,7 @@ export function isRemembered({ options }: Pick<MessageItem, 'options'>): boolean
   return options.remember !== undefined || options.waitMs !== undefined;
 }
 
-/** Returns whether replies or a report follow the outcome of the message. */
+/** Returns whether the node waits for replies or a report after the outcome of the message. */
 export function asks({ options }: Pick<MessageItem, 'options'>): boolean {
   return options.waitMs !== undefined || options.reportMs !== undefined;
 }
@@ -236,7 +239,7 @@ export function formatOutcome(outcome: Outcome): StoredOutcome {
   return outcome instanceof SmsError ? { error: { ...outcome } } : { sent: outcome };
 }
 
-/** Reads the result of {@link formatOutcome}. */
+/** Converts the result of {@link formatOutcome} back to an outcome. */
 export function parseOutcome(stored: StoredOutcome): Outcome {
   if ('sent' in stored) return stored.sent;
   const { reason, ...details } = stored.error;

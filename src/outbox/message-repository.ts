@@ -74,8 +74,8 @@ export class MessageRepository {
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
   /**
-   * Whether any message is remembered, so that an incoming record can be its reply or status. `undefined` until the
-   * store has been read.
+   * Whether the store remembers any sent message, so that an incoming record can be its reply or status. `undefined`
+   * until the store has been read.
    */
   remembers: boolean | undefined;
   readonly journal: Journal;
@@ -104,8 +104,8 @@ export class MessageRepository {
   }
 
   /**
-   * Whether the store might contain messages whose commit failed. These messages are removed when the store is opened
-   * next.
+   * Whether the store might contain messages whose commit failed. These messages are removed at the next opening of the
+   * store.
    */
   get hasRefused(): boolean {
     return this.#refused.size > 0;
@@ -135,8 +135,8 @@ export class MessageRepository {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const current = this.followUps.get(item.id);
-        // If only the store has the result of a follow-up, uses the version of the store. The store can write a result
-        // and still report a failure.
+        // If only the store has the result of a follow-up, uses the version of the store, because the store can write a
+        // result and still report a failure.
         return !current || (item.result !== undefined && current.result === undefined);
       });
     for (const item of messages) this.messages.put(item);
@@ -309,7 +309,7 @@ export class MessageRepository {
     );
   }
 
-  /** Checks whether any message is remembered in the store, which has just opened. */
+  /** Checks whether the store, which has just opened, remembers any sent message. */
   async findRemembered(): Promise<void> {
     this.remembers ||= undefined;
     const isFound = await this.journal.run(createReading('postpone', hasSentIndex));
@@ -328,7 +328,7 @@ export class MessageRepository {
     return this.journal.run(createReading('postpone', (readKey) => readKey(key)?.value));
   }
 
-  /** @param remembered the message, if the step might remember it for later replies and statuses */
+  /** @param remembered the message, if the step might store it for matching later replies and statuses */
   #context(remembered?: MessageItem): StepContext {
     const { clock, settings } = this.#options;
     const now = clock.now();

@@ -72,7 +72,9 @@ const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'conne
 /** The lists that users see: `kept` for stored messages that wait, `uncertain` for messages with an unknown outcome. */
 export type MessageEntryState = 'kept' | 'uncertain';
 
-/** The list on which a user sees a message, and its time in ms: when it arrived, or when its outcome became unknown. */
+/**
+ * The list on which a user sees a message, and a time in ms: when the message arrived or its outcome became unknown.
+ */
 export interface MessageEntryPlace {
   state: MessageEntryState;
   at: number;
@@ -81,13 +83,13 @@ export interface MessageEntryPlace {
 /** The counts and lists that include a message. */
 interface Listing {
   /**
-   * The phase under which the message is counted. Absent if the message is not counted. Only messages that are stored
-   * until they are sent, and messages during a search for evidence, are counted.
+   * The phase under which the message is counted. Absent if the message is not counted, because it is neither stored
+   * until it is sent, nor in a search for evidence.
    */
   counted?: Phase | undefined;
   /** The list on which users see the message. */
   entry?: MessageEntryPlace | undefined;
-  /** Time at which the message can be sent, if it is one of the scheduled messages of its node, in ms since 1970. */
+  /** If the message is counted as scheduled, time at which it can be sent, in ms since 1970. */
   scheduledAt?: number | undefined;
 }
 
@@ -151,7 +153,10 @@ export class Messages {
     return message;
   }
 
-  /** Adds or updates a message. If its phase does not fit the new state, the phase changes. */
+  /**
+   * Adds or updates a message. Keeps its phase if the new state allows it. Otherwise, the message moves to the first
+   * phase of the new state.
+   */
   put(item: MessageItem): OutgoingMessage {
     const existing = this.#messages.get(item.id);
     const phase = existing && fits(existing.phase, item) ? existing.phase : firstPhaseOf(item);
@@ -220,7 +225,7 @@ export class Messages {
     return this.#listed[state].size;
   }
 
-  /** Time of the oldest stored message, in ms. */
+  /** Time at which the oldest stored message arrived, in ms since 1970. */
   get oldestKeptAt(): number | undefined {
     return firstValueOf(this.#listed.kept)?.item.arrivedAt;
   }

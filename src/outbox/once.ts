@@ -29,7 +29,7 @@ interface Guard {
   outcome?: StoredOutcome;
   /** Time from the outcome until another message can use the key, in ms. Absent: until the stored value expires. */
   freeAfterMs?: number;
-  /** Set if a former store, or the store of a former login, might still have a reservation of the key. */
+  /** Set if the store from before a change of the login or the store might still have a reservation of the key. */
   inFormerStore?: true;
 }
 
@@ -50,8 +50,8 @@ export interface KeyMemory {
  *
  * - A key stays reserved for this time after its message has stopped waiting. If the outcome is lost, the key then
  *   becomes free.
- * - A free key is remembered for this time if a former store might still have a reservation of it. If a user changes
- *   the login back within this time, the import overwrites the outdated reservation.
+ * - If a former store might still have a reservation of a key that is free now, this store remembers the key for this
+ *   time. If a user changes back to the former login within this time, the import overwrites the outdated reservation.
  */
 const maxEndMs = 30 * 24 * 3_600_000;
 
@@ -69,8 +69,8 @@ export function keysOfOnce({ node, options }: Pick<MessageItem, 'node' | 'option
 }
 
 /**
- * Checks whether a message can be sent under its deduplication key. With `retryUncertain`, an earlier message with an
- * unknown outcome does not prevent this.
+ * Checks whether a message can be sent under its deduplication key. If the message has `retryUncertain`, it can be sent
+ * even if the outcome of an earlier message with the key is unknown.
  */
 export function judgeOnce(
   item: MessageItem,

@@ -42,7 +42,7 @@ export interface OutboxAccount {
    * reads it.
    */
   sources(): readonly Evidence[];
-  /** Returns the client of any member, for use while no sending node is deployed. `undefined`: there are no members. */
+  /** Returns the client of any account node, for use while no sending node is deployed. `undefined`: there is none. */
   client(): Client | undefined;
   /** Called when a message expired because its node is no longer deployed. */
   onAbandoned(node: string): void;

@@ -14,8 +14,8 @@ export interface SendFailure {
 }
 
 /**
- * Time after the end of an outage in which a new failure counts as the same outage, in ms. This applies only to
- * messages that arrived before the end. Nodes are then not notified again.
+ * Time after the end of an outage, in ms. If a message that arrived before the end fails within this time, the same
+ * outage continues, and nodes are not notified again.
  */
 const relapseMs = 60_000;
 
@@ -91,8 +91,8 @@ export class Outage {
   }
 
   /**
-   * Notes when the account closes. The outage then continues if an older message fails soon after the account opens
-   * again. After refused credentials, notes nothing, because the account can return with new credentials.
+   * Notes the time at which the account closes, so that the outage continues if an older message fails soon after the
+   * account opens again. After refused credentials, notes nothing, because the account can return with new credentials.
    */
   close(): void {
     if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.elapsed();

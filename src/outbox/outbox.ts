@@ -63,7 +63,7 @@ export class Outbox implements Participant {
   readonly #reconciliations: Reconciliations;
   readonly #settlement: Settlement;
   readonly #dispatcher: Dispatcher;
-  /** Second messages (option `again`) that are being sent now, each as the id of its reply request and the handset. */
+  /** Second messages (option `again`) that are being sent now, each as `<id of the reply request> <handset>`. */
   readonly #againUnderWay = new Set<string>();
   /**
    * The running work of each node: messages that the outbox is accepting, or sending without storing them. The work of
@@ -200,7 +200,7 @@ export class Outbox implements Participant {
     if (isOpening) void this.registrations.onStore();
     if (isOpening) void this.#repository.findRemembered();
     const { messages, followUps } = this.#repository.addFound(items, isOpening);
-    // The outbox must have all messages before the first step. It therefore resumes the messages before the follow-ups.
+    // Resumes the messages before the follow-ups, because the outbox must have all messages before the first step.
     this.#resume(messages, []);
     for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(this.#options.clock);
@@ -377,8 +377,8 @@ export class Outbox implements Participant {
    * Sends a message that is not stored. Tries again, up to `retries` times, in these cases:
    *
    * - The request never reached the service.
-   * - The outcome is unknown, no evidence was found, and the message has `retryUncertain`. The next try takes a new
-   *   turn. While it waits, it uses no queue place, and a full queue does not refuse it.
+   * - The outcome is unknown, no evidence was found, and the message has `retryUncertain`. After the delay, the next
+   *   try takes a new turn. The message uses no queue place during the delay, and a full queue does not refuse it.
    *
    * The first delay between tries is 0.2 s. Each further delay is twice as long, up to 30 s. If the node closes during
    * a request, the account still waits up to 7 s for the outcome.
@@ -451,8 +451,8 @@ export class Outbox implements Participant {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
     const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(item, isStopped ? new SmsError('closed') : asSmsError(error)), item);
-    // The error of this message also reports the store failure to the node. If stored messages wait, the node receives
-    // another error with their number.
+    // The error of this message also reports the store failure, so the node is not notified again. Exception: if stored
+    // messages wait, the node receives a second error with their number.
     const { waiting } = this.registrations.stateOf(item.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#options.storeNotices.add(item.node);
     this.#options.counts.add(outcome, item.message.to.length);

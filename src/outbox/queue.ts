@@ -51,8 +51,8 @@ export interface TurnSource {
 }
 
 /**
- * Usual lateness of timers, in ms. A start within this time counts as punctual. Otherwise, the queue would become
- * slower than its pace.
+ * Usual lateness of timers, in ms. A start that is not later than this counts as punctual, because the queue would
+ * otherwise become slower than its pace.
  */
 const latenessMs = 2;
 
@@ -80,8 +80,8 @@ export class SendQueue {
   /** Number of tasks that run. */
   inFlight = 0;
   /**
-   * The last start that the pace counts, with the time at which it was due. The next start is due one interval of the
-   * pace after that time.
+   * The last start that counts for the pace, with the time at which it was due. The next start is due one interval (1 s
+   * divided by `perSecond`) after that time.
    */
   #last: { dueAt: number } | undefined;
   #timer: Timer | undefined;
@@ -109,7 +109,7 @@ export class SendQueue {
     return this.inFlight === 0 && this.#delayMs() === 0;
   }
 
-  /** Number of tasks that could start now. */
+  /** Number of further tasks that could start now. */
   get free(): number {
     if (this.#next() || this.#delayMs() > 0) return 0;
     const { concurrency, perSecond } = this.#options.settings();
@@ -117,14 +117,17 @@ export class SendQueue {
     return perSecond === undefined ? places : Math.min(1, places);
   }
 
-  /** Reserves a number in the order of arrival, for a task that will wait later or several times. */
+  /**
+   * Returns the next number in the order of arrival. A task that joins the queue later, or more than once, passes this
+   * number so that it keeps its place.
+   */
   arrive(): number {
     return this.#arrivals++;
   }
 
   /**
-   * Runs `task` when its turn comes. The task receives a function to call if it sends nothing, so that the pace does
-   * not count it.
+   * Runs `task` when its turn comes. If the task sends nothing, it must call `refund`, so that its start does not count
+   * for the pace.
    *
    * @throws SmsError `SMS_BUSY` immediately if too many tasks wait; `SMS_CLOSED` if `signal` aborts before the turn
    */

@@ -129,8 +129,8 @@ export class Reconciliation {
     if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // A sender that is not among the recipients can belong to any name from the address book. The record is then
-      // evidence for all these names.
+      // If the number of the sender is not among the recipients, it can belong to any address-book name among them. The
+      // record is then evidence for all these names.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
@@ -178,8 +178,8 @@ export class Reconciliation {
   }
 
   /**
-   * Notes evidence that recipients were accepted. The outcome names one source: the latest source with evidence for all
-   * recipients, or else the first source.
+   * Notes evidence that the service accepted recipients. The outcome names one source: the latest one that proved all
+   * recipients at once. If there is none, it names the source of the first evidence.
    */
   #resolveBy(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;

@@ -31,15 +31,12 @@ export interface RedeliveryOptions<Item extends Ended> {
 }
 
 /**
- * Delivers outcomes, and the results of reply requests and reports, into the flow, each through the node that sent the
- * message. If the node is not deployed, the item waits for the node.
+ * Delivers each item (an outcome, or the result of a reply request or report) into the flow, through the node that sent
+ * the message. If that node is not deployed, the item waits for it.
  */
 export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;
-  /**
-   * Ids of items that no node has received yet. The value of each says whether an earlier process might have sent the
-   * item into the flow.
-   */
+  /** Items that no node has received yet: by id, whether an earlier process might have sent the item into the flow. */
   readonly #waiting = new Map<string, boolean>();
   /** Ids of items that are being handed to a node now. */
   readonly #reporting = new Set<string>();
@@ -77,7 +74,8 @@ export class Redelivery<Item extends Ended> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || repository.isClosed) return;
-    // If the node was deployed or removed during the delivery, delivers the item again.
+    // The item is still undelivered. If its node was deployed or removed in the meantime, tries again: the new node
+    // receives the item, or the item waits for one.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
   }
@@ -108,7 +106,7 @@ export class Redelivery<Item extends Ended> {
   async #miss(id: string): Promise<void> {
     const { items, ended, onFault } = this.#options;
     const item = items.get(id);
-    // Does nothing if the node is receiving the item now, because the result of that delivery decides.
+    // Does nothing while the node is receiving the item. If that delivery fails, the item waits again.
     if (this.#reporting.has(id)) return;
     this.#forget(id);
     if (item) await ended(item, true).catch(onFault);

@@ -10,8 +10,8 @@ interface Holder {
   /** True after a reset (`msg.reset`), or after the message has ended. */
   isWithdrawn?: true;
   /**
-   * True if an older message with the key might still come back, because it was being sent or another instance has it.
-   * If the older message waits again, it ends as replaced, even if this message has already ended.
+   * True if an older message with the key might still wait again, because it was being sent or another instance has it.
+   * If it does, it ends as replaced, even if this message has already ended.
    */
   hasOvertaken?: true;
 }
@@ -23,8 +23,8 @@ interface Holder {
 export type Superseding = 'replaced' | 'withdrawn';
 
 /**
- * Time for which the key of an ended message is remembered if an older message might still wait again, in ms. All tries
- * of the older message end within this time.
+ * Time for which the key of an ended message is remembered, in ms, because an older message might still wait again (see
+ * {@link Holder.hasOvertaken}). All tries of the older message end within this time.
  */
 const overtakenMs = 7 * 24 * 3_600_000;
 
@@ -70,8 +70,8 @@ export function noteLeaving(item: MessageItem, isLeaving: boolean, readKey: Read
   const key = keyOf(item);
   if (key === undefined) return;
   const current = readHolder(key, readKey);
-  // Does nothing if a newer message has the key, or if the store fails and the key cannot be read. In the second case,
-  // `isLeaving` stays set, which does not prevent a later replacement.
+  // A message that waits again notes nothing if a newer message has the key, or if the key cannot be read because the
+  // store fails. In the second case, `isLeaving` stays set, which does not prevent a later replacement.
   if (!isLeaving && current?.id !== item.id) return;
   const { hasOvertaken } = current ?? {};
   const holder = { id: item.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };

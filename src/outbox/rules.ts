@@ -55,7 +55,7 @@ export interface Withheld {
 /** The decision of a rule. */
 export interface Verdict {
   withheld: readonly Withheld[];
-  /** Time before which the message cannot be sent at all, in ms since 1970. */
+  /** Time before which the message cannot be sent to any recipient, in ms since 1970. */
   notBefore?: number;
 }
 
@@ -63,7 +63,7 @@ export interface Verdict {
  * Decides which recipients must not receive the message, and whether the message must wait. A rule sees only recipients
  * that no earlier rule withheld.
  *
- * @param isLeaving true just before the message is sent, false before the request
+ * @param isLeaving true just before the message is sent, false before the connection is opened
  */
 type Rule = (leaving: Leaving, readKey: ReadKey, changes: Changes, isLeaving: boolean) => Verdict;
 
@@ -185,11 +185,11 @@ export function askRules(leaving: Leaving, readKey: ReadKey, changes: Changes, i
 }
 
 /**
- * Returns whether a message can be sent to all its recipients now. If so, counts the recipients. The caller later
- * removes the counts of recipients to which the message was not sent. If not, changes nothing.
+ * Returns whether a message can be sent to all its recipients now. If not, changes nothing. If so, counts the
+ * recipients. If the message is then not sent to some of them, the caller must remove their counts.
  */
 export function passRules(leaving: Leaving, readKey: ReadKey, changes: Changes): boolean {
-  // Without rules, a message waits only for its scheduled time. That time was reached before, even if the clock has
+  // Without rules, a message waits only for its scheduled time. That time has already passed, even if the clock has
   // been set back since then.
   if (!hasRules(leaving.rules)) return true;
   const counted = createChanges();

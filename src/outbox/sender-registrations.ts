@@ -61,26 +61,26 @@ export interface SendHandler {
   readonly id: string;
   readonly client: Client;
   /**
-   * Whether the node stores messages. If so, the store opens immediately, and the outbox reports to the node if that
-   * fails.
+   * Whether the node stores messages. If so, the store opens immediately, and the outbox reports a failure of the store
+   * to the node.
    */
   readonly usesStore: boolean;
   /** Sends an outcome into the flow. Resolves with `false` if the flow stopped first. */
   onOutcome(event: OutcomeEvent): Promise<boolean>;
   /**
-   * Called if an outcome did not enter the flow because the flow stopped, and the store does not have it either.
-   * Absent: the outcome is lost.
+   * Called if the flow stopped before an outcome entered it, and the store does not have the outcome. Absent: the
+   * outcome is lost.
    */
   onMissed?(event: OutcomeEvent): void;
-  /** Sends the result of a reply request into the flow, in the same way as an outcome. */
+  /** Sends the result of a reply request into the flow. Resolves like {@link onOutcome}. */
   onAnswer(event: AnswerEvent): Promise<boolean>;
-  /** Sends a report into the flow, in the same way as an outcome. */
+  /** Sends a report into the flow. Resolves like {@link onOutcome}. */
   onReport(event: ReportEvent): Promise<boolean>;
   /** Called when a user discarded a message. No outcome follows for its input. */
   onDiscarded(origin: unknown): void;
   /**
    * Called when an outage begins: stored messages wait, replies cannot be polled, or the store fails. Each outage is
-   * reported only once, with the number of waiting messages.
+   * reported only once. The error contains the number of waiting messages.
    */
   onOutage(error: SmsError): void;
   /** Called when replies can be polled again, or the store works again. Only one of the affected nodes is called. */
@@ -122,8 +122,8 @@ interface SenderRegistrationsOptions
 }
 
 /**
- * Minimum time for which messages wait for a node that this process has never seen, in ms. Even if the message is old,
- * its node might have been deployed until this process started.
+ * Minimum time for which messages wait for a node that this process has never seen, in ms. It counts from the start of
+ * the outbox, because the node might have been deployed in an earlier process until then.
  */
 const minAbsenceMs = 3_600_000;
 
@@ -180,7 +180,7 @@ export class SenderRegistrations {
   leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock } = this.#options;
     const goneAt = this.#goneAt.get(node);
-    // Waits for the end of the deployment, because the node might be about to be deployed.
+    // Waits for as long as a deployment can take, because the deployment might still start the node.
     const backAt = (goneAt ?? this.#begunAt) + maxDeploymentMs;
     const minUntil = goneAt === undefined ? this.#begunAt + minAbsenceMs : goneAt + maxAbsenceMs;
     const absentUntil = Math.max(unclaimedAt, minUntil);
@@ -235,7 +235,7 @@ export class SenderRegistrations {
   /** Reports to the nodes that the store fails or works again. */
   async onStore(): Promise<void> {
     const { clock, journal, storeNotices } = this.#options;
-    // Waits one turn of the event loop. A message that was about to be sent then already counts as waiting.
+    // Waits one turn of the event loop, so that a message that was about to be sent already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
     // A closed store has no failure, but might still not work. The recovery is reported only when the store is open.
@@ -246,10 +246,10 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports to a node that its replies cannot be polled. Does not report:
+   * Reports to a node that its replies cannot be polled. Does not report this in two cases:
    *
-   * - an outage, if the node's messages already wait because of one
-   * - a store failure, because store failures are reported to each node that needs the store
+   * - The node's messages already wait because of an outage, which the node knows about.
+   * - The store fails, which is reported to each node that needs the store.
    *
    * @returns whether the failure was reported
    */

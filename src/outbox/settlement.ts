@@ -310,8 +310,8 @@ export class Settlement {
     const { repository, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
-      // If the store is closed, for example by a redeploy, keeps the input. The store might have reply requests that
-      // need it.
+      // If the store is closed, for example by a redeploy, keeps the input, because the store might have reply requests
+      // that need it.
       const mayAsk = !repository.journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || repository.followUps.hasOf(id)) return;
     }

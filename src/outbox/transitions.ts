@@ -353,8 +353,8 @@ function end(item: MessageItem, outcome: Outcome, context: StepContext, { readKe
   const { repliedRecipients, ...followUps } = noteEnded({ item, outcome }, context, readKey, changes);
   const ended: MessageItem = { ...item, state: 'settled', outcome: formatOutcome(outcome), settledAt: now };
   if (repliedRecipients.length > 0) ended.repliedRecipients = repliedRecipients;
-  // Does not flush the outcome if the stored state is `leaving`. If a power cut undoes the change, the message is
-  // resumed with an unknown outcome.
+  // If the stored state is `leaving`, the outcome need not be flushed, because the message is resumed with an unknown
+  // outcome if a power cut undoes the change.
   const settled = keepMessage(ended, now, changes, item.state === 'leaving');
   releaseKey(item, now, readKey, changes);
   if (isReconciled(item)) forgetEvidence(item, readKey, changes);
@@ -376,8 +376,8 @@ export function sendNow(item: MessageItem, context: StepContext): Step<Moved | S
 }
 
 /**
- * For a stored message, does the same as {@link startFrom}. For any other message, returns `item`. Because only one
- * caller handles such a message, `item` is always current.
+ * For a stored message, does the same as {@link startFrom}. For any other message, returns `item`, which is always
+ * current, because only one caller handles such a message.
  */
 function startFromOwn(
   step: keyof typeof startsFrom,
@@ -389,8 +389,8 @@ function startFromOwn(
 }
 
 /**
- * Returns the message with the changes of earlier steps in the same commit. Returns `undefined` if the step cannot
- * start from the state of the message.
+ * Returns the message as earlier steps of the same commit have left it. Returns `undefined` if the step cannot start
+ * from the state of the message.
  */
 function startFrom(
   step: keyof typeof startsFrom,
@@ -444,7 +444,8 @@ export function discard(
   return {
     whileFailing,
     decide(readKey, changes) {
-      // Also discards a message that only the store has. The store can write a message and still report a failure.
+      // Also discards a message that only the store has, because the store can write a message and still report a
+      // failure.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
       // Discards nothing if the state of the message is no longer that of `item`, for example because the message waits
       // again.
