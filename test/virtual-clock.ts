@@ -80,7 +80,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** A virtual clock whose turns of the event loop are real. */
+/** A virtual clock whose `nextTurn` uses real turns of the event loop. */
 export class TurningClock extends VirtualClock {
   /** Number of callbacks that ran in a separate turn of the event loop. */
   turns = 0;

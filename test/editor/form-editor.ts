@@ -8,7 +8,7 @@ import { editor, nodeRed, tab, useEditor } from './use-editor';
 
 export { editor, nodeRed, tab };
 
-/** The simulator of the running suite that called {@link useFormEditor}. */
+/** The simulator that {@link useFormEditor} started for the running suite. */
 export let simulator: Simulator;
 
 /** Starts a simulator and the editor for the tests of a suite. The options can use the simulator. */

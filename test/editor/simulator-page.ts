@@ -7,7 +7,7 @@ import { startBrowser } from './browser';
 export const first = '6421555123';
 export const second = '6421555124';
 
-/** The simulator of the running test of a suite that called {@link useSimulatorPage}. */
+/** The simulator of the running test, which {@link useSimulatorPage} or {@link start} started. */
 export let simulator: Simulator;
 /** The page of {@link simulator} in the browser. */
 export let page: Page;

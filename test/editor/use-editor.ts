@@ -10,7 +10,7 @@ export const tab: FlowNode = { id: 'tab', type: 'tab', label: 'Flow' };
 /** Time limit of a test, and of the start of browser and Node-RED, in ms. A busy machine needs most of it. */
 const limitMs = 120_000;
 
-/** The Node-RED of the running suite that called {@link useEditor}. */
+/** The Node-RED that {@link useEditor} started for the running suite. */
 export let nodeRed: NodeRedProcess;
 /** The editor of {@link nodeRed}. */
 export let editor: Editor;

@@ -13,7 +13,7 @@ import { until } from '../until';
 import { linkNodePackages } from './packages';
 
 const folder = join(__dirname, '..', '..', 'examples');
-/** Files by the name of the example, without its number in the import list. */
+/** File of each example, by the name of the example without its number. */
 export const files = new Map(
   readdirSync(folder).map((file) => [file.replace(/^\d\d /, '').replace(/\.json$/, ''), file]),
 );
@@ -57,7 +57,7 @@ export function codeOf(shown: Shown | undefined): unknown {
   return (shown?.sms?.error as { code?: unknown } | undefined)?.code;
 }
 
-/** The Node-RED of the running suite that called {@link useExamples}. */
+/** The Node-RED that {@link useExamples} started for the running suite. */
 export let nodeRed: NodeRedProcess;
 /** The simulator of the deployed example. */
 export let simulator: Simulator;

@@ -12,7 +12,7 @@ const types = Object.keys(readJson<PackageJson>(join(root, 'package.json'))['nod
 /** Suffix that i18next adds to a key for a plural form. */
 const pluralSuffix = /_(zero|one|two|few|many|other)$/;
 
-/** Keys without plural suffixes, as forms and runtimes use them. */
+/** Removes the plural suffixes of keys, because forms and runtimes use keys without them. */
 function namesOf(keys: Iterable<string>): Set<string> {
   return new Set([...keys].map((key) => key.replace(pluralSuffix, '')));
 }

@@ -31,7 +31,7 @@ function links(page: string): string[] {
   return [...found].map(([, target, address, picture]) => target ?? address ?? picture ?? '');
 }
 
-/** File of this repository that an address points to, with its anchor. Otherwise undefined. */
+/** Returns the path and the anchor of the file in this repository that an address leads to, if there is one. */
 function ownFile(address: string): string | undefined {
   const [, file, anchor = ''] =
     /^https:\/\/(?:github\.com\/messaging-service\/node-red-sms\/(?:blob|tree)|raw\.githubusercontent\.com\/messaging-service\/node-red-sms)\/main\/([^#]+)(#.*)?$/.exec(

@@ -3,7 +3,7 @@ import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { createRecorder, readObservations } from './recorder';
 
-/** Time limit of a request, in ms. A route without a deployed node never answers. */
+/** Time limit of a request, in ms. It is needed because a route whose node is not deployed never answers. */
 const feedLimitMs = 30_000;
 
 /** Creates an account at a simulator that stores data on disk and polls without a pause. */
@@ -53,8 +53,8 @@ interface FedMessage {
 }
 
 /**
- * Opens a new connection for each request. On a busy machine, Node-RED can close a reused connection just as the next
- * request leaves on it, and that request would fail.
+ * Opens a new connection for each request. Otherwise, a request would fail if a busy Node-RED closed the reused
+ * connection just as the request leaves.
  */
 const withoutKeepAlive = new Agent({ pipelining: 0 });
 

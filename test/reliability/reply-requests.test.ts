@@ -159,7 +159,7 @@ describe('an account on several instances', function () {
       },
       { limitMs: endLimitMs },
     );
-    // Waits, because a reply request must not send anything after its end.
+    // Waits, so that the test would find a message that a reply request sends after its end.
     await sleep(isLong ? 60_000 : 2_000);
     const { accepted, ends, uncertain, errors } = readAll();
     for (const { reply, sentAt } of replies) {

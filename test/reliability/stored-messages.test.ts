@@ -26,7 +26,7 @@ describe('Node-RED under kill -9', function () {
     const { simulator, nodeRed, observed } = machine;
     await nodeRed.start({ flows: flows(0) });
     const fed: string[] = [];
-    /** Messages that the node had not stored when it was killed. */
+    /** Messages that the node had not stored when its process was killed. */
     const unstored = new Set<string>();
     let redeploys = 0;
     for (let round = 0; round < kills; round++) {

@@ -14,7 +14,7 @@ describe('an unhandled message', () => {
   /** Attaches a node with one attempt, whose flow does not acknowledge. */
   const attach = (id = 'node', ackTimeoutMs = 60_000) => bench.attach({ id, ackTimeoutMs, maxAttempts: 1 });
 
-  /** Receives messages without a date, so that the account remembers only one key for each. */
+  /** Receives messages without a date, so that the store keeps only one key for each. */
   const receive = (...ids: string[]) => bench.receive(...ids.map((id) => incoming(id, { messageDate: '' })));
 
   const list = () => bench.inbox.deadLetters.page({ limit: 200 }).items;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { phases } from '../../../src/outbox/messages';
 import { startsFrom } from '../../../src/outbox/transitions';
 
-/** Returns the first two columns of a table in `docs/architecture.md`: names, and the states of each. */
+/** Reads a table in `docs/architecture.md`: a name in the first column, and its states in the second one. */
 function readTable(title: string): Record<string, string[]> {
   const page = readFileSync(join(__dirname, '../../../docs/architecture.md'), 'utf8');
   const [, section = ''] = page.split(`## ${title}`);

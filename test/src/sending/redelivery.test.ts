@@ -3,7 +3,7 @@ import { type FakeNode, forever, SendingSide } from './sending-side';
 
 describe('a redeployed node', () => {
   for (const what of ['outcome', 'reply'] as const) {
-    /** Closes a node while it receives an outcome or a reply that never enters the flow. */
+    /** Closes a node during the delivery of an outcome or a reply. `fail` then ends the delivery without success. */
     async function missDelivery(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
       const side = new SendingSide();
       side.receive();

@@ -6,7 +6,7 @@ import { beginSending, type SendingSideOptions, sendText } from './sending-side'
 
 type Ending = 'unreachable' | SmsErrorReason | SmsError;
 
-/** Creates an account. Each try fails with the next error of the script, and later tries succeed. */
+/** Creates an account. Each try fails with the next error of `script`. Tries after the last error succeed. */
 function begin(script: readonly Ending[], options: SendingSideOptions = {}) {
   const sending = beginSending({ concurrency: 1, queueLimit: 0, ...options });
   for (const one of script) {

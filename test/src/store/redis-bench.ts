@@ -7,7 +7,7 @@ import { useClosing } from '../closing';
 export const key = '0123456789abcdef';
 export const prefix = `sms:{${key}}:`;
 
-/** No pause on a busy machine is as long as `aliveMs`, so no heartbeat expires by accident. Tests delete heartbeats. */
+/** `aliveMs` exceeds any pause of a busy machine, so no heartbeat expires by accident. Tests delete heartbeats. */
 export const timing: RedisTiming = {
   aliveMs: 30_000,
   heartbeatMs: 100,

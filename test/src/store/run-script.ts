@@ -4,7 +4,7 @@ import { join } from 'node:path';
 const root = join(__dirname, '..', '..', '..');
 const typeScript = `--require=${require.resolve('tsx/cjs')}`;
 
-/** Runs a script that can load TypeScript files, also in its threads, in a separate process. Returns its output. */
+/** Runs a script in a separate process. The script and its threads can load TypeScript. Returns the output. */
 export function runScript(script: string, more: NodeJS.ProcessEnv = {}): { stdout: string; stderr: string } {
   const { NODE_V8_COVERAGE: _, NODE_EXTRA_CA_CERTS: __, ...env } = process.env;
   const options = { cwd: root, env: { ...env, NODE_OPTIONS: typeScript, ...more } };
