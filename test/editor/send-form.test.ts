@@ -86,7 +86,7 @@ describe('sms-send in the editor', () => {
     assert.equal(await form.locator('#sms-body-text').inputValue(), template);
   });
 
-  it('keeps a value when the type of its field changes', async () => {
+  it('restores the value of a field when its type changes back', async () => {
     const form = await openNode(node('sms-send', { keep: true }));
     const [to, expire] = [editor.typed('to'), editor.typed('expire')];
     for (const [type, value] of [
@@ -113,7 +113,7 @@ describe('sms-send in the editor', () => {
     await form.locator('#sms-body-text:focus').waitFor();
   });
 
-  it('keeps the numbers of a flow without field types', async () => {
+  it('keeps the numbers of a node that was saved without field types', async () => {
     await openNode(node('sms-send', { keep: true, expire: 240, to: '6421555123' }));
     assert.equal(await editor.typed('expire').inputValue(), '240');
     await editor.cancel();

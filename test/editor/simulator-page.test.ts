@@ -78,7 +78,7 @@ describe('the simulator page', () => {
     assert.deepEqual([body, displayName], ['first line\nsecond line', 'Anna']);
   });
 
-  it('keeps the latest conversation open while others write', async () => {
+  it('opens the latest conversation and keeps its draft while others write', async () => {
     receive(second, 'hello');
     receive(first, 'and you');
     await open({}, '#handset-12');
@@ -91,7 +91,7 @@ describe('the simulator page', () => {
     assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
   });
 
-  it('opens a handset if a message arrives during the click', async () => {
+  it('opens the clicked handset if a message arrives during the click', async () => {
     for (const from of [first, '6421555125', second]) receive(from, 'one');
     await open();
     await row(second).hover();

@@ -56,7 +56,7 @@ describe('AccountPlaces', () => {
     assert.equal(statSync(file).mode & 0o777, 0o600);
   });
 
-  it('returns an unfinished import with the same ID after a restart', () => {
+  it('keeps the ID of an unfinished import across a restart', () => {
     enter(new AccountPlaces(), 'node', onDisk(a));
     const [before] = new AccountPlaces().enter('node', onDisk(b), file);
     assert.match(before ?? '', / import [0-9a-f-]{36}$/);

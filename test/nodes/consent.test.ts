@@ -78,7 +78,7 @@ describe('an account with consent rules', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('reports a forbidden prefix before other reasons for a refusal', async () => {
+  it('reports a forbidden prefix in preference to an opt-out or a limit', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);

@@ -178,7 +178,7 @@ describe('FlowSender', () => {
     assert.deepEqual(stage.received, [1]);
   });
 
-  it('returns false if its node and the next node stop', async () => {
+  it('reports that it sent nothing if its node and the next node stop', async () => {
     for (const ids of [
       ['a', 'node'],
       ['node', 'a'],
@@ -193,7 +193,7 @@ describe('FlowSender', () => {
     }
   });
 
-  it('sends undelivered messages later, in order', async () => {
+  it('sends the rest of a list, in order, after its node starts again', async () => {
     const stage = new Stage();
     let isStopped = false;
     const left = [1, 2, 3].map((payload) => () => {

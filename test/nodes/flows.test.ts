@@ -12,7 +12,7 @@ const types = ['sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-i
 describe('Flows', () => {
   afterEach(stopEverything);
 
-  it('causes no process warning while 150 nodes wait', async () => {
+  it('causes no Node.js warning while 150 nodes wait for the flows', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -33,7 +33,7 @@ describe('Flows', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('calls all listeners in order except cancelled listeners', async () => {
+  it('calls each listener once, in order, unless it is cancelled', async () => {
     const flow = await RunningFlow.start([]);
     const calls: string[] = [];
     const wait = (name: string, then = () => {}) =>

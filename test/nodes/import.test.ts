@@ -98,7 +98,7 @@ describe('an account with a new store or login', () => {
     await until(() => JSON.stringify(notedPlaces()) === '{"account":[]}');
   });
 
-  it('imports data from Redis after its URL was removed', async () => {
+  it('imports data from Redis after a deploy that removes its URL', async () => {
     await startRedis();
     const running = await leave(nodes(redis));
     redisUrl = '';
@@ -147,7 +147,7 @@ describe('an account with a new store or login', () => {
     await until(() => running.logged('account', 40).includes(imported));
   });
 
-  it('logs a message refused in a deploy', async () => {
+  it('logs that a message was refused if a deploy interrupts the import', async () => {
     const server = await startRedis();
     const before = await start(nodes(redis));
     await until(() => sim.polling('incoming') === 1);

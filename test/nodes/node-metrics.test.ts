@@ -63,7 +63,7 @@ describe('the metrics log of Node-RED', () => {
     ['feed', 'sms-feed', 2],
     ['outbox', 'sms-outbox', 1],
   ] as const) {
-    it(`contains the duration and size of a read by ${type}`, async () => {
+    it(`contains the duration and message count of a read by ${type}`, async () => {
       const flow = await start();
       await run(flow, 'send');
       metrics = [];

@@ -325,7 +325,7 @@ describe('sms-callback-in', () => {
       assert.equal(sim.messages.length, 0);
     });
 
-    it('accepts a request that `httpNodeMiddleware` has read', async () => {
+    it('accepts a request whose body `httpNodeMiddleware` has already read', async () => {
       type Asked = IncomingMessage & { body?: Buffer; _body?: boolean };
       const httpNodeMiddleware = [
         (asked: Asked, answer: { sendStatus(status: number): void }, next: () => void) => {
@@ -409,7 +409,7 @@ describe('sms-callback-in', () => {
       return bodiesOf(sim);
     }
 
-    it('accepts FORMv1 and XML on the HTTP root of the editor', async () => {
+    it('accepts only FORMv1 and XML if nodes and editor share the HTTP root', async () => {
       await startProcess({});
       const url = `${nodeRed.url}/sms/callback`;
       const answers: [string, string, number][] = [

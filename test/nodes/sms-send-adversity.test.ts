@@ -53,7 +53,7 @@ describe('sms-send during a redeploy', () => {
   });
 
   for (const keep of [true, false]) {
-    it(`${keep ? 'repeats' : 'does not repeat'} a lost error if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
+    it(`${keep ? 'repeats' : 'does not repeat'} an error that the Catch node missed if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));

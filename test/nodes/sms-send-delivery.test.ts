@@ -235,7 +235,7 @@ describe('sms-send', () => {
       assert.deepEqual(read(formatFlowMessage(circular as never)), rest);
     });
 
-    it('stops writing as soon as the message is too large', () => {
+    it('stops serialising a message as soon as it is too large', () => {
       let read = 0;
       const row = () => Object.defineProperty({}, 'cell', { enumerable: true, get: () => ['x'.repeat(1_024), read++] });
       const rows = Array.from({ length: 10_000 }, row);
@@ -281,7 +281,7 @@ describe('sms-send', () => {
       }
     });
 
-    it('parses a message once per turn of the event loop', async () => {
+    it('parses a message at most once per turn of the event loop', async () => {
       let parsed = 0;
       const flowMessage = new StoredFlowMessage((text) => {
         parsed++;

@@ -26,7 +26,7 @@ class SlowStore {
   }
 }
 
-describe('sms-send with a slow context store', () => {
+describe('sms-send with a body in a slow context store', () => {
   const sim = useService();
   let store: SlowStore;
 
@@ -51,7 +51,7 @@ describe('sms-send with a slow context store', () => {
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
     for (const keep of [false, true]) {
-      it(`sends a body that arrives during a \`${type}\` deploy if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
+      it(`sends a body that it reads during a \`${type}\` deploy if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
         const flow = await start({ keep });
         flow.send('send', { topic: handset });
         await until(() => store.asked.length > 0);
@@ -68,7 +68,7 @@ describe('sms-send with a slow context store', () => {
     }
   }
 
-  it('sends in order although the second body arrives first', async () => {
+  it('sends messages in order although it reads the second body first', async () => {
     const flow = await start({ keep: true });
     for (const topic of [handset, '64215551235']) flow.send('send', { topic });
     await until(() => store.asked.length === 2);
@@ -79,7 +79,7 @@ describe('sms-send with a slow context store', () => {
     assert.deepEqual(bodiesOf(sim), ['first', 'second']);
   });
 
-  it('sends the next message although the first body never arrives', async () => {
+  it('sends the next message although it never receives the first body', async () => {
     const flow = await start();
     for (const topic of [handset, '64215551235']) flow.send('send', { topic });
     await until(() => store.asked.length === 2);
@@ -89,7 +89,7 @@ describe('sms-send with a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
-    it(`logs SMS_CLOSED after a deploy if \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
+    it(`logs SMS_CLOSED if a deploy interrupts the read and \`keep\` is ${keep ? 'on' : 'off'}`, async () => {
       const flow = await start({ keep });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
       await until(() => store.asked.length === 2);

@@ -34,7 +34,7 @@ describe('sms-send with `at` or quiet hours', () => {
     assert.deepEqual(bodiesOf(sim), ['soon']);
   });
 
-  it('shows the year of a time that is 365 days ahead', async () => {
+  it('shows the year in the badge if a message is due in 365 days', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     const at = new Date(Date.now() + 365 * 24 * hourMs);
     flow.send('send', { topic: handset, payload: 'far', at });

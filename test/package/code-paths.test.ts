@@ -23,7 +23,7 @@ describe('the code path of a message', function () {
     paths = JSON.parse(printed.toString());
   });
 
-  it('has a documented budget for each scenario', () => {
+  it('has documented limits for files and moves in each scenario', () => {
     assert.deepEqual(
       budgets.map(({ scenario }) => scenario),
       Object.keys(paths),

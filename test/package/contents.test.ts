@@ -72,7 +72,7 @@ describe('the npm package', () => {
     assert.ok(!packed.files.includes('binding.gyp'));
   });
 
-  it('declares its name, versions and dependencies as specified', () => {
+  it('declares a scoped name, supported versions and few dependencies', () => {
     assert.match(packed.json.name, /^@[a-z-]+\/[a-z-]+$/);
     assert.ok(Object.keys(packed.json.dependencies).length <= 6);
     assert.equal(packed.json.engines.node, '>=20.19.0');

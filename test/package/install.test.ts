@@ -45,7 +45,7 @@ describe('the package installed in Node-RED', function () {
     );
   });
 
-  it('runs on the chosen versions of Node-RED and Node.js', async () => {
+  it('runs on the versions of Node-RED and Node.js under test', async () => {
     const settings = (await (await fetch(`${nodeRed.url}/settings`)).json()) as { version: string };
     const expected: { version(): string } = require(process.env.NR ?? 'node-red');
     assert.equal(settings.version, expected.version());

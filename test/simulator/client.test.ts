@@ -96,7 +96,7 @@ describe('simulator: client', () => {
     assert.equal((await calls.pollIncoming()).status, 200);
   });
 
-  it('retries the end of an outage, but not after a close', async () => {
+  it('tries again to end an outage until the simulator closes', async () => {
     const setOnline = simulator.setOnline.bind(simulator);
     await new Promise<void>((resolve) => {
       let ends = 0;

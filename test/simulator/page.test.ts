@@ -59,7 +59,7 @@ describe('simulator:', () => {
   });
 
   describe('event stream', () => {
-    it('sends one event first, and one for many changes', async () => {
+    it('sends a first event, and then one event for many quick changes', async () => {
       const { body } = await request(`${simulator.pageUrl}control/events`);
       const chunks = body.setEncoding('utf8')[Symbol.asyncIterator]();
       let text = '';
@@ -83,7 +83,7 @@ describe('simulator:', () => {
   });
 
   describe('log', () => {
-    it('links each message to its request, and back', async () => {
+    it('links each message to its request and each request to its message', async () => {
       for (const body of ['1', '2']) await calls.send({ to: `${handset} 6421555124`, body });
       const [entry] = simulator.log({ limit: 1 }).entries;
       const [text] = simulator.texts(handset, 1).texts;

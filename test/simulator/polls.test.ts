@@ -98,7 +98,7 @@ describe('simulator: poll', () => {
       assert.equal((await calls.pollStatus({ method: 'GET' })).status, 204);
     });
 
-    it('returns several status updates with `statusBatch`', async () => {
+    it('returns up to `statusBatch` status updates at once', async () => {
       await start({ statusBatch: 2 });
       for (const statusCode of ['SNT', 'EXP', 'RCV'] as const)
         simulator.status({ messageId: 'm', msisdn: handset, statusCode });

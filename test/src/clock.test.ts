@@ -23,7 +23,7 @@ describe('systemClock', () => {
   });
 
   for (const parts of [0, 1, 2]) {
-    it(`cancels a delay of 60 days ${['at its start', 'after 24.8 days', 'after 49.7 days'][parts]}`, () => {
+    it(`cancels a delay of 60 days ${['immediately', 'after 24.8 days', 'after 49.7 days'][parts]}`, () => {
       const calls: number[] = [];
       const timer = systemClock.after(sixtyDaysMs, () => calls.push(1), true);
       for (const delayMs of delaysMs.slice(0, parts)) mock.timers.tick(delayMs);

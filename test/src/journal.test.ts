@@ -504,7 +504,7 @@ describe('Journal', () => {
   });
 
   describe('after `close`', () => {
-    it('stays open if a caller still needs the store', async () => {
+    it('opens again if a caller needs the store before `close` ends', async () => {
       await journal.ready();
       store.turns = 2;
       void journal.run(keep('1'));

@@ -68,7 +68,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['https://e.com', 'https://e.com/a/', ' https://e.com ', 'http://localhost:8080', 'http://[::1]'],
     wrong: ['', 'e.com', 'http://e.com', 'ftp://e.com', 'https://u:p@e.com', 'https://e.com?a=b', 'https://e.com#a'],
   }),
-  'base URLs under `allowHttp`': ask<string>({
+  'base URLs with `allowHttp`': ask<string>({
     form: (value) => checkBaseUrl(value, true),
     runtime: (baseUrl) => readAccount({ baseUrl, allowHttp: true }),
     right: ['http://e.com'],

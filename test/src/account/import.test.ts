@@ -356,11 +356,11 @@ describe('an account with a new store', () => {
   }
 
   for (const [title, waitMs, isBack, isKilled] of [
-    ['matches an undelivered reply if the user returns to the former store', 0, true, false],
-    ['matches a delivered reply if the user returns to the former store', 61_000, true, false],
-    ['matches an undelivered reply after the import', 0, false, false],
-    ['matches a delivered reply after the import', 61_000, false, false],
-    ['matches an undelivered reply that another process imports', 0, false, true],
+    ['matches an undelivered reply with its message if the store changes back', 0, true, false],
+    ['matches a delivered reply with its message if the store changes back', 61_000, true, false],
+    ['matches an undelivered reply with its message after the import', 0, false, false],
+    ['matches a delivered reply with its message after the import', 61_000, false, false],
+    ['matches an undelivered reply with its message after a kill', 0, false, true],
   ] as const) {
     it(title, async () => {
       const { simulator } = joining;
@@ -392,7 +392,7 @@ describe('an account with a new store', () => {
     });
   }
 
-  it('matches statuses if the user selects the former store during an import', async () => {
+  it('matches a status with its message if the store reverts during an import', async () => {
     const { simulator } = joining;
     const [{ changes: disk, stores }, redis] = [onDisk(), onServer('redis')];
     const first = deploy(disk);

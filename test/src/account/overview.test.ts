@@ -288,7 +288,7 @@ describe('the state of an account', () => {
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
   });
 
-  it('counts sent, failed, refused and unknown messages', async () => {
+  it('counts sent, failed and refused messages, and unknown outcomes', async () => {
     const membership = enter();
     const { sender, send } = attach(membership);
     await send(['6421555001', 'Nobody']);

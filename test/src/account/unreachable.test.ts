@@ -94,7 +94,7 @@ describe('an account during an outage', () => {
     [59, { body: 'x' }],
     [61, undefined],
   ] as const) {
-    it(`${origin ? 'keeps' : 'forgets'} the flow message if its node is redeployed after ${seconds} s`, async () => {
+    it(`${origin ? 'keeps' : 'forgets'} the flow message if its node is absent for ${seconds} s`, async () => {
       const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
       const { membership } = enterAlone(clock, changes, process);
       const { node } = attachSender(membership);
@@ -127,7 +127,7 @@ describe('an account during an outage', () => {
     /** Nodes of the next account: none, or a sending node that has another id and stores nothing. */
     const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
       ['', () => {}],
-      [' despite a new node', (membership) => attachSender(membership, 'other', false)],
+      [' although another node exists', (membership) => attachSender(membership, 'other', false)],
     ];
     for (const [title, attach] of others) {
       for (const isRestarted of [false, true]) {

@@ -175,7 +175,7 @@ describe('PollSubscription', () => {
   });
 
   describe('across restarts', () => {
-    it('redelivers an unacknowledged message as its next attempt', async () => {
+    it('continues to count the attempts of an unacknowledged message', async () => {
       const before = attach();
       await receive('1', '2');
       before.fail();

@@ -181,7 +181,7 @@ describe('Subscribers', () => {
     assert.deepEqual(idsOfBoth(), ids(2_000));
   });
 
-  it('does not redeliver an entry after a claim of other entries', async () => {
+  it('does not redeliver an acknowledged entry when it claims another', async () => {
     const server = new FailingServer();
     bench.start({ store: server });
     const [stays, leaves] = [subscribe('stays'), subscribe('leaves')];

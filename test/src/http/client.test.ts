@@ -236,7 +236,7 @@ describe('Client', () => {
       });
     }
 
-    it('hides credentials at the end of a heading that is cut', async () => {
+    it('hides credentials that the length limit of a heading would cut', async () => {
       const start = 'x'.repeat(490);
       const { baseUrl } = await startAnswering(400, '', `<h1>${start} demo-api-key</h1>`, html);
       const error = await failure(createClient(baseUrl).send(message));

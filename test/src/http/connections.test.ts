@@ -82,7 +82,7 @@ describe('the connection pool', () => {
     }
   });
 
-  describe('without a connection', () => {
+  describe('when it cannot connect', () => {
     const ways: Record<string, () => Promise<Way>> = {
       'a refused connection': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
       'an untrusted certificate in a tunnel': async () => {

@@ -85,7 +85,7 @@ describe('an unhandled message', () => {
     assert.deepEqual(node.marks, [['hello', true]]);
   });
 
-  it('is listed by the time at which it became unhandled', async () => {
+  it('is listed in the order in which messages became unhandled', async () => {
     attach('slow');
     attach('fast', 10_000);
     await receive('one', 'two');

@@ -205,12 +205,12 @@ describe('duplicate detection', () => {
   });
 
   describe('without a messageId', () => {
-    it('reports a second poll as repeated', () => {
+    it('reports a message as repeated if it is polled twice', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([poll(), poll(), memory.call(), poll()], ['new', 'repeated', 'duplicate', 'repeated']);
     });
 
-    it('reports the first poll after a callback as a duplicate', () => {
+    it('reports a message as a duplicate if it is polled after a callback', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([memory.call(), poll(), poll()], ['new', 'duplicate', 'repeated']);
       const other = { messageDate: '2026-03-02T10:00:00.123Z' };

@@ -433,7 +433,7 @@ describe('Inbox', () => {
       assert.deepEqual(await receive('1'), ['repeated']);
     });
 
-    it('finds the opt-out of each stored message', async () => {
+    it('has stored each message together with its opt-out', async () => {
       start({ readConsentChange: () => 'out' });
       bench.store.onCall = () => bench.disk.entries.size > 0 && bench.store.kill();
       void bench.inbox.accept(polled('STOP'));

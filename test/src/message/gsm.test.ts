@@ -75,12 +75,12 @@ describe('measureText', () => {
     ['one part for 160 septets', 'a'.repeat(160), 'GSM-7', 160, 1],
     ['two parts for 161 septets', 'a'.repeat(161), 'GSM-7', 161, 2],
     ['two parts for 81 extension characters', '€'.repeat(81), 'GSM-7', 162, 2],
-    ['three parts if an escape sequence crosses unit 153', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 'GSM-7', 306, 3],
+    ['three parts if two would split an escape sequence', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 'GSM-7', 306, 3],
     ['one part for 70 UTF-16 units', 'й'.repeat(70), 'UCS-2', 70, 1],
     ['two parts for 71 UTF-16 units', 'й'.repeat(71), 'UCS-2', 71, 2],
     ['three parts if two parts would split an emoji', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
-    ['two parts if a combining mark crosses unit 67', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
-    ['two parts if one character is outside GSM 03.38', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
+    ['two parts if the cut splits off an accent', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
+    ['two parts for 71 characters if one of them is outside GSM 03.38', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
   ];
   for (const [title, text, encoding, units, parts] of vectors) {
     it(`counts ${title}`, () => {
@@ -90,7 +90,7 @@ describe('measureText', () => {
     });
   }
 
-  it('counts parts like a simple model for any text', () => {
+  it('counts the same parts as a simple model for any text', () => {
     fc.assert(
       fc.property(fc.oneof(gsmText, anyText), fc.constantFrom(undefined, 'UCS-2' as const), (characters, forced) => {
         const text = characters.join('');

@@ -3,7 +3,7 @@ import { DueTimes } from '../../../src/outbox/due-times';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
-  it('handles 250 due items per turn of the event loop', async () => {
+  it('handles at most 250 due items per turn of the event loop', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock);

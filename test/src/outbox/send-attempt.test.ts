@@ -256,7 +256,7 @@ describe('a limited message', () => {
     store.failing.clear();
   });
 
-  it('has the same limited recipients in the outcome of its duplicate', async () => {
+  it('gives its duplicate the same outcome for recipients over the limit', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     await side.send(node, 'text', { to: [a, b], once: 'key' }, 0);
     await side.send(node, 'text', { to: [b, a], once: 'key' }, 0);

@@ -132,7 +132,7 @@ describe('Endpoint', () => {
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
   });
 
-  it('does not poll earlier after a 401 if the store recovers', async () => {
+  it('keeps the delay after a 401 although the store fails and recovers', async () => {
     serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
     watch();
     await clock.advance(10);

@@ -263,7 +263,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('still reports the reason for its pause after the last poll', async () => {
+    it('still reports its pause after the poll in flight ends', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();
@@ -349,7 +349,7 @@ describe('PollLoop', () => {
   });
 
   describe('with undelivered answers', () => {
-    it('stops polling at the maximum number of answers', async () => {
+    it('stops polling at the maximum number of undelivered answers', async () => {
       await bench.hold(3);
       assert.equal(bench.polls, 4);
       await bench.hold();

@@ -60,7 +60,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('goes to the callback node if poll and callback coincide', async () => {
+  it('goes to the callback node if polled and called back at the same time', async () => {
     const [polling, called] = [listen(isNew), attachCallback()];
     await Promise.all([poll('m1'), callBack('m1')]);
     assert.deepEqual(bodiesOf(polling, called), [[], ['yes']]);
@@ -127,7 +127,7 @@ describe('a message excluded by a filter', () => {
     });
   }
 
-  it('goes to the callback node if its callback came before the outcome', async () => {
+  it('goes to the callback node although it was held back for an outcome', async () => {
     const called = attachCallback();
     const before = listen(isAny);
     await poll('held back');

@@ -157,7 +157,7 @@ describe('a polled record without a node', () => {
         server = new FailingServer();
       });
 
-      it('becomes unhandled in the polling process that claims it', async () => {
+      it('becomes unhandled if the claiming process has no node', async () => {
         start({ store: server });
         await bench.inbox.journal.ready();
         assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);

@@ -103,7 +103,7 @@ describe('a reply request with `answers`', () => {
     assert.deepEqual(side.service.bodies, ['Come?']);
   });
 
-  describe('with a second message', () => {
+  describe('when it asks again', () => {
     it('sends one second message per handset after unclear replies', async () => {
       const { side, node } = await ask({ again, to: [handset, '6421555124'] });
       side.clock.random = Math.random;
@@ -120,7 +120,7 @@ describe('a reply request with `answers`', () => {
       assert.equal(node.ends.length, 1);
     });
 
-    it('sends only one second message if two unclear replies coincide', async () => {
+    it('sends only one second message if two unclear replies arrive together', async () => {
       for (let turns = 0; turns < 60; turns++) {
         const { side, store } = await ask({ again: { ...again, keep: forever }, keep: forever });
         store.turns = 3;

@@ -75,7 +75,7 @@ describe('a reply request', () => {
     assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
   });
 
-  it('ends with a reply to its messageId among 20 open requests', async () => {
+  it('ends only with a reply to its own messageId if 20 requests are open', async () => {
     const { side, node, store } = beginReceiving();
     for (let index = 0; index < 20; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
     await side.pass(1_000);
@@ -119,7 +119,7 @@ describe('a reply request', () => {
     assert.deepEqual(answersOf(back), ['6421555123: undelivered EXP again']);
   });
 
-  it('ignores later statuses after RCV', async () => {
+  it('ignores statuses after RCV', async () => {
     const { side, node } = await beginAsking();
     await side.status('6421555123', 'RCV', 'q1');
     await side.status('6421555123', 'NRCV', 'q1');
@@ -194,7 +194,7 @@ describe('a reply request', () => {
     ['a message with `keep`', { keep: forever }],
     ['a message with `once`', { once: 'key' }],
   ] as const) {
-    it(`delivers the reply after the outcome of ${kind}`, async () => {
+    it(`delivers the outcome of ${kind} before the reply`, async () => {
       const { side, node, store } = beginReceiving();
       let flows = () => {};
       const flowing = new Promise<void>((resolve) => {

@@ -41,7 +41,7 @@ describe('the lookup of remembered messages', () => {
 
   for (const remember of [undefined, { value: 7 }]) {
     const title = remember
-      ? 'waits while the store fails'
+      ? 'waits for a failing store if a message was remembered'
       : 'does not wait for a failing store if nothing was remembered';
     it(title, async () => {
       const before = beginReceiving();

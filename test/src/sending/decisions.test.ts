@@ -34,7 +34,7 @@ describe('a pending message', () => {
     assert.deepEqual(side.service.bodies, ['2', '3']);
   });
 
-  it('is reported as redelivered if a user sent it', async () => {
+  it('gets an outcome marked as redelivered after a user sends it', async () => {
     const { side, node } = beginOutage();
     sendText(node, 'late', { keep: { expireMs: minuteMs } });
     await side.send(node, 'in time', { keep: { expireMs: 2 * minuteMs } }, 40_000);

@@ -235,7 +235,7 @@ describe('the `once` option', () => {
     }
   });
 
-  it('sends a duplicate if a crash prevented the first send', async () => {
+  it('sends a duplicate after a crash only if the first send had not begun', async () => {
     for (const [commits, end] of [
       [1, 'to 6421555123'],
       [2, 'SMS_UNCERTAIN duplicate'],

@@ -51,7 +51,7 @@ describe('Retry-After', () => {
     });
   }
 
-  it('may be missing from a 503 answer', async () => {
+  it('is not needed for a 503 to count as an outage', async () => {
     const { node } = await underWay([
       [50, { error: unavailable() }],
       [200, { takes: true }],

@@ -121,7 +121,7 @@ describe('a scheduled message', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('does not count as waiting before its time', async () => {
+  it('does not count as waiting in an outage before its time', async () => {
     const { side, node } = start();
     const other = side.attach('other');
     side.service.otherwise = { unreachable: true };
@@ -195,7 +195,7 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['first', 'kept', 'at']);
   });
 
-  it('stop a message while its connection opens', async () => {
+  it('stop a message if they begin while its connection opens', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
     const connects = [side.service.holdConnection(), side.service.holdConnection()];
     await side.pass(hourMs - 1_000);

@@ -209,7 +209,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.deepEqual(new Map([...values].sort()), new Map(keys.map((key): [string, string] => [key, key]).sort()));
   });
 
-  it('clears all items when it records an import', async () => {
+  it('removes all items when it is marked as imported', async () => {
     const mark = createValue('mark');
     await keep(createItem('1'), createItem('2'));
     await store.clear('imported:x', mark);
@@ -237,7 +237,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
       assert.equal((await reopen()).length, 1);
     });
 
-  it('returns no items when it opens for an import', async () => {
+  it('returns its items only from `pages` if it opens for an import', async () => {
     await keep(createItem('1'));
     await store.close();
     const { items } = await store.open({ ...events, isImport: true });

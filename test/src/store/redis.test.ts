@@ -211,7 +211,7 @@ for (const program of programs) {
         assert.equal(Math.round(differenceMs / hourMs), 0);
       });
 
-      it('expects claims until the heartbeat of a dead instance expires', async () => {
+      it('expects items to claim until the heartbeat of a dead instance expires', async () => {
         const instance = create(steady);
         // This instance wants no items. Otherwise, its heartbeat could claim the item before `instance` does.
         await open({ wants: [] });

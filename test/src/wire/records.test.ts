@@ -106,7 +106,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
     });
 
     if (record !== outgoing) {
-      it('keeps a derived field if a parameter has its name', () => {
+      it('keeps a derived field although a parameter has the same name', () => {
         const names = ['via', 'redelivered', 'ackId', 'sent', 'query'];
         const ownNames = 'statusCode' in record ? ['description', 'final'] : ['isReply', 'awaited', 'optOut'];
         assert.deepEqual(read([...names, ...ownNames].map((field) => [field, 'forged'])), record);
@@ -119,7 +119,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(parsed, record);
     });
 
-    it('contains only plain data unless parsing fails', () => {
+    it('contains only plain data for any bytes that can be parsed', () => {
       const parse = (bytes: Uint8Array, type?: string) => {
         if (record === polledMessage) return parseIncoming(bytes, type);
         if (record === polledStatus) return parseStatuses(bytes, type);

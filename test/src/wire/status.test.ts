@@ -66,7 +66,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('reads values that are grouped by field name', () => {
+  it('reads several records whose values are grouped by field name', () => {
     const blocks = 'messageId=1&messageId=2&statusCode=SNT&statusCode=RCV';
     for (const form of [blocks, `to=5&${blocks}`]) {
       assert.deepEqual(valuesIn(form, ['messageId', 'statusCode']).join(' '), '1,SNT 2,RCV');
