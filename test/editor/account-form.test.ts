@@ -158,7 +158,7 @@ describe('the sms-account form', () => {
     await result.filter({ hasText: 'Balance: 2' }).waitFor();
   });
 
-  it('sets the maximum body length in the sms-send form', async () => {
+  it('passes its maximum body length to the sms-send form', async () => {
     await openEditor(account({ maxLength: 10 }), node('sms-send'));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');

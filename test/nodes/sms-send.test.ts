@@ -447,7 +447,7 @@ describe('sms-send', () => {
       assert.deepEqual(flow.badgeTexts('send'), ['invalid input', 'sending 1', 'sent']);
     });
 
-    it('shows no badge after the waiting message is discarded', async () => {
+    it('clears its badge after a user discards the waiting message', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       flow.send('send', { topic: handset, payload: 'hello' });

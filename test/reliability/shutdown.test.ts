@@ -41,7 +41,7 @@ describe('Node-RED during a shutdown', function () {
     );
   });
 
-  it('receives the rest of a poll answer after SIGTERM', async () => {
+  it('loses no message if SIGTERM arrives in the middle of a poll answer', async () => {
     const { simulator, nodeRed, observed } = machine;
     await nodeRed.start({ flows: createReceiver(simulator, observed) });
     simulator.fault('incoming', { dripMs: 8 });

@@ -55,7 +55,7 @@ describe('simulator: `--data`', () => {
     assert.equal(simulator.reply({ from: handset, body: 'third' }).inReplyToId, 'mine');
   });
 
-  it('continues the statuses of messages after a restart', async () => {
+  it('continues the status changes of messages after a restart', async () => {
     const clock = createManualClock();
     await start({ clock });
     await calls.send({ to: `${handset} ${other}`, body: 'x' });

@@ -487,7 +487,7 @@ describe('an account with a new store', () => {
 
   for (const [how, ends] of [
     ['a refused message', ['to ']],
-    ['two refused messages', ['to ', 'to ']],
+    ['a message refused twice', ['to ', 'to ']],
     ['a withdrawn message', ['SMS_WITHDRAWN']],
     ['a message sent long ago', ['to 6421555123']],
   ] as const) {
@@ -507,7 +507,7 @@ describe('an account with a new store', () => {
       await passUntil(100, () => second.sender.state?.waiting === 1 || second.sender.ends.length === 1);
       if (how === 'a withdrawn message') void second.sender.node.withdraw('a message');
       await passUntil(100, () => second.sender.ends.length === 1);
-      if (how === 'two refused messages') sendText(second.sender, 'hello', options);
+      if (how === 'a message refused twice') sendText(second.sender, 'hello', options);
       await passUntil(100, () => second.sender.ends.length === ends.length);
       await clock.advance(61_000);
       await second.remove(0);

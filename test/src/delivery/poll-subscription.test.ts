@@ -94,7 +94,7 @@ describe('PollSubscription', () => {
       }
     });
 
-    it('does not delay a redelivery beyond ackTimeout', async () => {
+    it('redelivers a failed message after ackTimeout at the latest', async () => {
       const node = await deliver({ ackTimeoutMs: 100 });
       node.fail();
       await pass(100);

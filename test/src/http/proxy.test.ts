@@ -111,7 +111,7 @@ describe('a request through a proxy', () => {
     });
   }
 
-  it('reports missing TLS if a web page arrives in the tunnel', async () => {
+  it('reports that the server lacks TLS if a web page arrives in the tunnel', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });

@@ -177,7 +177,7 @@ describe('duplicate detection', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('does not forget identifiers in a shared store', () => {
+    it('leaves it to a shared store to forget identifiers', () => {
       memory.isShared = true;
       memory.poll('1');
       memory.now += 1_000_000;

@@ -126,7 +126,7 @@ describe('a limited message', () => {
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
       });
 
-      it('does not use up the limit of a refused recipient', async () => {
+      it('does not count a refused recipient towards the limit', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         service.script.push(
           { failed: [{ msisdn: a, errorCode: 403 }], takes: true },
@@ -266,7 +266,7 @@ describe('a limited message', () => {
     assert.equal(service.taken.length, 1);
   });
 
-  it('counts towards the limit only when it is sent', async () => {
+  it('does not count a try that sends nothing towards the limit', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('unreachable') });
     await side.send(node, 'text', { to: [a], retries: 1 }, minuteMs);

@@ -295,7 +295,7 @@ describe('PollLoop', () => {
   });
 
   describe('with `stop` and `start`', () => {
-    it('polls immediately instead of finishing its pause', async () => {
+    it('polls immediately after `start` instead of finishing its pause', async () => {
       await bench.answer('empty');
       bench.loop.stop();
       await settle();

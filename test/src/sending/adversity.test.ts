@@ -59,7 +59,7 @@ describe('Outbox', () => {
     assert.equal(last.answers.length, 1);
   });
 
-  it('still sends a message that expires during the write to the store', async () => {
+  it('sends a message that expires while the store records the send', async () => {
     const { store, side, node } = beginSending();
     await side.pass(100);
     store.beforeCommit = async (changes) => {

@@ -225,7 +225,7 @@ describe('a send limit', () => {
     }
   });
 
-  it('enforces 500 messages a day with less than 20 KiB of data', () => {
+  it('stores less than 20 KiB to enforce 500 messages a day', () => {
     const perDay = 500;
     const { clock, take, store } = createProcess({ perDay });
     const sentAt: number[] = [];
