@@ -123,7 +123,7 @@ describe('the SMS sidebar', () => {
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
-  it('requests the states of all accounts at once', async () => {
+  it('requests the states of all accounts in one request', async () => {
     const accounts = Array.from({ length: 50 }, (_, index) =>
       account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
     );

@@ -158,7 +158,7 @@ describe('example', function () {
       return code;
     }
 
-    it('accepts a code for one login only', async () => {
+    it('accepts each code only once', async () => {
       await deploy();
       const page = await (await fetch(`${nodeRed.url}/sms-login`)).text();
       assert.equal(heading(page), 'Log in');

@@ -220,7 +220,7 @@ describe('FlowSender', () => {
     assert.deepEqual(stage.received, []);
   });
 
-  it('keeps the order of messages that wait for a deploy', async () => {
+  it('keeps the order of messages that wait until a deploy ends', async () => {
     const stage = new Stage();
     stage.stop('a');
     const sent = [stage.send(1)];

@@ -102,7 +102,7 @@ describe('sms-ask', () => {
     });
   });
 
-  it('sends no output if the service refuses the message', async () => {
+  it('sends nothing to either output if the service refuses the message', async () => {
     const flow = await start({ answers });
     sim.fault('send', { status: 403 });
     await ask(flow);

@@ -103,7 +103,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 501' });
     });
 
-    it('delivers a record only once to the node that requested it', async () => {
+    it('delivers a repeated record once, only to the node that requested it', async () => {
       await sendElsewhere('a');
       const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);

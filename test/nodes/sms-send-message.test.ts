@@ -65,7 +65,7 @@ describe('sms-send', () => {
       assert.deepEqual([sms?.encoding, sms?.parts, sms?.replacements], ['GSM-7', 1, 5]);
     });
 
-    it('recognises a duplicate by its original body', async () => {
+    it('compares duplicates by the body before the replacements', async () => {
       const flow = await start({ ...gsm, once: 'key', onceType: 'msg', keep: true });
       await send(flow, { payload: '“a”', key: 1 });
       await send(flow, { payload: '“a”', key: 1 });

@@ -103,7 +103,7 @@ describe('simulator: fault', () => {
     assert.equal(readForm(await calls.pollIncoming()).body, 'slow');
   });
 
-  it('delays a send even if the client disconnects', async () => {
+  it('completes a delayed send even if the client disconnects', async () => {
     simulator.fault('send', { delayMs: 50 }, 1);
     const abort = new AbortController();
     const given = assert.rejects(calls.send({ to: handset, body: 'x' }, { signal: abort.signal }));

@@ -145,7 +145,7 @@ describe('duplicate detection', () => {
       assert.equal(memory.poll('3'), 'new');
     });
 
-    it('matches only one polled message per callback', () => {
+    it('matches a callback with only one of two polled messages', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['new', 'duplicate', 'new']);
     });
 

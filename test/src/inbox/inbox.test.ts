@@ -356,7 +356,7 @@ describe('Inbox', () => {
       });
     }
 
-    it('does not redeliver records after the failure', async () => {
+    it('does not redeliver acknowledged records when the store is back', async () => {
       const node = subscribe();
       await pass();
       await receive('1');

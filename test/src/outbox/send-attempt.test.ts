@@ -234,7 +234,7 @@ describe('a limited message', () => {
     }
   });
 
-  it('does not end an outage if it is over the limit', async () => {
+  it('leaves an outage unchanged if it is refused with SMS_LIMIT', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     await side.send(node, 'first', { to: [a] }, 0);
     service.otherwise = { unreachable: true };

@@ -132,7 +132,7 @@ describe('a polled record without a node', () => {
       assert.deepEqual([node.marks, bench.state], [[['one', false]], nothingWaits]);
     });
 
-    it('is stored at every moment of its delivery', async () => {
+    it('is always in the store while it is delivered', async () => {
       await receive('one');
       await storedParts();
       const node = attachDeaf();

@@ -295,7 +295,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('stores times that a sweep has corrected', async () => {
+  it('stores each time that the callback of a sweep corrects', async () => {
     const { store } = await open();
     const changes = createChanges();
     changes.remember.set('recent', createValue(5_000));

@@ -153,7 +153,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
     assert.equal(await valueUnder('day'), `server ${startMs}:1 ${startMs + 1}:2`);
   });
 
-  it('counts like `addCount` for random input', async () => {
+  it('calculates the same counts as `addCount` for random input', async () => {
     const change = fc.tuple(fc.integer({ min: 0, max: 2 * hourMs }), fc.integer({ min: -3, max: 9 }));
     const limit = fc.record({ since: fc.integer({ min: -hourMs, max: hourMs }), max: fc.integer({ min: 0, max: 99 }) });
     const step = fc.record({
@@ -237,7 +237,7 @@ function testDriverWith(createStore: () => Store, isSwept: boolean): void {
       assert.equal((await reopen()).length, 1);
     });
 
-  it('returns its items only from `pages` if it opens for an import', async () => {
+  it('returns its items from `pages` if it opens for an import', async () => {
     await keep(createItem('1'));
     await store.close();
     const { items } = await store.open({ ...events, isImport: true });

@@ -15,8 +15,8 @@ describe('parseForm', () => {
     ['the text of a UTF-16BE value', 'a=%FE%FF%04%39%00%41', 'a→йA'],
     ['the text of a UTF-16LE value', 'a=%FF%FE%39%04A%00', 'a→йA'],
     ['the text of a UTF-16 value without escapes', Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1'), 'a→Hi b→1'],
-    ['pairs without a trailing line break', 'a=1&b=2\r\n', 'a→1 b→2'],
-    ['pairs without leading white space', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
+    ['the last pair without the line break at its end', 'a=1&b=2\r\n', 'a→1 b→2'],
+    ['the first pair without the white space before it', '\ufeff\t\n messageId=1&b=+2', 'messageId→1 b→ 2'],
     [
       'fields named __proto__ or constructor like any other field',
       '__proto__=1&constructor=2',
