@@ -10,8 +10,8 @@ export function formatHelp(html: string): string {
     .replace(/&(?!lt;)\w+;/g, decode)
     .replace(/<\/?[bi]>/g, '*')
     .replace(/<br>/g, ' ');
-  // Each expression ends a list at the first end tag. Only the list of outputs contains other lists, so it is converted
-  // last.
+  // Converts the list of outputs (`<ol>`) last. It contains other lists, which must already have their own lines,
+  // because the title of an output is the first line of its item.
   return inline
     .replace(/<p>(.*?)<\/p>/g, (_element, text: string) => `\n${formatParagraph(text)}\n\n`)
     .replace(/<h\d>(.*?)<\/h\d>/g, '\n**$1**\n\n')

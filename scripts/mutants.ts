@@ -22,7 +22,7 @@ const { values, positionals: folders } = readCommand(usage, {
   options: { only: { type: 'string', default: '' } },
 });
 const root = join(__dirname, '..');
-/** Time limit of the tests of one mistake, because a mistake can make them loop forever. */
+/** Time limit for a test run with one planted mistake, in seconds. A mistake can make the tests loop forever. */
 const maxSeconds = 600;
 
 /** Copies the project into a new folder, with links to its packages. */

@@ -158,7 +158,8 @@ function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
     timer = undefined;
-    // If the buffer is full, sends nothing, because the page will read this change when it reads the earlier event.
+    // If the buffer is full, sends nothing, because an earlier event still waits in it. When the page receives that
+    // event, it reads all its content again, including this change.
     if (!outgoing.writableNeedDrain) outgoing.write('data:\n\n');
   };
   const stop = simulator.on('change', () => {

@@ -61,7 +61,7 @@ export const json: RequestHandler = (request, response, next) => {
 /** Serves the state of the accounts and lists of their messages (entries), and lets users act on these messages. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
-  // Also needed to read entries, because entries show private bodies.
+  // This permission is also needed to read entries, because entries contain private message bodies.
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 

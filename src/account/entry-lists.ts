@@ -15,8 +15,8 @@ import type { UnhandledEntry } from './stats';
 export interface WaitingEntry {
   id: string;
   /**
-   * Time at which the record arrived or, for a reply request, at which the wait for the reply began, in ms. Absent: the
-   * wait has not begun.
+   * Time at which the record arrived or, for a reply request, at which the wait for the reply began, in ms since 1970.
+   * Absent: the wait has not begun.
    */
   at?: number;
   /** Id of the node that must receive the record or, for a reply request, of the sending node. Blank: no node yet. */
@@ -25,7 +25,7 @@ export interface WaitingEntry {
   from?: string;
   /** Body of the record or, for a reply request, of the sent message. At most 1,000 characters. */
   body: string;
-  /** Time at which the wait of a reply request ends, in ms. */
+  /** Time at which the wait of a reply request ends, in ms since 1970. */
   endsAt?: number;
   /** Body of the last reply that matched no answer. */
   unclear?: string;

@@ -295,7 +295,7 @@ export class Imports {
     this.#options.reopen();
   }
 
-  /** Abandons the next import. Returns whether an import was waiting. */
+  /** Abandons the first pending import, even if it is running. Returns false if no import is pending. */
   async forget(): Promise<boolean> {
     const [source] = this.#sources;
     if (!source) return false;

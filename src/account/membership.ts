@@ -157,7 +157,8 @@ export interface Membership {
   /** Updates the number of opted-out numbers in {@link state}. */
   refresh(): Promise<void>;
   /**
-   * Lists opted-out numbers, the latest first. The search can contain formatting characters.
+   * Lists opted-out numbers, the latest opt-out first. `query.search` can contain formatting characters of phone
+   * numbers, such as spaces, which are ignored.
    *
    * @throws SmsError `SMS_STORE` if the store fails
    */

@@ -22,7 +22,10 @@ export class ReplyPoll {
   readonly #host: ReplyPollHost;
   /** Nodes that wait for replies or, if this polls statuses, for delivery reports. */
   readonly #waitingNodes = new Set<string>();
-  /** Nodes whose recipients can opt out. */
+  /**
+   * Nodes that use opt-outs. They need polls of incoming messages at all times, because a recipient can opt out at any
+   * time.
+   */
   #listeningNodes: ReadonlySet<string> = new Set();
   /**
    * Nodes that received an error about a failure. They receive another error only if the service has answered a poll
@@ -45,7 +48,7 @@ export class ReplyPoll {
     this.#watch();
   }
 
-  /** Sets the nodes whose recipients can opt out. */
+  /** Sets the nodes that use opt-outs. */
   listen(nodes: ReadonlySet<string>): void {
     if (nodes.size === 0 && this.#listeningNodes.size === 0) return;
     this.#listeningNodes = nodes;

@@ -39,7 +39,7 @@ export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
 export interface UnhandledEntry {
   id: string;
   state: 'unhandled';
-  /** Time at which the record became unhandled, in ms. */
+  /** Time at which the record became unhandled, in ms since 1970. */
   at: number;
   /** The node whose flow did not acknowledge the entry. Blank: no node receives it. */
   node: string;

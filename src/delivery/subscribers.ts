@@ -91,10 +91,10 @@ const sliceSize = 250;
 interface DetachedNode {
   subscriber: InboxSubscriber;
   /**
-   * Number of nodes that had been added before this node was removed. If more nodes have been added since, the
-   * deployment has ended without this node, and it will not return.
+   * Value of `#generation` when this node was removed. If `#generation` has increased since, the deployment has ended
+   * without this node, and it will not return.
    */
-  attachCount: number;
+  generation: number;
 }
 
 /** Entries that one node receives in one turn of the event loop. */
@@ -117,8 +117,8 @@ export class Subscribers {
   /** Deployed nodes on each channel, by id. */
   readonly attachedNodes = byChannel<InboxSubscriber>();
   readonly #detachedNodes = byChannel<DetachedNode>();
-  /** Number of added nodes, plus the number of deployments that have ended. */
-  #attachCount = 0;
+  /** Increases when a node is added, and when the wait for the end of a deployment times out. */
+  #generation = 0;
   /** Runs while more nodes might be added: after a start, and after a node was removed. */
   #deploymentTimer: Timer | undefined;
   /** Entries that wait to be distributed, in order. */
@@ -142,7 +142,7 @@ export class Subscribers {
    */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
     this.attachedNodes[channel].set(subscriber.id, subscriber);
-    this.#attachCount++;
+    this.#generation++;
     this.distributeAll();
   }
 
@@ -150,7 +150,7 @@ export class Subscribers {
   detach(channel: Channel, subscriber: InboxSubscriber): void {
     if (!this.isAttached(channel, subscriber)) return;
     this.attachedNodes[channel].delete(subscriber.id);
-    this.#detachedNodes[channel].set(subscriber.id, { subscriber, attachCount: this.#attachCount });
+    this.#detachedNodes[channel].set(subscriber.id, { subscriber, generation: this.#generation });
     this.#awaitDeployment();
   }
 
@@ -244,7 +244,7 @@ export class Subscribers {
     this.stopWaiting();
     const onOver = () => {
       this.#deploymentTimer = undefined;
-      this.#attachCount++;
+      this.#generation++;
       this.distributeAll();
     };
     this.#deploymentTimer = this.#clock.after(maxDeploymentMs, onOver, true);
@@ -299,9 +299,9 @@ export class Subscribers {
   #queueAll(): void {
     this.#isForAll = false;
     for (const detachedNodes of Object.values(this.#detachedNodes)) {
-      for (const [id, { attachCount }] of detachedNodes) if (attachCount < this.#attachCount) detachedNodes.delete(id);
+      for (const [id, { generation }] of detachedNodes) if (generation < this.#generation) detachedNodes.delete(id);
     }
-    const isDeployed = Object.values(this.#detachedNodes).every(({ size }) => size === 0) && this.#attachCount > 0;
+    const isDeployed = Object.values(this.#detachedNodes).every(({ size }) => size === 0) && this.#generation > 0;
     if (isDeployed) this.stopWaiting();
     this.#queue = [...this.#entries.values()];
   }

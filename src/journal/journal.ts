@@ -413,7 +413,7 @@ export class Journal {
   /** Closes the store. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    // The store keeps all items, so the participants can remove them from memory.
+    // An open, durable store keeps all items, so the participants can remove them from memory.
     if (this.isOpen && this.isDurable) {
       for (const one of this.#participants.values()) one.releaseAll?.();
       this.#isReleased = true;

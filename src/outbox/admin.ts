@@ -53,7 +53,7 @@ export interface MessageEntry extends MessageEntryPlace {
   id: string;
   /** Time at which a scheduled message can be sent, in ms since 1970. */
   dueAt?: number;
-  /** Time at which the message was last sent, in ms. Absent if the message waits. */
+  /** Time at which the message was last sent, in ms since 1970. Absent if the message waits. */
   leftAt?: number;
   node: string;
   to: readonly string[];

@@ -14,7 +14,7 @@ const maxPerTurn = 250;
 const times = ['elapsed', 'now'] as const;
 type Time = (typeof times)[number];
 
-/** A due time in ms, and the function to call with the id at that time. */
+/** A due time (in ms, by the clock method `time`), and the function to call with the id at that time. */
 interface Due {
   id: string;
   at: number;

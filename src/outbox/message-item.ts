@@ -93,16 +93,16 @@ export interface MessageItem extends Item, CheckedDraft {
   flowMessage?: string;
   /** Set if the flow message is stored under a separate key, because it is too long to be written at each step. */
   isFlowMessageApart?: true;
-  /** Time at which the outbox accepted the message, in ms. */
+  /** Time at which the outbox accepted the message, in ms since 1970. */
   arrivedAt: number;
-  /** Time at which the message was last sent, in ms. */
+  /** Time at which the message was last sent, in ms since 1970. */
   leftAt?: number;
   /** Recipients that the rules withheld at the last check. */
   withheld?: readonly Withheld[] | undefined;
   /** Time at which all recipients except the withheld ones were counted for limits. Absent: no recipient is counted. */
   countedAt?: CountTime;
   outcome?: StoredOutcome;
-  /** Time at which the outcome was written, or at which the flow received an unknown outcome, in ms. */
+  /** Time at which the outcome was written, or at which the flow received an unknown outcome, in ms since 1970. */
   settledAt?: number;
   /** Number of times that the message was sent again after an unknown outcome. */
   repeats?: number;
@@ -113,7 +113,8 @@ export interface MessageItem extends Item, CheckedDraft {
   /** The wait that the service requested (`Retry-After`), if the message waits again because of it. */
   retryAfter?: StoredRetryAfter | undefined;
   /**
-   * Time at which a user chose to send the message before its scheduled time, in ms. It then waits only for its turn.
+   * Time at which a user chose to send the message before its scheduled time, in ms since 1970. The message then waits
+   * only for its turn.
    */
   sendNowAt?: number;
   /** Set for a second message (option `again`), which follows an unclear reply. Its outcome does not enter the flow. */
@@ -129,9 +130,11 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
 }
 
-/** The wait that the service requested, and the error that the service returned. Can be stored as JSON. Times in ms. */
+/** The wait that the service requested, and the error that the service returned. Can be stored as JSON. */
 export interface StoredRetryAfter {
+  /** Start of the wait, in ms since 1970. */
   at: number;
+  /** Duration of the wait from `at`, in ms. */
   forMs: number;
   error: StoredOutcome;
 }
@@ -141,7 +144,7 @@ export function isTracked({ options }: Pick<MessageItem, 'options'>): boolean {
   return options.keep !== undefined || options.once !== undefined;
 }
 
-/** Returns whether the message is stored until it is sent, because of its options or because a user sent it again. */
+/** Returns whether the store keeps the message until it is sent: it has the option `keep`, or a user sent it again. */
 export function isKept({ options, isManuallyResent }: Pick<MessageItem, 'options' | 'isManuallyResent'>): boolean {
   return options.keep !== undefined || isManuallyResent === true;
 }

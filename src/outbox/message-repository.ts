@@ -156,7 +156,7 @@ export class MessageRepository {
     let mayBeWritten = false;
     const decide: Step<Acceptance>['decide'] = (readKey, changes) => {
       mayBeWritten = true;
-      // Reads the clock now, because it might have been set since the step was requested.
+      // Reads the clock only now, because the system clock might have been changed since the step was requested.
       return accept(item, this.#context(), arrival)(readKey, changes);
     };
     const step: Step<Acceptance> = { whileFailing: 'refuse', decide, bytes: item.flowMessage?.length };

@@ -30,13 +30,13 @@ export const phases = {
   settling: ['waiting', 'leaving', 'uncertain'],
   /** The outcome enters the flow, or waits for the node. */
   reporting: ['settled'],
-  /** The flow knows that the outcome is unknown, and a user can decide. */
+  /** The unknown outcome has entered the flow. A user can send the message again, mark it as sent, or discard it. */
   undecided: ['uncertain'],
 } as const satisfies Readonly<Record<string, readonly MessageState[]>>;
 
 export type Phase = keyof typeof phases;
 
-/** Numbers of messages by phase. */
+/** Number of messages in each phase. */
 export type PhaseCounts = Record<Phase, number>;
 
 const noMessages = Object.fromEntries(Object.keys(phases).map((phase) => [phase, 0])) as PhaseCounts;
@@ -73,7 +73,8 @@ const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'conne
 export type MessageEntryState = 'kept' | 'uncertain';
 
 /**
- * The list on which a user sees a message, and a time in ms: when the message arrived or its outcome became unknown.
+ * The list on which a user sees a message, and a time in ms since 1970: when the message arrived or its outcome became
+ * unknown.
  */
 export interface MessageEntryPlace {
   state: MessageEntryState;
@@ -220,7 +221,7 @@ export class Messages {
     );
   }
 
-  /** Returns the number of messages that a user can decide about. */
+  /** Returns the number of messages on a list that users see. */
   countEntries(state: MessageEntryState): number {
     return this.#listed[state].size;
   }
@@ -230,7 +231,7 @@ export class Messages {
     return firstValueOf(this.#listed.kept)?.item.arrivedAt;
   }
 
-  /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
+  /** Returns a page of such a list, oldest message first. See {@link pageOf}. */
   page(state: MessageEntryState, { matches, ...page }: PageQuery<MessageItem>) {
     const listed = this.#listed[state];
     const isListed = (order: string): boolean => {

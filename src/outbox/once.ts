@@ -78,8 +78,8 @@ export function judgeOnce(
 ): OnceVerdict {
   const guard = read(item, readKey, now);
   if (!guard || guard.isFree || guard.id === item.id) return { type: 'new' };
-  // If the earlier message was replaced or withdrawn, a new input is sent. Only duplicates that waited for the earlier
-  // message end with its outcome.
+  // A replaced or withdrawn message does not block its key, so a message that arrives later is sent. A duplicate that
+  // was already waiting for the earlier message ends with the outcome of that message.
   if (guard.outcome && isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(item)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };

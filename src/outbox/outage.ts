@@ -7,9 +7,9 @@ import { formatOutcome, type MessageItem, parseOutcome, type StoredRetryAfter } 
 /** An outage, as users see it. */
 export interface SendFailure {
   error: SmsError;
-  /** Time at which the outage began, in ms. */
+  /** Time at which the outage began, in ms since 1970. */
   since: number;
-  /** Time of the next try, in ms. Absent: a message is being tried now. */
+  /** Time of the next try, in ms since 1970. Absent while a try is in progress. */
   nextTryAt?: number;
 }
 

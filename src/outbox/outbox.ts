@@ -138,8 +138,8 @@ export class Outbox implements Participant {
     this.#begin();
     this.#nodeChanged(id);
     for (const kind of kinds) this.#reportOpenRequests(id, kind);
-    // Opens an unshared store even if the node does not use it. Messages of removed nodes then expire in this process.
-    // A shared store stays closed, because another instance might have the removed node.
+    // Opens an unshared store even if this node does not use it, so that stored messages of removed nodes can expire.
+    // Does not open a shared store for this, because another instance might still have the removed nodes.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     this.replies.nodeAttached(id);
     registrations.greet(registration);

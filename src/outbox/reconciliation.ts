@@ -129,8 +129,8 @@ export class Reconciliation {
     if (kind === 'outbox') this.#resolveBy('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // If the number of the sender is not among the recipients, it can belong to any address-book name among them. The
-      // record is then evidence for all these names.
+      // If the handset that the record comes from is not among the recipients, any address-book name among them can be
+      // its name. The record is then evidence that the service accepted the message for each of these names.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#resolveBy(kind === 'status' ? 'status' : 'reply', spokenOf);
     }

@@ -72,7 +72,7 @@ export const maxScheduled = 100_000;
 
 /** The properties of a message that decide when it can be sent. */
 interface Timed {
-  /** Time at which a user chose to send the message before its scheduled time, in ms. */
+  /** Time at which a user chose to send the message before its scheduled time, in ms since 1970. */
   sendNowAt?: number;
   isManuallyResent?: true;
   options: Pick<TimeOptions, 'at' | 'essential'>;
@@ -80,7 +80,8 @@ interface Timed {
 
 /**
  * Returns the time at which a message can be sent, in ms since 1970: `now`, its scheduled time, or the end of quiet
- * hours. Quiet hours do not apply to essential messages. A message that a user chose to send does not wait.
+ * hours. Quiet hours do not apply to essential messages. If a user chose to send the message now or again, returns
+ * `now`.
  */
 export function mayLeaveAt(item: Timed, now: number, quietHours: readonly QuietHours[]): number {
   const { options, sendNowAt, isManuallyResent } = item;

@@ -159,14 +159,14 @@ export function readForwarded(request: string, readKey: ReadKey): ForwardedReply
 }
 
 /**
- * Stores the result of a request for the instance that has the request. The caller closes the request in the same
- * commit, so that no second result follows.
+ * Stores the result of another instance's reply request, so that the other instance can read it. The caller closes the
+ * request in the same commit, so that no second result follows.
  */
 export function forwardResult(request: string, result: ReplyResult, at: number, changes: Changes): void {
   forward(request, { result }, at, changes);
 }
 
-/** Stores an unclear reply for the instance that has the request, unless the request already has a result. */
+/** Stores an unclear reply to another instance's reply request, unless the request already has a result. */
 export function forwardUnclear(
   request: string,
   { body, handset, at }: { body: string; handset: string | undefined; at: number },

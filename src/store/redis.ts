@@ -38,8 +38,8 @@ export interface RedisTiming {
    */
   graceMs: number;
   /**
-   * Time for which outgoing messages of a dead instance wait for an instance with their nodes. Afterwards, any instance
-   * can claim them.
+   * Time for which outgoing messages of a dead instance wait for an instance that has the nodes that sent them.
+   * Afterwards, any instance can claim them.
    */
   reservedMs: number;
   /** Maximum duration of a command. */
