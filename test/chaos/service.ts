@@ -195,7 +195,7 @@ export class Service {
         await response.arrayBuffer();
         status = response.status;
       } catch {
-        // Expected: the client may not answer, or may close the connection.
+        // Expected: the client might not answer, or might close the connection.
       }
       if (this.#closing.signal.aborted) return;
       event.callbacks.push({ at: now(), status });

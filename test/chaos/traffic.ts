@@ -184,8 +184,8 @@ export class Traffic {
 const check = '✓';
 
 /**
- * Returns the body that the service receives for the template of the flow. Look-alikes replace its quotes and its dash,
- * unless the body needs UTF-16 anyway.
+ * Returns the body that the service receives when the flow fills in its template. GSM look-alikes replace the
+ * typographic quotes and the dash of the template, unless the body needs UTF-16 anyway.
  */
 function fillIn(words: string, key: string): string {
   return words.includes(check) ? `“${words}” – ${key}` : `"${words}" - ${key}`;

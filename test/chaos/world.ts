@@ -81,8 +81,9 @@ export class World {
   }
 
   /**
-   * Checks whether the log shows that a full deploy refused an input. Only the log shows this error, because the deploy
-   * stops the Catch node first. A sending node handles its inputs in order, so the deploy refused the last ones.
+   * Checks whether a full deploy refused an input, according to the log. No Catch node sees this error, because the
+   * deploy stops the Catch node first. The log gives only the number of refused inputs. A node handles its inputs in
+   * order, so the refused inputs are its last pending ones.
    */
   wasRefusedInLog(input: Input): boolean {
     return this.story.loggedRefusals.some(({ node, count, at }) => {

@@ -261,7 +261,7 @@ describe('the SMS sidebar', () => {
     assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), []);
   });
 
-  /** Fills every list, and lets sending fail. */
+  /** Opens the editor with an entry in every list of the account, while sending fails. */
   async function openFilled(): Promise<void> {
     const name = 'Pump station at the end of the valley';
     await nodeRed.deploy([tab, account({ name, optOut: true }), ...sending(), receiving()]);

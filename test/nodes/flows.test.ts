@@ -57,7 +57,7 @@ describe('Flows', () => {
 describe('startWithFlows', () => {
   afterEach(() => mock.timers.reset());
 
-  it('calls its function once, even if the flows start after the timeout', () => {
+  it('calls `start` only once, even if the flows start after the timeout', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     for (const isTimeUp of [false, true]) {
       const events = new EventEmitter();

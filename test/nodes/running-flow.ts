@@ -118,7 +118,7 @@ export function useService(options: SimulatorOptions = {}): Simulator {
   });
 }
 
-/** Sends a message through the service without an account, like another client. */
+/** Sends a message directly to the service, without an account node, as another client would. */
 export async function sendWithoutAccount(sim: Simulator, params: Record<string, string>): Promise<void> {
   const headers = { authorization: `Bearer ${sim.credentials.apiKey}` };
   const body = new URLSearchParams(params);

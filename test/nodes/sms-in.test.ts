@@ -64,7 +64,7 @@ describe('sms-in', () => {
     ['replies', 'only replies', ['reply', 'end reply']],
     ['new', 'no replies', ['new', 'end']],
   ] as const) {
-    it(`delivers ${what} with the filter \`${filter}\``, async () => {
+    it(`delivers ${what} if the filter is \`${filter}\``, async () => {
       const flow = await start({ filter });
       receive('new');
       sim.reply({ from: handset, body: 'reply' });

@@ -81,8 +81,7 @@ describe('instances on one Redis', function () {
     const cut = { from: messages, to: 0 };
     const feed = async () => {
       for (; sent < messages; sent += batch) {
-        // A third of the incoming messages can only be polled. The others also come by callback, and statuses come
-        // only by callback.
+        // A third of the incoming messages come only by poll, the rest also by callback. Statuses are not polled.
         const url = { callbackUrl: sent % 3 === 0 ? undefined : `${balancer.baseUrl}/replies` };
         const callbackFormat = sent % 2 === 0 ? 'FORMv1' : 'XMLv3';
         simulator.setOrganisation({ ...url, callbackStatusUrl: `${balancer.baseUrl}/statuses`, callbackFormat });
@@ -178,7 +177,7 @@ describe('instances on one Redis', function () {
   });
 });
 
-/** Whether a message can only be polled. It is lost if the process that polled it dies before the answer arrives. */
+/** Whether a message comes only by poll. It is then lost if the polling process dies before the answer arrives. */
 function isPolledOnly(id: string): boolean {
   return id.startsWith('m') && (Number(id.slice(1)) - (Number(id.slice(1)) % batch)) % 3 === 0;
 }

@@ -372,7 +372,7 @@ function createAccount(name: string, properties: Partial<FlowNode>, credentials:
   return { ...account, ...properties };
 }
 
-/** Returns all node types that use an account. */
+/** Creates nodes of five types that use the account. */
 function createUsers(name: string): FlowNode[] {
   const account = `account-${name}`;
   const wires = [['seen']];

@@ -468,8 +468,8 @@ export class OutgoingModel {
       const input = this.inputs[this.#unsettledFrom] as Input;
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
-      // If the server fails, two instances can lose contact. If each assumes that the other has the reply request, the
-      // request never ends.
+      // If the shared server fails, each of two instances can assume that the other has the reply request. The request
+      // then never ends, so it is not counted as unfinished.
       const isParted = this.#mayBeClaimed && this.world.plan.instances > 1;
       if (input.hasLostRequest || isParted) continue;
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
@@ -517,8 +517,7 @@ export class OutgoingModel {
     if (input.isStored && input.wasStored && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
     const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
-    // Does not require a search after `SMS_SERVICE`, because only some HTTP statuses with this code leave the outcome
-    // unknown.
+    // `SMS_SERVICE` does not require a search, because it leaves the outcome unknown only for some HTTP statuses.
     if (mustBeSearched && code !== 'SMS_SERVICE' && unknownCodes.has(code) && !searched)
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)

@@ -50,7 +50,7 @@ export interface Machine {
   /** Offset of the machine's clock, in ms. */
   clockMs: number;
   startCount: number;
-  /** Index of the login that the account uses, below {@link logins}. */
+  /** Index of the login that the account uses, from 0 to {@link logins} - 1. */
   login: number;
   /** Store keys of the logins that this machine has used, by login index. */
   readonly keys: string[];
@@ -197,7 +197,7 @@ export class Process implements Owner {
     node.send(input);
   }
 
-  /** Sends the flow message of a reset to its node. Does nothing if the node is not deployed. */
+  /** Sends a planned reset, which withdraws a message, to its node. Does nothing if the node is not deployed. */
   reset(reset: ResetPlan): void {
     this.#findSender(reset)?.withdraw(reset);
   }
@@ -294,8 +294,8 @@ export class Process implements Owner {
       durationMs,
       () => {
         this.#isDeployingNode = false;
-        // A message that has no receiving node for this long becomes unhandled. The next node receives it after the
-        // messages in progress.
+        // A message without a receiving node becomes unhandled after `maxDeploymentMs`. A node that is added later
+        // receives it after all waiting messages.
         if (durationMs > maxDeploymentMs) for (const message of this.#undelivered) message.isOutOfOrder = true;
         for (const id of closingIds) this.#addNode(id);
       },

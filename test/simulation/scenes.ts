@@ -199,7 +199,7 @@ function changeToFailing(stage: Stage): PlannedEvent[] {
   ];
 }
 
-/** Lets the store fail while messages arrive and a flow may fail, be late or stay silent. Then ends the process. */
+/** Makes the store fail while messages arrive and a flow may fail, be late or stay silent. Then ends the process. */
 function endWhileFailing(stage: Stage): PlannedEvent[] {
   const { random, process } = stage;
   const endsMs = random.between(500, 8_000);

@@ -5,7 +5,7 @@ import type { FailingStore } from './store/failing-store';
 
 const handset = '6421555123';
 
-/** Replaces every value that the store keeps under a key, but not the times of the value. */
+/** Replaces all remembered values in the store, but keeps the time and duration that are stored with each. */
 function damage({ disk }: FailingStore, value: string): void {
   for (const [key, text] of disk.remembered) {
     disk.remembered.set(key, formatRemembered({ ...parseRemembered(text), value }));

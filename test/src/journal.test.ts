@@ -270,7 +270,7 @@ describe('Journal', () => {
     assert.deepEqual([kept(), store.disk.remembered.size], [['2'], 1]);
   });
 
-  /** Stores item 1, and lets the store fail before item 2 is written. */
+  /** Stores item 1, and makes the store fail before item 2 is written. */
   async function failAfterItem(): Promise<void> {
     await journal.run(keep('1'));
     store.failing.add('commit');

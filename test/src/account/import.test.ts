@@ -463,7 +463,7 @@ describe('an account with a new store', () => {
   });
 
   for (const [when, isBack] of [
-    ['the login changes back', true],
+    ['the store changes back', true],
     ['the former store is imported again', false],
   ] as const) {
     it(`keeps an opt-in if ${when}`, async () => {

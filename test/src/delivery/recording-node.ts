@@ -49,7 +49,7 @@ export class RecordingNode {
     return this.subscription.acknowledge(ackId, false);
   }
 
-  /** Acknowledges a delivery with an error, by default the last one. */
+  /** Acknowledges a delivery (by default the last one) with an error. */
   fail(ackId: string = this.lastAckId): boolean {
     return this.subscription.acknowledge(ackId, true);
   }

@@ -91,7 +91,7 @@ export class InboxBench {
   }
 }
 
-/** Creates an inbox before each test, and closes it afterwards. `options` returns the options of each process. */
+/** Creates an inbox before each test, and closes it afterwards. Calls `options` at the start and after each restart. */
 export function useInbox(options: () => Options = () => ({})): InboxBench {
   const bench = new InboxBench(options);
   beforeEach(() => bench.reset());

@@ -130,7 +130,7 @@ describe('refuseSenderName', () => {
     }
   });
 
-  it('accepts any other recipient', () => {
+  it('accepts a recipient that is not the name of the sender', () => {
     for (const from of ['+6421555123', undefined, '', 5]) refuseSenderName(from, from);
     refuseSenderName('staff', 'NZ Post');
   });

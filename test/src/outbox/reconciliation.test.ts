@@ -93,7 +93,7 @@ describe('the search for evidence of a send', () => {
   for (const [what, more, isFound, ownId = messageId] of [
     ['the messageId as its id', { id: messageId }, true],
     ['the messageId in its link', { link: `https://sms.example.com/message/${messageId}?x=1` }, true],
-    ['the messageId in a field', { fields: { ref: { inner: `out ${messageId}.` } } }, true],
+    ['the messageId inside one of its `fields`', { fields: { ref: { inner: `out ${messageId}.` } } }, true],
     ['the messageId inside a longer word', { id: `${messageId}0`, link: `x-${messageId}` }, false],
     ['the messageId only in its body', { body: messageId }, false],
     ['a messageId under 8 characters', { id: '1234567' }, false, '1234567'],

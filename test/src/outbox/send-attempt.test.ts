@@ -51,7 +51,7 @@ describe('a message to 5,000 recipients', () => {
   }
 });
 
-describe('a limited message', () => {
+describe('a rate-limited message', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
@@ -100,7 +100,7 @@ describe('a limited message', () => {
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
         });
 
-        it('ends with SMS_UNCERTAIN if the service refuses every recipient', async () => {
+        it('still ends with SMS_UNCERTAIN if the service now refuses every recipient', async () => {
           const { side, node, service } = await begin({ resolveMs: 5_000, messageId: 'm1' });
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
@@ -225,7 +225,7 @@ describe('a limited message', () => {
     );
   });
 
-  it('uses no perSecond slot if it is over the limit', async () => {
+  it('takes no perSecond slot if the per-handset limit refuses it', async () => {
     for (const options of [{}, { keep: forever }]) {
       const { side, node, service } = createSide({ perHandset: 1 }, { perSecond: 1 });
       for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });

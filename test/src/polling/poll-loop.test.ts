@@ -17,7 +17,7 @@ class Bench {
   readonly pending: PendingPoll[] = [];
   /** Polls whose answers are saved but not delivered yet, oldest first. */
   readonly held: PendingPoll[] = [];
-  /** The `onSent` callbacks of polls that have not left, because there is no connection. */
+  /** The `onSent` callbacks of polls whose requests have not been sent, because there is no connection. */
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
@@ -200,7 +200,7 @@ describe('PollLoop', () => {
       await bench.waits(1_125);
     });
 
-    it('keeps polling after 500 failures', async () => {
+    it('still polls after 500 failures in a row', async () => {
       for (let index = 0; index < 500; index++) {
         await bench.fail(index % 3 === 0 ? 'unauthorized' : 'responseUnreadable');
         await clock.advance(300_000);

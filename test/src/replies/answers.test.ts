@@ -162,7 +162,7 @@ describe('a reply request with `answers`', () => {
       assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'yes' }]);
     });
 
-    it('sends a second message per handset if a group replies unclearly', async () => {
+    it('sends a second message to each group member with an unclear reply', async () => {
       const { side, node } = await ask({ again, to: ['nurses'] });
       for (const from of ['6421555777', '6421555778']) await side.incoming(from, 'who?', { inReplyToId: 'q1' });
       const inReplyToId = side.service.taken[2]?.messageId ?? '';

@@ -165,7 +165,7 @@ async function compareWithList(actions: readonly Action[], settings: QueueSettin
     assert.equal(name, best.name, 'another was first');
     assert.ok(isDue(), 'too early');
     list.splice(list.indexOf(best), 1);
-    // A timer that is only slightly late keeps the pace.
+    // A start up to 2 ms late counts as punctual, because late timers would otherwise slow the queue down.
     const isPunctual = clock.elapsed() - dueAt <= 2;
     dueAt = (isPunctual ? dueAt : clock.elapsed()) + intervalMs;
     const task = createTask();

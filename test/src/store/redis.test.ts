@@ -163,7 +163,7 @@ for (const program of programs) {
     /** Opens a store again. Returns whether the server has lost its items. */
     const isReset = async (instance: Instance) => (await instance.store.open(instance)).isReset;
 
-    /** Lets an opening fail because the connection breaks. */
+    /** Makes an opening fail by cutting the connection. */
     async function failToOpen(instance: Instance, proxy: TcpProxy): Promise<void> {
       proxy.mute('hkeys');
       const opening = assert.rejects(instance.open());
@@ -173,7 +173,7 @@ for (const program of programs) {
       proxy.restore();
     }
 
-    /** Creates the user of docs/deploying.md without one of its rights. */
+    /** Creates the Redis user of docs/deploying.md, minus the right `lacks` (if any). Returns a URL with its login. */
     async function createUser(name: string, lacks = ''): Promise<string> {
       const documented = /ACL SETUSER node-red (.*)/.exec(
         readFileSync(join(root, 'docs', 'deploying.md'), 'utf8'),
