@@ -1,6 +1,6 @@
 // Types for the code completion of function nodes. The editor plugin contains the text of this file.
 
-/** A message, a status or an outcome. The node that sent the flow message decides which fields it has. */
+/** A message, a status or an outcome. Its fields depend on the node that sent the flow message. */
 interface SmsRecord {
   /** Identifier of the message or of the status update. */
   messageId?: string;

@@ -287,8 +287,8 @@ function readField(
   // default type applies. Otherwise, the value is text.
   const defaultType = savedValue === undefined || savedValue === '' || savedValue === value ? type : 'str';
   const chosenType = typeof savedType === 'string' && savedType !== '' ? savedType : defaultType;
-  // A missing value becomes the default value only if its type is the default type. With the type text, for example, a
-  // default such as a property name would be sent as text.
+  // The default value belongs to the default type. With another type, for example text, a default such as a property name
+  // would be sent as text, so a missing value stays empty.
   return { field, value: savedValue ?? (chosenType === type ? value : ''), type: chosenType };
 }
 

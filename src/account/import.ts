@@ -104,7 +104,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
   }
 }
 
-/** Removes the staged pages of a skipped import that did not stage all its pages. */
+/** Removes the pages that an earlier import has copied, if it ended before it had copied all pages. */
 async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
   if (to.mayHold === false) return;
   await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });

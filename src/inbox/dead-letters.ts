@@ -171,8 +171,8 @@ export class DeadLetters {
   }
 
   /**
-   * Returns the time at which a stored record became unhandled, by {@link Clock.elapsed}. If the wall clock was not set
-   * at that time, returns the current time.
+   * Returns the time of {@link Clock.elapsed} at which a stored record became unhandled. If its stored time is from
+   * before the wall clock was set, returns the current time.
    */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;

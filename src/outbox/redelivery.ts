@@ -20,7 +20,10 @@ export interface RedeliveryOptions<Item extends Ended> {
   handlerOf(item: Item): SendHandler | undefined;
   /** Returns how long an item still waits for its node, in ms. Infinite: without limit. */
   patienceMs(item: Item): number;
-  /** Sends an item into the flow, as redelivered if `mayBeKnown`. Resolves with whether the item entered the flow. */
+  /**
+   * Sends an item into the flow, and resolves with whether it entered the flow. `mayBeKnown` marks the item as
+   * redelivered, because the flow might have received it before.
+   */
   report(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
   /**
    * Called when the item has entered the flow, or is dropped (`isMissed`) because no node received it in time.

@@ -36,7 +36,7 @@ interface FollowUpFields extends Item {
 export interface ReplyRequest extends FollowUpFields {
   kind: 'replyRequest';
   recipient: string;
-  /** Start of the wait, in ms since 1970. Absent until the outcome of the message is known. */
+  /** Time at which the wait for a reply began, in ms since 1970. Absent while the outcome of the message is unknown. */
   askedAt?: number;
   /** The result, until the flow has received it. */
   result?: ReplyResult;

@@ -78,7 +78,7 @@ function readXml(bytes: Uint8Array, contentType: string | undefined): CallbackEv
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');
 }
 
-/** Runs a parser for answers on a callback. An error of the parser then names the callback, not an answer. */
+/** Parses a callback with a parser that was written for answers. Its errors then name the callback, not an answer. */
 function asCallback<Parsed>(parse: () => Parsed): Parsed {
   try {
     return parse();

@@ -318,7 +318,7 @@ export class OutgoingModel {
     else this.#examineSent(input, event, outcome);
   }
 
-  /** Notes and checks the end of a reply request when this end enters the flow. */
+  /** Records and checks the end of a reply request that the flow has received. */
   replyRequestEnded(input: Input | undefined, event: AnswerEvent): void {
     if (!input) {
       if (!this.#mayBeClaimed) this.#violate('an answer belongs to no message', event.recipient);

@@ -56,7 +56,7 @@ function* smaller(plan: Plan): Generator<Plan> {
   if (plan.parallelPolls > 1) yield { ...plan, parallelPolls: 1 };
 }
 
-/** Describes a finding. */
+/** Describes a broken rule with its smallest plan, as text for the failed test. */
 export function describeFinding({ plan, rule, detail, lines }: Finding): string {
   const { seed, nodes, plannedEvents, outgoing, ...settings } = plan;
   return [

@@ -51,7 +51,6 @@ describe('simulator: poll', () => {
       assert.equal((await calls.pollIncoming()).status, 204);
     });
 
-    // §8 of docs/specification.md
     it('returns the first message to the poll that waited longest', async () => {
       await start({ waitMs: 600_000 });
       const polls = [];

@@ -94,7 +94,7 @@ describe('an account during an outage', () => {
     [59, { body: 'x' }],
     [61, undefined],
   ] as const) {
-    it(`${origin ? 'keeps' : 'forgets'} the flow message if its node is absent for ${seconds} s`, async () => {
+    it(`${origin ? 'keeps' : 'forgets'} a flow message if its node is absent for ${seconds} s`, async () => {
       const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
       const { membership } = enterAlone(clock, changes, process);
       const { node } = attachSender(membership);

@@ -119,7 +119,7 @@ for (const [name, { read, record, optional, sample }] of Object.entries(formats)
       assert.deepEqual(parsed, record);
     });
 
-    it('contains only plain data for any bytes that can be parsed', () => {
+    it('contains only plain data, even if it is parsed from random bytes', () => {
       const parse = (bytes: Uint8Array, type?: string) => {
         if (record === polledMessage) return parseIncoming(bytes, type);
         if (record === polledStatus) return parseStatuses(bytes, type);
