@@ -35,9 +35,16 @@ RED.plugins.registerPlugin('sms-editor', {
   },
   onadd() {
     translateBadges();
-    // Adds the types to the code editor Monaco itself, because Node-RED has no interface for types. In Node-RED 5, the
-    // interface of Monaco is in another place.
-    const typescript = window.monaco?.typescript ?? window.monaco?.languages.typescript;
-    typescript?.javascriptDefaults.addExtraLib(functionTypes, 'file://types/sms/index.d.ts');
+    RED.events.on('editor:open', addFunctionTypes);
   },
 });
+
+/**
+ * Adds types to the code editor Monaco itself, because Node-RED has no interface for types. Monaco ignores types that it
+ * already has. Runs when a form opens: in Node-RED 5, Monaco can still be loading when the plugin starts.
+ */
+function addFunctionTypes(): void {
+  // In Node-RED 5, the interface of Monaco is in another place.
+  const typescript = window.monaco?.typescript ?? window.monaco?.languages.typescript;
+  typescript?.javascriptDefaults.addExtraLib(functionTypes, 'file://types/sms/index.d.ts');
+}

@@ -32,6 +32,7 @@ const installedOnly = ['editor/simulator-page.test.ts', 'editor/simulator-servic
  */
 const secondGeneration = [
   'editor/every-form.test.ts',
+  'editor/function-node.test.ts',
   'nodes/sms-callback-in.test.ts',
   'nodes/whole-flow.test.ts',
   'package/install.test.ts',
