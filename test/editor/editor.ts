@@ -105,7 +105,7 @@ export class Editor {
   async open(nodeRed: NodeRedProcess, { theme = 'light', language = '' }: EditorOptions = {}): Promise<void> {
     this.#nodeRed = nodeRed;
     this.#isPlain = theme === 'light' && language === '';
-    await this.page.unrouteAll();
+    await this.#endRoutes();
     await this.page.setViewportSize({ width: 1280, height: 1000 });
     await this.#preferences?.dispose();
     this.#preferences = await this.page.addInitScript(
@@ -116,6 +116,11 @@ export class Editor {
       { theme, language },
     );
     await this.reload();
+  }
+
+  /** Ends the routes of the previous test, and waits for their answers. An answer after the end would be an error. */
+  async #endRoutes(): Promise<void> {
+    await this.page.unrouteAll({ behavior: 'wait' });
   }
 
   /** Returns errors on the console and uncaught exceptions since the last call. */
@@ -147,7 +152,7 @@ export class Editor {
       await this.open(nodeRed);
       return;
     }
-    await this.page.unrouteAll();
+    await this.#endRoutes();
     await this.page.setViewportSize({ width: 1280, height: 1000 });
     await this.page.waitForFunction(() => {
       if (!document.querySelector('.red-ui-tray')) return true;
