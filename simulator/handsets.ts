@@ -4,7 +4,10 @@ import { keyOf } from './keys';
 import { callOf } from './links';
 import type { HandsetSummary, IncomingMessage, OutboundMessage, ShownMessage } from './model';
 
-/** Lists the handsets of `account.numbers`, then all other handsets with messages. Returns the last `limit` of them. */
+/**
+ * Lists the handsets of `account.numbers`, then all other handsets with messages. If there are more than `limit`, omits
+ * the first ones.
+ */
 export function listHandsets(account: Account, history: History, limit: number): HandsetSummary[] {
   const numbers = new Set([...account.numbers, ...history.lastMessages.keys()]);
   return [...numbers].slice(-limit).map((msisdn) => {

@@ -93,7 +93,7 @@ class Sender {
     }
   }
 
-  /** Sends the message for an input, or raises the reason why it cannot be sent. Never rejects. */
+  /** Sends the message for an input. If it cannot be sent, reports the reason as an error of the node. Never rejects. */
   async handleInput(input: Input): Promise<void> {
     const { message } = input;
     try {

@@ -200,7 +200,7 @@ function adaptSocket(socket: Socket): void {
   };
 }
 
-/** Rewrites a Latin-1 status line at the beginning of a chunk in UTF-8. */
+/** If a chunk begins with a status line in Latin-1, converts this line to UTF-8. */
 function decodeStatusLine(chunk: Buffer): Buffer {
   if (!/^HTTP\/1\.\d \d{3} /.test(chunk.toString('latin1', 0, 16))) return chunk;
   const line = chunk.subarray(0, Math.max(0, chunk.indexOf('\n')));

@@ -56,8 +56,8 @@ export interface InboxParts {
    */
   isIncomplete: boolean;
   /**
-   * Records that nodes received although an import had not ended, because the store failed. After the import, the inbox
-   * finds the messages that these records answer.
+   * The records that nodes have received before the end of an import. This happens only if the store fails. After the
+   * import, the inbox finds the messages that these records answer.
    */
   readonly unmatchedRecords: RecordOfKind[];
   /** Returns the opt-out or opt-in that a message asks for. Absent: the account has no list of opted-out numbers. */

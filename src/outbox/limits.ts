@@ -34,8 +34,8 @@ export interface Counting {
 }
 
 /**
- * A time, and the state of the clock at that time. If the clock is set later, the process detects this from the state,
- * and corrects the times of its counts.
+ * A time, and the state of the clock at that time. If a user changes the clock afterwards, the process detects this from
+ * the state, and corrects the times of its counts.
  */
 export interface CountTime {
   /** Milliseconds since 1970. */

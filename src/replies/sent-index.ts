@@ -246,7 +246,7 @@ export function forgetSent(
   }
 }
 
-/** The time and the settings of a step. Durations in ms. */
+/** The time at which a step runs, and the settings that the step uses. Durations in ms. */
 export interface Memory extends KeyMemory {
   time: CountTime;
   rules: RuleSettings;

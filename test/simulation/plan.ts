@@ -199,7 +199,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   return plan;
 }
 
-/** Adds consent words and due times. Removes faults, such as those of the store, that no rule covers here. */
+/** Adds consent words and due times. Removes faults of the store and the clock, because no rule covers both together. */
 function addConsent(plan: Plan, random: Random): Plan {
   const { outgoing, plannedEvents } = plan;
   const lastMs = plannedEvents.at(-1)?.atMs ?? 0;
