@@ -34,15 +34,13 @@ const actions: Readonly<Record<string, [fields: string[], run: Run]>> = {
   ],
   status: [
     ['messageId', 'msisdn', 'statusCode', 'error'],
-    (simulator, input) => {
-      const [messageId, statusCode] = [input.text('messageId'), input.text('statusCode')];
-      return simulator.status({
-        messageId,
-        statusCode,
+    (simulator, input) =>
+      simulator.status({
+        messageId: input.text('messageId'),
         msisdn: input.msisdn('msisdn'),
+        statusCode: input.text('statusCode'),
         ...input.presentTexts('error'),
-      });
-    },
+      }),
   ],
   outcome: [
     ['msisdn', 'statusCode'],
@@ -135,8 +133,10 @@ export async function serveControl(
       return;
     }
     const [fields, run] = path;
-    const json = isRead ? JSON.stringify(Object.fromEntries(searchParams)) : await readInput(incoming);
-    writeJson(outgoing, 200, (await run(simulator, ControlInput.parse(json, fields))) ?? {});
+    const input = isRead
+      ? new ControlInput(Object.fromEntries(searchParams), fields)
+      : ControlInput.parse(await readInput(incoming), fields);
+    writeJson(outgoing, 200, (await run(simulator, input)) ?? {});
   } catch (error) {
     if (error instanceof ControlError) writeJson(outgoing, error.status, { error: error.message });
     else if (error instanceof RangeError) writeJson(outgoing, 400, { error: error.message });
