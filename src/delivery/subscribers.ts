@@ -371,8 +371,8 @@ export class Subscribers {
     for (const [id, { subscriber }] of detachedNodes) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // After a restart, nodes that only receive what they request cannot request this entry again, because the service
-    // has already advanced the last poll date. The first node that wants the entry then receives it.
+    // Some nodes only receive what they request. After a restart, they cannot request this entry again, because the
+    // service has already advanced the last poll date. The first node that wants the entry then receives it.
     return receivingNodes.length === 0 && pendingFor.size === 0 ? wantingNodes.slice(0, 1) : receivingNodes;
   }
 

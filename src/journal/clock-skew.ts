@@ -26,9 +26,9 @@ const skewByClock = new WeakMap<Clock, ClockSkew>();
 /**
  * Corrects the ages of remembered values (values that the store keeps under a key) after the clock was set:
  *
- * - A value that this process has stored: its age is the time that has elapsed since this process stored it.
- * - A value with a time in the future: its age counts from the last clock change. Without a clock change, its age
- *   counts from the start of this process.
+ * - If this process has stored the value, its age is the time that has elapsed since then.
+ * - If the value has a time in the future, its age counts from the last clock change. If the clock was never changed,
+ *   its age counts from the start of this process.
  */
 export class ClockSkew {
   readonly #clock: Clock;

@@ -289,8 +289,8 @@ export class Dispatcher implements TurnSource {
   }
 
   /**
-   * Sets the due time of a message that is not scheduled: the end of its pause or the time at which it expires,
-   * whichever is earlier.
+   * Sets the due time of a message that is not scheduled. The message is due when its pause ends, or when it expires if
+   * that is earlier.
    */
   #await({ id, item, phase, pausedUntil = Number.POSITIVE_INFINITY, end }: OutgoingMessage): void {
     const { clock, registrations, repository } = this.#options;

@@ -233,8 +233,8 @@ class CountWindow {
   }
 
   /**
-   * Removes messages that were counted at `countedAt`. Does nothing if that time is too long ago for all limits,
-   * because such messages are no longer counted.
+   * Removes messages that were counted at `countedAt`. If `countedAt` is before the periods of all limits, does nothing,
+   * because the messages are no longer counted.
    */
   writeRemoved(changes: Changes, countedAt: CountTime): void {
     const at = countedAt.now + changeBetween(countedAt.clock, this.#time.clock);

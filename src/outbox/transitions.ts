@@ -447,8 +447,7 @@ export function discard(
       // Also discards a message that only the store has, because the store can write a message and still report a
       // failure.
       const isUnknownHere = !messages.has(item.id) && !changes.keep.has(item.id);
-      // Discards nothing if the state of the message is no longer that of `item`, for example because the message waits
-      // again.
+      // If the message has another state than `item` by now, for example because it waits again, discards nothing.
       const current = startFromOwn('discard', item, context, changes);
       if (!isUnknownHere && current?.state !== item.state) return () => stale;
       if (item.state === 'waiting') {

@@ -102,8 +102,8 @@ export interface StoreEvents {
   /** Set if the store is opened for an import. `open` then returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * Called when this process has claimed items of a dead process. Only shared stores call it. Each
-   * process claims items of its own nodes. After a time, it also claims outgoing messages of other nodes.
+   * Called when this process has claimed items of a dead process. Only shared stores call it. If no process with their
+   * nodes claims outgoing messages for some time, any process claims them.
    */
   onTakenOver(items: readonly Item[]): void;
   /**

@@ -76,7 +76,7 @@ describe('the English catalog', () => {
 });
 
 /**
- * Wrong punctuation:
+ * Patterns of wrong punctuation, by language:
  * - French: a mark after a space that permits a line break
  * - Chinese: a half-width mark beside a letter
  * - Japanese and Korean: a mark that differs from Node-RED's own catalogs, which have narrow brackets and colons

@@ -94,7 +94,7 @@ export function badgesOf(file: string, id: string): string[] {
     .map((status) => [status?.fill, status?.shape, status?.text].filter((part) => part).join(' '));
 }
 
-/** Waits until `isTrue` returns true, for at most a minute. `what` names the condition in the error. */
+/** Waits until `isTrue` returns true. If it does not within a minute, throws an error that contains `what`. */
 export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
   return until(isTrue, what, { limitMs: waitLimitMs });
 }

@@ -24,7 +24,7 @@ interface Fault {
   missing?: string | false;
   /** Pattern of the error, if the error names the cause. */
   error?: RegExp;
-  /** Prepares the folder of the store before Node-RED starts. If there is no `begin`, this causes the fault. */
+  /** Prepares the folder of the store before Node-RED starts. A fault without `begin` is caused here. */
   prepare?(folder: string): Undo | Promise<Undo>;
   /** Causes the fault while messages flow. */
   begin?(folder: string): Undo | Promise<Undo>;

@@ -19,7 +19,7 @@ export interface Mutant {
   way?: Way;
 }
 
-/** State behind the globals that `src/` gets instead of those of Node.js. Each run sets this state again. */
+/** Settings of the globals that replace those of Node.js in `src/`. Each run sets them again. */
 export interface Surroundings {
   random: Random | undefined;
   /** Called with an error that the library throws in a callback, where it would end the process. */
@@ -159,7 +159,7 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
   return moduleFunction;
 }
 
-/** Creates the globals for `src/`. Those that bypass its clock, such as `setTimeout`, throw an error. */
+/** Creates the globals for `src/`. Each global that bypasses the clock of the library throws an error, e.g. `setTimeout`. */
 function createShadows(surroundings: Surroundings): Partial<Record<(typeof shadowed)[number], unknown>> {
   const refuse = (name: string) => () => {
     throw new Error(`src/ uses ${name} instead of its clock`);

@@ -18,7 +18,7 @@ export abstract class MachineStorage {
   /** The data of each login. */
   protected abstract readonly logins: readonly LoginData[];
 
-  /** Describes an item that must not remain here at the end, or is `undefined` if there is none. */
+  /** Description of an item that must not remain here at the end. Absent if no such item remains. */
   abstract readonly leftoverProblem: string | undefined;
 
   /** Creates the store that an account with this login uses. */
